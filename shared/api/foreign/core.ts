@@ -1,0 +1,204 @@
+// Stock Kubernetes kinds: only the fields we read or write.
+import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
+
+export type VolumeMode = 'Filesystem' | 'Block';
+export type AccessMode = 'ReadWriteOnce' | 'ReadWriteMany' | 'ReadOnlyMany' | 'ReadWriteOncePod';
+
+export interface TypedLocalReference {
+  readonly apiGroup?: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export interface PersistentVolumeClaim extends KubeObject {
+  readonly spec: {
+    readonly accessModes?: readonly AccessMode[];
+    readonly volumeMode?: VolumeMode;
+    readonly storageClassName?: string;
+    readonly volumeName?: string;
+    readonly resources?: { readonly requests?: Readonly<Record<string, string>> };
+    readonly dataSource?: TypedLocalReference;
+    readonly dataSourceRef?: TypedLocalReference;
+  };
+  readonly status?: {
+    readonly phase?: 'Pending' | 'Bound' | 'Lost';
+    readonly capacity?: Readonly<Record<string, string>>;
+    readonly conditions?: readonly Condition[];
+  };
+}
+
+export interface PersistentVolume extends KubeObject {
+  readonly spec: {
+    readonly capacity: Readonly<Record<string, string>>;
+    readonly accessModes: readonly AccessMode[];
+    readonly volumeMode?: VolumeMode;
+    readonly storageClassName?: string;
+    readonly persistentVolumeReclaimPolicy?: 'Delete' | 'Retain';
+    readonly claimRef?: { readonly namespace: string; readonly name: string; readonly uid: string };
+    readonly csi?: {
+      readonly driver: string;
+      readonly volumeHandle: string;
+      readonly volumeAttributes?: Readonly<Record<string, string>>;
+    };
+  };
+  readonly status?: { readonly phase?: 'Pending' | 'Available' | 'Bound' | 'Released' | 'Failed' };
+}
+
+export interface StorageClass extends KubeObject {
+  readonly provisioner: string;
+  readonly reclaimPolicy?: 'Delete' | 'Retain';
+  readonly volumeBindingMode?: 'Immediate' | 'WaitForFirstConsumer';
+  readonly allowVolumeExpansion?: boolean;
+  readonly parameters?: Readonly<Record<string, string>>;
+}
+
+export interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: {
+    readonly secretKeyRef?: { readonly name: string; readonly key: string; readonly optional?: boolean };
+    readonly fieldRef?: { readonly fieldPath: string };
+  };
+}
+
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly EnvVar[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
+  readonly volumeDevices?: readonly { readonly name: string; readonly devicePath: string }[];
+  readonly resources?: Readonly<Record<string, unknown>>;
+  readonly securityContext?: Readonly<Record<string, unknown>>;
+  readonly terminationMessagePath?: string;
+}
+
+export interface Volume {
+  readonly name: string;
+  readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean };
+  readonly emptyDir?: Readonly<Record<string, unknown>>;
+  readonly secret?: { readonly secretName: string; readonly optional?: boolean };
+  readonly configMap?: { readonly name: string; readonly optional?: boolean };
+}
+
+export interface PodSpec {
+  readonly restartPolicy?: 'Never' | 'OnFailure' | 'Always';
+  readonly containers: readonly Container[];
+  readonly volumes?: readonly Volume[];
+  readonly serviceAccountName?: string;
+  readonly automountServiceAccountToken?: boolean;
+  readonly enableServiceLinks?: boolean;
+  readonly securityContext?: Readonly<Record<string, unknown>>;
+  readonly terminationGracePeriodSeconds?: number;
+  readonly nodeName?: string;
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly restartCount?: number;
+  readonly state?: {
+    readonly waiting?: { readonly reason?: string; readonly message?: string };
+    readonly running?: { readonly startedAt?: string };
+    readonly terminated?: {
+      readonly exitCode: number;
+      readonly reason?: string;
+      readonly message?: string;
+      readonly startedAt?: string;
+      readonly finishedAt?: string;
+    };
+  };
+}
+
+export interface Pod extends KubeObject {
+  readonly spec: PodSpec;
+  readonly status?: {
+    readonly phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
+    readonly reason?: string;
+    readonly message?: string;
+    readonly conditions?: readonly Condition[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+export interface Job extends KubeObject {
+  readonly spec: {
+    readonly backoffLimit?: number;
+    readonly activeDeadlineSeconds?: number;
+    readonly ttlSecondsAfterFinished?: number;
+    readonly suspend?: boolean;
+    readonly template: {
+      readonly metadata?: {
+        readonly labels?: Readonly<Record<string, string>>;
+        readonly annotations?: Readonly<Record<string, string>>;
+      };
+      readonly spec: PodSpec;
+    };
+  };
+  readonly status?: {
+    readonly active?: number;
+    readonly succeeded?: number;
+    readonly failed?: number;
+    readonly startTime?: string;
+    readonly completionTime?: string;
+    readonly conditions?: readonly Condition[];
+  };
+}
+
+/** `core/v1` Event, as `kubectl describe` shows it. */
+export interface KubeEvent extends KubeObject {
+  readonly involvedObject: {
+    readonly apiVersion?: string;
+    readonly kind?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+    readonly uid?: string;
+  };
+  readonly reason?: string;
+  readonly message?: string;
+  readonly type?: 'Normal' | 'Warning';
+  readonly count?: number;
+  readonly firstTimestamp?: string;
+  readonly lastTimestamp?: string;
+  readonly source?: { readonly component?: string };
+}
+
+export interface Namespace extends KubeObject {
+  readonly spec?: { readonly finalizers?: readonly string[] };
+  readonly status?: { readonly phase?: 'Active' | 'Terminating' };
+}
+
+export interface Secret extends KubeObject {
+  readonly type?: string;
+  /** base64 values. */
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const core = <T extends KubeObject>(kind: string, plural: string, namespaced = true): ResourceType<T> => ({
+  group: '',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced,
+});
+
+export const persistentVolumeClaims = core<PersistentVolumeClaim>('PersistentVolumeClaim', 'persistentvolumeclaims');
+export const persistentVolumes = core<PersistentVolume>('PersistentVolume', 'persistentvolumes', false);
+export const pods = core<Pod>('Pod', 'pods');
+export const kubeEvents = core<KubeEvent>('Event', 'events');
+export const namespaces = core<Namespace>('Namespace', 'namespaces', false);
+export const secrets = core<Secret>('Secret', 'secrets');
+export const configMaps = core<ConfigMap>('ConfigMap', 'configmaps');
+export const jobs: ResourceType<Job> = { group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true };
+export const storageClasses: ResourceType<StorageClass> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  namespaced: false,
+};

@@ -1,0 +1,29 @@
+// The words of the product on the wire: labels, annotations, finalizers.
+
+export const labels = {
+  /** On every child: the UID of the object it belongs to. */
+  ownerUid: 'bullion.dev/owner-uid',
+  /** On every child: `<kind>.<group>` of the object it belongs to, so that the owner can be found from the child alone. */
+  ownerKind: 'bullion.dev/owner-kind',
+  /** On every child: what it is to its owner (`volume`, `snapshot`, `inspect`, `import`). */
+  role: 'bullion.dev/role',
+} as const;
+
+export const annotations = {
+  /** On every child: name of the owner (a label value may be too short for it). */
+  ownerName: 'bullion.dev/owner-name',
+  /** On every child: namespace of the owner, which may differ from the child's. */
+  ownerNamespace: 'bullion.dev/owner-namespace',
+  /** On an image: any new value starts a failed import again. */
+  retry: 'bullion.dev/retry',
+  /** On a golden volume: the digest of the published file it was filled from, written once filling is complete. */
+  populated: 'bullion.dev/populated',
+} as const;
+
+export const finalizers = {
+  /** Held while an image still has children to remove. */
+  image: 'bullion.dev/image',
+} as const;
+
+/** Who our writes are made by (`fieldManager`, Event source, leader of children). */
+export const fieldManager = 'bullion';

@@ -1,0 +1,89 @@
+// The last word of a transfer: what transfer-job leaves as its termination message and a backend reads.
+import { z } from 'zod';
+
+/** Kubernetes keeps at most 4096 bytes of a termination message. */
+export const maxReportBytes = 4096;
+
+/**
+ * Stable codes of everything that can go wrong with a transfer, and whether another attempt can help.
+ * They become the reason of the image's Ready condition.
+ */
+export const transferFaults = {
+  SourceNotFound: { retryable: false },
+  SourceForbidden: { retryable: false },
+  SourceAddressRefused: { retryable: false },
+  SourceRefused: { retryable: false },
+  NotADiskImage: { retryable: false },
+  UnsupportedFormat: { retryable: false },
+  ImageEncrypted: { retryable: false },
+  ImageCorrupt: { retryable: false },
+  ImageTruncated: { retryable: false },
+  ExternalReference: { retryable: false },
+  ImageTooLarge: { retryable: false },
+  ChecksumMismatch: { retryable: false },
+  InvalidSpec: { retryable: false },
+  SourceUnreachable: { retryable: true },
+  SourceUnavailable: { retryable: true },
+  SourceInterrupted: { retryable: true },
+  SourceStalled: { retryable: true },
+  SourceChanged: { retryable: true },
+  TargetFull: { retryable: true },
+  TargetFailed: { retryable: true },
+  DeadlineExceeded: { retryable: true },
+  Cancelled: { retryable: true },
+  InternalFault: { retryable: true },
+} as const satisfies Record<string, { readonly retryable: boolean }>;
+
+export type TransferFault = keyof typeof transferFaults;
+
+export const isTransferFault = (reason: string): reason is TransferFault => Object.hasOwn(transferFaults, reason);
+
+export const imageFormats = ['qcow2', 'raw', 'iso', 'vmdk', 'vdi', 'vhd', 'vhdx'] as const;
+export const compressions = ['none', 'gz', 'xz', 'zst'] as const;
+
+/** What looking at the source told. Absent fields are not known yet. */
+export const Inspection = z.object({
+  format: z.enum(imageFormats),
+  compression: z.enum(compressions),
+  /** Bytes of the file as published. */
+  size: z.number().int().nonnegative().optional(),
+  /** Bytes of the disk a guest sees. */
+  virtualSize: z.number().int().nonnegative().optional(),
+});
+export type Inspection = z.infer<typeof Inspection>;
+
+const faultNames = Object.keys(transferFaults) as [TransferFault, ...TransferFault[]];
+
+export const TransferReport = z.discriminatedUnion('outcome', [
+  z.object({
+    outcome: z.literal('succeeded'),
+    inspection: Inspection,
+    /** Digests of the published file: the algorithm asked for, and sha256 always when the whole file was read. */
+    digests: z.record(z.string(), z.string()).default({}),
+    /** Bytes received over the wire, repeats included. */
+    receivedBytes: z.number().int().nonnegative(),
+    /** Guest bytes that are not zero and were written. */
+    writtenBytes: z.number().int().nonnegative(),
+    seconds: z.number().nonnegative(),
+  }),
+  z.object({
+    outcome: z.literal('failed'),
+    reason: z.enum(faultNames),
+    /** One sentence with the observed facts, fit to show a user; holds no secret. */
+    message: z.string(),
+    retryable: z.boolean(),
+    inspection: Inspection.optional(),
+    receivedBytes: z.number().int().nonnegative().default(0),
+  }),
+]);
+export type TransferReport = z.infer<typeof TransferReport>;
+
+/** Reads a termination message. `undefined` when there is none or it is not ours (killed, out of memory). */
+export const parseReport = (message: string | undefined): TransferReport | undefined => {
+  if (message === undefined || message === '') return undefined;
+  try {
+    return TransferReport.safeParse(JSON.parse(message)).data;
+  } catch {
+    return undefined;
+  }
+};

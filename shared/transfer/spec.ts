@@ -1,0 +1,61 @@
+// What a transfer is asked to do: the one input of transfer-job, written by the backends into the Job's environment.
+import { z } from 'zod';
+
+/** Hex digest lengths, in characters, of the algorithms an image may be checked with. */
+export const digestLengths = { md5: 32, sha1: 40, sha256: 64, sha512: 128 } as const;
+export type DigestAlgorithm = keyof typeof digestLengths;
+
+/** A digest of the file as published (before any decompression or conversion). `hex` is lower case. */
+export const Checksum = z.object({
+  algorithm: z.enum(['md5', 'sha1', 'sha256', 'sha512']),
+  hex: z.string().regex(/^[0-9a-f]+$/),
+});
+export type Checksum = z.infer<typeof Checksum>;
+
+export const HttpSource = z.object({
+  type: z.literal('http'),
+  url: z.string(),
+  /** Directory holding files whose names are header names and whose content is the header's value. */
+  secretHeadersDir: z.string().optional(),
+  /** PEM bundle to trust besides the system's. */
+  caFile: z.string().optional(),
+});
+export type HttpSource = z.infer<typeof HttpSource>;
+
+/** Where the bytes come from. Later sources (s3, registry, volume, upload) join this union. */
+export const TransferSource = z.discriminatedUnion('type', [HttpSource]);
+export type TransferSource = z.infer<typeof TransferSource>;
+
+export const TransferTarget = z.object({
+  /** `disk.img` in a mounted file system, or a block device. */
+  path: z.string(),
+  volumeMode: z.enum(['Filesystem', 'Block']),
+  /** Bytes a guest disk may have here. A larger image is refused before anything is written. */
+  capacityBytes: z.number().int().positive(),
+});
+export type TransferTarget = z.infer<typeof TransferTarget>;
+
+export const TransferLimits = z.object({
+  /** Seconds without a byte before the connection is given up. */
+  idleSeconds: z.number().positive().default(60),
+  /** Seconds for the whole transfer. */
+  totalSeconds: z.number().positive().default(6 * 3600),
+  /** Tries within one attempt (one Job pod) after the first, for transient faults. */
+  retries: z.number().int().min(0).default(5),
+});
+export type TransferLimits = z.infer<typeof TransferLimits>;
+
+export const TransferSpec = z.object({
+  /** `inspect` finds format, size and virtual size and writes nothing; `import` fills the target. */
+  mode: z.enum(['inspect', 'import']),
+  source: TransferSource,
+  checksum: Checksum.optional(),
+  /** Needed by `import`. */
+  target: TransferTarget.optional(),
+  /** Directory for data that cannot be streamed. */
+  scratchDir: z.string(),
+  limits: TransferLimits.prefault({}),
+  /** CIDRs that are allowed although they are loopback, link-local or a cloud's metadata service. */
+  allowedAddresses: z.array(z.string()).default([]),
+});
+export type TransferSpec = z.infer<typeof TransferSpec>;

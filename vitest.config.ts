@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+/** Unit tests live beside the code; flows and conformance run against a local cluster and take longer. */
+export default defineConfig({
+  test: {
+    include: ['{functions,events,shared,infra,test}/**/*.test.ts'],
+    exclude: ['**/node_modules/**'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+  },
+});
