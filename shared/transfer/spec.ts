@@ -39,7 +39,10 @@ export const TransferLimits = z.object({
   /** Seconds without a byte before the connection is given up. */
   idleSeconds: z.number().positive().default(60),
   /** Seconds for the whole transfer. */
-  totalSeconds: z.number().positive().default(6 * 3600),
+  totalSeconds: z
+    .number()
+    .positive()
+    .default(6 * 3600),
   /** Tries within one attempt (one Job pod) after the first, for transient faults. */
   retries: z.number().int().min(0).default(5),
 });

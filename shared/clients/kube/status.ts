@@ -19,7 +19,12 @@ interface StatusBody {
 }
 
 /** Builds the error of a Status object, from an HTTP answer or inside a watch. */
-export const errorOfStatus = (code: number, body: StatusBody, what: string, options: AppErrorOptions = {}): AppError => {
+export const errorOfStatus = (
+  code: number,
+  body: StatusBody,
+  what: string,
+  options: AppErrorOptions = {},
+): AppError => {
   const message = `Kubernetes API: ${what}: ${body.message ?? `status ${code}`}`;
   if (code === 404) return new NotFound(message, options);
   if (code === 401 || code === 403) return new Denied(message, options);
