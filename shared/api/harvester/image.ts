@@ -1,0 +1,86 @@
+// harvesterhci.io VirtualMachineImage.
+import { z } from 'zod';
+import { imageStatusShape } from '#shared/api/image-status.ts';
+import { type ServedKind, withRules } from '#shared/api/kind.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+export const HarvesterImageSpec = z.object({
+  backend: z
+    .enum(['backingimage', 'cdi', 'csi'])
+    .default('backingimage')
+    .describe('how the image is stored')
+    .meta(withRules({ rule: 'self == oldSelf', message: 'backend cannot be changed: create a new image instead' })),
+  description: z.string().optional(),
+  displayName: z.string().describe('unique in its namespace; a label value of at most 63 characters'),
+  sourceType: z.enum(['download', 'upload', 'export-from-volume', 'restore', 'clone']),
+  url: z.string().optional().describe('needed by download and restore'),
+  checksum: z
+    .string()
+    .optional()
+    .describe('over the file as published: bare SHA-512 hex, or <algorithm>:<hex> with md5, sha1, sha256 or sha512'),
+  pvcName: z.string().optional(),
+  pvcNamespace: z.string().optional(),
+  storageClassParameters: z.record(z.string(), z.string()).optional(),
+  retry: z.int().min(0).max(10).default(3).describe('failed attempts tolerated: attempts are one more'),
+  securityParameters: z
+    .object({
+      cryptoOperation: z.enum(['encrypt', 'decrypt']),
+      sourceImageName: z.string(),
+      sourceImageNamespace: z.string(),
+    })
+    .optional(),
+  targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
+});
+/** As users write it: what has a default may be left out. */
+export type HarvesterImageSpec = z.input<typeof HarvesterImageSpec>;
+
+export const HarvesterImageStatus = z.object({
+  phase: z.string().optional().describe('what happens now'),
+  appliedUrl: z.string().optional().describe('the URL the image was last started from'),
+  targetStorageClassName: z.string().optional(),
+  backupTarget: z
+    .object({
+      endpoint: z.string().optional(),
+      bucketName: z.string().optional(),
+      bucketRegion: z.string().optional(),
+    })
+    .optional()
+    .describe('backup target that holds this image'),
+  ...imageStatusShape,
+});
+export type HarvesterImageStatus = z.infer<typeof HarvesterImageStatus>;
+
+export interface HarvesterImage extends KubeObject {
+  readonly spec: HarvesterImageSpec;
+  readonly status?: HarvesterImageStatus;
+}
+
+/** Words of Harvester on images. */
+export const harvesterLabels = { displayName: 'harvesterhci.io/imageDisplayName' } as const;
+export const harvesterAnnotations = { storageClassName: 'harvesterhci.io/storageClassName' } as const;
+
+export const harvesterImageKind: ServedKind<HarvesterImage> = {
+  type: {
+    group: 'harvesterhci.io',
+    version: 'v1beta1',
+    kind: 'VirtualMachineImage',
+    plural: 'virtualmachineimages',
+    namespaced: true,
+  },
+  singular: 'virtualmachineimage',
+  shortNames: ['vmimage', 'vmimages'],
+  categories: [],
+  description: 'A golden image: a disk fetched from a source and kept by a storage backend.',
+  spec: HarvesterImageSpec,
+  status: HarvesterImageStatus,
+  columns: [
+    { name: 'Backend', type: 'string', jsonPath: '.spec.backend' },
+    { name: 'Display-Name', type: 'string', jsonPath: '.spec.displayName' },
+    { name: 'Size', type: 'integer', jsonPath: '.status.size' },
+    { name: 'VirtualSize', type: 'integer', jsonPath: '.status.virtualSize' },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+    { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+  ],
+};

@@ -1,0 +1,91 @@
+// hypercloud.tmaxanc.com VirtualMachineImage, in the short shape of its design and the shape its operator released.
+import { z } from 'zod';
+import { imageStatusShape } from '#shared/api/image-status.ts';
+import { QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+export const HyperCloudImageSource = z
+  .object({
+    http: z.string().optional().describe('http or https URL of the image file'),
+    objectStore: z
+      .object({ bucketName: z.string(), objectName: z.string() })
+      .optional()
+      .describe('an object in the object store this installation is configured with'),
+    hostPath: z
+      .object({ path: z.string(), nodeName: z.string() })
+      .optional()
+      .describe('a file on a node; accepted for its shape, refused by admission'),
+  })
+  .describe('where the image comes from: exactly one of the fields')
+  .meta(
+    withRules(
+      {
+        rule: '(has(self.http) ? 1 : 0) + (has(self.objectStore) ? 1 : 0) + (has(self.hostPath) ? 1 : 0) == 1',
+        message: 'exactly one source must be set',
+      },
+      { rule: 'self == oldSelf', message: 'source cannot be changed: create a new image instead' },
+    ),
+  );
+
+export const HyperCloudVolumeSpec = z
+  .object({
+    accessModes: z.array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod'])).optional(),
+    volumeMode: z.enum(['Block', 'Filesystem']).optional(),
+    storageClassName: z.string().optional(),
+    resources: z
+      .object({
+        requests: z.record(z.string(), QuantityValue).optional(),
+        limits: z.record(z.string(), QuantityValue).optional(),
+      })
+      .optional(),
+  })
+  .describe('claim of the golden volume, as the released operator had it');
+
+export const HyperCloudImageSpec = z.object({
+  source: HyperCloudImageSource,
+  storageClassName: z.string().optional().describe('left out: that of pvc, else the default class of the cluster'),
+  pvc: HyperCloudVolumeSpec.optional(),
+  snapshotClassName: z
+    .string()
+    .optional()
+    .describe('left out: the snapshot class of the driver, where it has one; without one no snapshot is made'),
+  checksum: z.string().optional().describe('<algorithm>:<hex> over the file as published; md5, sha1, sha256 or sha512'),
+});
+export type HyperCloudImageSpec = z.infer<typeof HyperCloudImageSpec>;
+
+export const HyperCloudImageStatus = z.object({
+  state: z.enum(['Creating', 'Available', 'Error']).optional().describe('the original summary'),
+  phase: z.string().optional().describe('what happens now, finer than state'),
+  ...imageStatusShape,
+});
+export type HyperCloudImageStatus = z.infer<typeof HyperCloudImageStatus>;
+
+export interface HyperCloudImage extends KubeObject {
+  readonly spec: HyperCloudImageSpec;
+  readonly status?: HyperCloudImageStatus;
+}
+
+export const hyperCloudImageKind: ServedKind<HyperCloudImage> = {
+  type: {
+    group: 'hypercloud.tmaxanc.com',
+    version: 'v1alpha1',
+    kind: 'VirtualMachineImage',
+    plural: 'virtualmachineimages',
+    namespaced: true,
+  },
+  singular: 'virtualmachineimage',
+  shortNames: ['vmim'],
+  categories: [],
+  description: 'A golden image: a disk fetched from a source into a volume that virtual machine volumes are made from.',
+  spec: HyperCloudImageSpec,
+  status: HyperCloudImageStatus,
+  columns: [
+    { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Current state of VirtualMachineImage' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+    { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
+    { name: 'Size', type: 'integer', jsonPath: '.status.size', priority: 1 },
+    { name: 'VirtualSize', type: 'integer', jsonPath: '.status.virtualSize', priority: 1 },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};

@@ -1,0 +1,57 @@
+// The part of status that every image kind has: written by the dialects, read by people, tools and the next pass.
+import { z } from 'zod';
+import { Int64 } from '#shared/api/kind.ts';
+
+export const ConditionSchema = z.object({
+  type: z.string(),
+  status: z.enum(['True', 'False', 'Unknown']),
+  reason: z.string().optional().describe('CamelCase, stable: fit for scripts'),
+  message: z.string().optional().describe('a sentence a person can act on'),
+  observedGeneration: Int64.optional(),
+  lastUpdateTime: z.string().optional(),
+  lastTransitionTime: z.string().optional(),
+});
+
+export const ChildrenStatus = z
+  .object({ volume: z.string().optional(), snapshot: z.string().optional(), job: z.string().optional() })
+  .describe('names of the objects made for this image');
+
+export const TransferStatus = z
+  .object({
+    run: z.string().describe('pod of the running attempt'),
+    startedAt: z.string(),
+    sequence: z.int(),
+    phase: z.string(),
+    percent: z.number(),
+    receivedBytes: Int64,
+    totalBytes: Int64.optional(),
+    bytesPerSecond: z.number().optional(),
+    etaSeconds: z.number().optional(),
+    note: z.string().optional().describe('a fault that is being retried within this attempt'),
+  })
+  .describe('the newest report of the running transfer');
+
+/** Fields of status common to the image kinds; a kind adds its own words. */
+export const imageStatusShape = {
+  observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
+  progress: z.int().optional().describe('percent; 100 only when the image is usable'),
+  size: Int64.optional().describe('bytes of the file as published'),
+  virtualSize: Int64.optional().describe('bytes of the disk a guest sees'),
+  format: z.string().optional().describe('found by content: qcow2, raw, iso, …'),
+  compression: z.string().optional().describe('around the format: none, gz, xz, zst'),
+  digests: z.record(z.string(), z.string()).optional().describe('of the file as published, by algorithm'),
+  storageClassName: z.string().optional().describe('storage class of the golden volume'),
+  attempts: z.int().optional().describe('transfer attempts begun since creation or the last retry'),
+  attemptsAllowed: z.int().optional().describe('attempts there are before the image fails'),
+  failed: z.int().min(0).default(0).optional().describe('attempts that failed, over the life of the object'),
+  lastFailedTime: z.string().optional().describe('RFC 3339'),
+  nextAttemptTime: z.string().optional().describe('RFC 3339: when the next attempt starts'),
+  deadline: z.string().optional().describe('RFC 3339: when what is waited for now counts as stuck'),
+  retryHandled: z.string().optional().describe('value of the bullion.dev/retry annotation that was acted on'),
+  children: ChildrenStatus.optional(),
+  transfer: TransferStatus.optional(),
+  conditions: z.array(ConditionSchema).optional(),
+} as const;
+
+const CommonStatus = z.object(imageStatusShape);
+export type CommonImageStatus = z.infer<typeof CommonStatus>;

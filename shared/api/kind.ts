@@ -1,0 +1,43 @@
+// How a kind we serve is described: everything a CRD, a client and the docs need, in one object per kind.
+import { z } from 'zod';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'boolean' | 'date' | 'number';
+  readonly jsonPath: string;
+  readonly description?: string;
+  /** Above 0: shown by `-o wide` only. */
+  readonly priority?: number;
+}
+
+/** One served kind. `spec` and `status` are the schemas of those two fields; `spec` is required, `status` is a subresource. */
+export interface ServedKind<T extends KubeObject = KubeObject> {
+  readonly type: ResourceType<T>;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly description: string;
+  readonly spec: z.ZodObject;
+  readonly status: z.ZodObject;
+  readonly columns: readonly PrinterColumn[];
+}
+
+/** A CEL rule of `x-kubernetes-validations`. */
+export interface CelRule {
+  readonly rule: string;
+  readonly message: string;
+}
+
+/** Schema metadata with CEL rules, for `.meta(...)`. */
+export const withRules = (
+  ...rules: readonly CelRule[]
+): { readonly 'x-kubernetes-validations': readonly CelRule[] } => ({
+  'x-kubernetes-validations': rules,
+});
+
+/** A whole number of bytes or the like, beyond 32 bits. */
+export const Int64 = z.int().meta({ format: 'int64' });
+
+/** A Kubernetes quantity: `3Gi`, `1500M`, or a bare number. */
+export const QuantityValue = z.union([z.int(), z.string()]).meta({ 'x-kubernetes-int-or-string': true });
