@@ -1,0 +1,113 @@
+// The only reader of the environment. A function describes its settings in one zod schema; all faults are reported at once.
+import { z } from 'zod';
+import { type Fault, InvalidInput } from '#shared/runtime/errors.ts';
+import { logLevels } from '#shared/runtime/log.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type SettingsShape = Readonly<Record<string, z.ZodType>>;
+
+/** One row of a README table. */
+export interface SettingRow {
+  readonly env: string;
+  /** As it would be written in the environment; `undefined` when the setting is required, empty when it may be left out. */
+  readonly default: string | undefined;
+  readonly help: string;
+}
+
+/** Ties a field of a settings schema to its environment variable and its one-sentence help. */
+export const setting = <S extends z.ZodType>(env: string, help: string, schema: S): S => schema.meta({ env, help });
+
+/** Builders for what the environment can hold. */
+export const flag = (fallback: boolean) =>
+  z
+    .enum(['true', 'false', '1', '0'])
+    .default(fallback ? 'true' : 'false')
+    .transform((text) => text === 'true' || text === '1');
+export const wholeNumber = (minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) =>
+  z.coerce.number<string>().int().min(minimum).max(maximum);
+
+/** What every function that serves HTTP can be told. */
+export const serverSettings = {
+  port: setting('PORT', 'TCP port to listen on; 0 takes a free one.', wholeNumber(0, 65_535).default(8080)),
+  host: setting('HOST', 'Address to listen on; 0.0.0.0 in a pod.', z.string().default('127.0.0.1')),
+  logLevel: setting(
+    'LOG_LEVEL',
+    `Least level that is logged: ${logLevels.join(', ')}.`,
+    z.enum(logLevels).default('info'),
+  ),
+} as const;
+
+/** What every function that talks to the Kubernetes API can be told. */
+export const kubeSettings = {
+  kubeconfig: setting(
+    'KUBECONFIG',
+    'Kubeconfig file; without it the service account of the pod or ~/.kube/config.',
+    z.string().optional(),
+  ),
+} as const;
+
+/** What every function that sends events can be told. */
+export const sinkSettings = {
+  sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),
+} as const;
+
+/** Reads the settings; throws InvalidInput naming every variable that is wrong. An empty variable counts as not set. */
+export const parseConfig = <S extends SettingsShape>(
+  schema: z.ZodObject<S>,
+  environment: Environment = process.env,
+): z.output<z.ZodObject<S>> => {
+  const input: Record<string, string> = {};
+  for (const [name, field] of Object.entries(schema.shape)) {
+    const value = environment[metaOf(field, 'env')];
+    if (value !== undefined && value !== '') input[name] = value;
+  }
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const faults = result.error.issues.map((issue) => toFault(schema.shape, issue));
+  throw new InvalidInput(
+    `configuration: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`,
+    faults,
+  );
+};
+
+/** Reads the settings for an entry point: reports every fault on standard error and exits 1. */
+export const loadConfig = <S extends SettingsShape>(schema: z.ZodObject<S>): z.output<z.ZodObject<S>> => {
+  try {
+    return parseConfig(schema);
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    const lines = error.faults.map(({ field, message }) => `  ${field}: ${message}\n`).join('');
+    process.stderr.write(`cannot start, the environment is wrong:\n${lines}`);
+    process.exit(1);
+  }
+};
+
+/** The settings as rows of a table, in the order they were declared. */
+export const settingRows = (schema: z.ZodObject<SettingsShape>): SettingRow[] =>
+  Object.values(schema.shape).map((field) => ({
+    env: metaOf(field, 'env'),
+    default: defaultOf(field),
+    help: metaOf(field, 'help'),
+  }));
+
+const metaOf = (field: z.ZodType, key: 'env' | 'help'): string => {
+  const text = field.meta()?.[key];
+  if (typeof text !== 'string') throw new Error(`a setting names no ${key}; wrap its schema in setting()`);
+  return text;
+};
+
+const toFault = (shape: SettingsShape, issue: z.core.$ZodIssue): Fault => {
+  const name = String(issue.path[0] ?? '');
+  const field = shape[name];
+  if (field === undefined) return { field: name, message: issue.message };
+  const isMissing = issue.code === 'invalid_type' && issue.input === undefined && /undefined|NaN/.test(issue.message);
+  const message = isMissing ? `is required. ${metaOf(field, 'help')}` : issue.message;
+  return { field: metaOf(field, 'env'), message };
+};
+
+const defaultOf = (field: z.ZodType): string | undefined => {
+  const { success, data } = field.safeParse(undefined);
+  if (!success) return undefined;
+  if (data === undefined) return '';
+  return typeof data === 'string' ? data : JSON.stringify(data);
+};

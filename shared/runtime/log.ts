@@ -1,0 +1,52 @@
+// One JSON line per entry: a constant message and fields, the invocation's context, everything through the redactor.
+import { currentContext } from '#shared/runtime/context.ts';
+import { redact, redactData } from '#shared/runtime/redact.ts';
+
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** `message` is a constant: what varies belongs into `fields`. An Error among the fields is written with its code and causes. */
+export interface Logger {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  /** A logger that adds `fields` to every line. */
+  with(fields: LogFields): Logger;
+}
+
+export interface LoggerOptions {
+  /** Lines below this level are left out. */
+  readonly level?: LogLevel;
+  /** Takes one line with its newline; standard output when left out. */
+  readonly write?: (line: string) => void;
+  readonly now?: () => Date;
+  readonly fields?: LogFields;
+}
+
+export const createLogger = (options: LoggerOptions = {}): Logger => {
+  const { level = 'info', write = (line) => process.stdout.write(line), now = () => new Date(), fields = {} } = options;
+  const log =
+    (lineLevel: LogLevel) =>
+    (message: string, more: LogFields = {}): void => {
+      if (logLevels.indexOf(lineLevel) < logLevels.indexOf(level)) return;
+      const line = { time: now().toISOString(), level: lineLevel, message: redact(message), ...contextFields() };
+      write(`${JSON.stringify({ ...line, ...(redactData({ ...fields, ...more }) as object) })}\n`);
+    };
+  return {
+    debug: log('debug'),
+    info: log('info'),
+    warn: log('warn'),
+    error: log('error'),
+    with: (more) => createLogger({ ...options, fields: { ...fields, ...more } }),
+  };
+};
+
+/** Says nothing: for tests and for library calls outside a function. */
+export const silentLogger: Logger = createLogger({ write: () => undefined });
+
+const contextFields = (): LogFields => {
+  const { trace, ...rest } = currentContext();
+  return trace === undefined ? rest : { ...rest, traceId: trace.traceId };
+};

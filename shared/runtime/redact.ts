@@ -1,0 +1,75 @@
+// The one redactor: everything that reaches a log, a status, an event or an error message passes through it.
+
+export const redacted = '[redacted]';
+
+/** Scheme names are short in practice; the bound keeps the search linear on hostile text. */
+const urlInText = /[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"<>]+/gi;
+const credentialInText = /\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}/gi;
+const assignmentInText =
+  /\b([a-z_-]{0,40}(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key))(["']?\s{0,3}[=:]\s{0,3}["']?)([^\s"',;&}]{3,})/gi;
+const privateKeyInText = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|$)/g;
+
+/**
+ * The URL as it may be shown: without user info, query and fragment. Path and host stay as they were written. A text that is no valid URL
+ * loses everything before its last `@`, since a password may be what made it invalid.
+ */
+export const redactUrl = (url: string): string => {
+  const match = /^([a-z][a-z0-9+.-]*:\/\/)([\s\S]*)$/i.exec(url);
+  const scheme = match?.[1] ?? '';
+  const rest = match?.[2] ?? url;
+  return scheme + withoutUserInfo(rest, URL.canParse(url)).replace(/[?#][\s\S]*$/, '');
+};
+
+const withoutUserInfo = (rest: string, isValid: boolean): string => {
+  const authorityEnd = isValid ? rest.search(/[/?#\\]/) : -1;
+  const authority = authorityEnd === -1 ? rest : rest.slice(0, authorityEnd);
+  return authority.slice(authority.lastIndexOf('@') + 1) + rest.slice(authority.length);
+};
+
+/** Any text as it may be shown: URLs cut, bearer and basic credentials, `password=…` and private keys replaced. */
+export const redact = (text: string): string =>
+  text
+    .replace(privateKeyInText, redacted)
+    .replace(urlInText, redactUrl)
+    .replace(credentialInText, `$1 ${redacted}`)
+    .replace(assignmentInText, `$1$2${redacted}`);
+
+const secretKey =
+  /authorization|cookie|password|passwd|passphrase|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|dockerconfigjson/i;
+/** Keys that name a secret, not hold one: `secretRef`, `secretName`, `tokenExpiresAt`, `accessKeyId`. */
+const secretName = /(ref|name|namespace|kind|id|count|at|type|size|bytes)$/i;
+
+const isSecretKey = (key: string): boolean => secretKey.test(key) && !secretName.test(key);
+
+/** A copy of plain data fit to be shown: secrets by key name, Secret objects by kind, texts by content. Cycles and depth are cut. */
+export const redactData = (value: unknown, depth = 8): unknown => {
+  if (typeof value === 'string') return redact(value);
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth === 0) return '[deep]';
+  if (value instanceof Error) return redactError(value, depth);
+  if (value instanceof Date) return value;
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (Array.isArray(value)) return value.map((item: unknown) => redactData(item, depth - 1));
+  return redactObject(value, depth);
+};
+
+const redactObject = (object: object, depth: number): Record<string, unknown> => {
+  const isSecret = 'kind' in object && object.kind === 'Secret';
+  const result: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(object)) {
+    const hide = isSecret ? key === 'data' || key === 'stringData' : isSecretKey(key) && isLeaf(value);
+    result[key] = hide ? redacted : redactData(value, depth - 1);
+  }
+  return result;
+};
+
+/** What a secret's key may hold that is the secret itself. Numbers and objects below it are looked into instead. */
+const isLeaf = (value: unknown): boolean => typeof value === 'string' || Array.isArray(value);
+
+const redactError = (error: Error, depth: number): Record<string, unknown> => ({
+  name: error.name,
+  message: redact(error.message),
+  ...('code' in error ? { code: error.code } : {}),
+  ...(error.cause === undefined ? {} : { cause: redactData(error.cause, depth - 1) }),
+});

@@ -1,0 +1,41 @@
+// W3C trace context: read from a header or a CloudEvent extension, passed on by every client. Used by the chassis and the clients.
+import { randomBytes } from 'node:crypto';
+
+export interface Trace {
+  /** 32 hex digits, the same along the whole chain. */
+  readonly traceId: string;
+  /** 16 hex digits: this invocation's own span. */
+  readonly spanId: string;
+  /** 2 hex digits; bit 0 says whether the trace is sampled. */
+  readonly flags: string;
+  readonly tracestate?: string | undefined;
+}
+
+/** Version 00 has four parts; later versions may have more. All-zero ids and version ff are invalid. */
+const pattern =
+  /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
+
+/** The trace of a `traceparent` value; undefined when it is missing or malformed. */
+export const parseTraceparent = (value: string | undefined, tracestate?: string): Trace | undefined => {
+  const match = pattern.exec(value?.trim() ?? '');
+  if (match === null) return undefined;
+  const [, traceId = '', spanId = '', flags = ''] = match;
+  return { traceId, spanId, flags, tracestate };
+};
+
+export const newTrace = (): Trace => ({ traceId: hex(16), spanId: hex(8), flags: '00' });
+
+/** A new span in the given trace; a new trace when there is none. */
+export const continueTrace = (parent: Trace | undefined): Trace =>
+  parent === undefined ? newTrace() : { ...parent, spanId: hex(8) };
+
+export const toTraceparent = (trace: Trace): string => `00-${trace.traceId}-${trace.spanId}-${trace.flags}`;
+
+/** The headers that carry a trace to the next service; empty without one. */
+export const traceHeaders = (trace: Trace | undefined): Readonly<Record<string, string>> => {
+  if (trace === undefined) return {};
+  const { tracestate } = trace;
+  return { traceparent: toTraceparent(trace), ...(tracestate === undefined ? {} : { tracestate }) };
+};
+
+const hex = (bytes: number): string => randomBytes(bytes).toString('hex');
