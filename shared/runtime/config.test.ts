@@ -9,7 +9,7 @@ import {
   sinkSettings,
   wholeNumber,
 } from '#shared/runtime/config.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { InvalidInput } from '#shared/runtime/errors.ts';
 
 const Config = z.object({
   ...serverSettings,
