@@ -27,7 +27,24 @@ export interface ServedKind<T extends KubeObject = KubeObject> {
 export interface CelRule {
   readonly rule: string;
   readonly message: string;
+  readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
+  /** The field the fault is shown at, from the schema the rule stands on: `.url`. Left out: that schema's own field. */
+  readonly fieldPath?: string;
 }
+
+/** An optional field that may be neither set, changed nor removed after creation. Stands on the object that has the field. */
+export const fixedField = (field: string): CelRule => ({
+  rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
+  message: `${field} cannot be changed: create a new image instead`,
+  fieldPath: `.${field}`,
+});
+
+/** As fixedField, for a field that may still be set once when it was left out at creation. */
+export const fixedOnceSet = (field: string): CelRule => ({
+  rule: `!has(oldSelf.${field}) || (has(self.${field}) && self.${field} == oldSelf.${field})`,
+  message: `${field} cannot be changed once it is set`,
+  fieldPath: `.${field}`,
+});
 
 /** Schema metadata with CEL rules, for `.meta(...)`. */
 export const withRules = (

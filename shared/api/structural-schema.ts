@@ -1,16 +1,7 @@
 // A zod type as the structural OpenAPI v3 schema a CustomResourceDefinition needs. Called by infra/generate; what cannot be said
 // structurally throws with the path of the field, so that a schema is fixed where it is written.
 import { z } from 'zod';
-
-/** A CEL rule, given with `.meta({ 'x-kubernetes-validations': [rule(...)] })`. */
-export interface CelRule {
-  readonly rule: string;
-  readonly message?: string;
-  readonly messageExpression?: string;
-  readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
-  readonly fieldPath?: string;
-  readonly optionalOldSelf?: boolean;
-}
+import type { CelRule } from '#shared/api/kind.ts';
 
 /** The subset of JSONSchemaProps that we emit. */
 export interface StructuralSchema {
@@ -48,7 +39,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Copied as they are. A keyword that is neither here nor handled below is a mistake in the schema. */
+/** Copied as they are. A keyword that is neither here nor shaped below is a mistake in the schema. */
 const passedOn = [
   'description',
   'default',
@@ -67,11 +58,22 @@ const passedOn = [
   'x-kubernetes-map-type',
   'x-kubernetes-validations',
 ];
-const handled = new Set([
-  ...passedOn,
-  ...['type', 'format', 'enum', 'pattern', 'minimum', 'maximum', 'required', 'properties', 'additionalProperties'],
-  ...['items', 'anyOf', 'oneOf', 'x-kubernetes-int-or-string', 'title', 'id'],
-]);
+const shaped = [
+  'type',
+  'format',
+  'enum',
+  'pattern',
+  'minimum',
+  'maximum',
+  'required',
+  'properties',
+  'additionalProperties',
+  'items',
+  'anyOf',
+  'oneOf',
+  'x-kubernetes-int-or-string',
+];
+const understood = new Set([...passedOn, ...shaped]);
 
 class NotStructural extends Error {
   override readonly name = 'NotStructural';
@@ -87,7 +89,7 @@ export const toStructuralSchema = (type: z.ZodType): StructuralSchema => {
 };
 
 const convert = (json: Json, path: string): StructuralSchema => {
-  const unknown = Object.keys(json).filter((key) => !handled.has(key));
+  const unknown = Object.keys(json).filter((key) => !understood.has(key));
   if (unknown.length > 0) throw new NotStructural(path, `a structural schema cannot have ${unknown.join(', ')}`);
   return { ...shapeOf(json, path), ...pick(json, passedOn) };
 };
@@ -189,6 +191,3 @@ const pick = (json: Json, keys: readonly string[]): Record<string, never> =>
     string,
     never
   >;
-
-/** A number or a string, as ports and quantities are. */
-export const intOrStringMeta = { 'x-kubernetes-int-or-string': true } as const;

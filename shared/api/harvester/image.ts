@@ -1,36 +1,47 @@
 // harvesterhci.io VirtualMachineImage.
 import { z } from 'zod';
 import { imageStatusShape } from '#shared/api/image-status.ts';
-import { type ServedKind, withRules } from '#shared/api/kind.ts';
+import { fixedField, fixedOnceSet, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-export const HarvesterImageSpec = z.object({
-  backend: z
-    .enum(['backingimage', 'cdi', 'csi'])
-    .default('backingimage')
-    .describe('how the image is stored')
-    .meta(withRules({ rule: 'self == oldSelf', message: 'backend cannot be changed: create a new image instead' })),
-  description: z.string().optional(),
-  displayName: z.string().describe('unique in its namespace; a label value of at most 63 characters'),
-  sourceType: z.enum(['download', 'upload', 'export-from-volume', 'restore', 'clone']),
-  url: z.string().optional().describe('needed by download and restore'),
-  checksum: z
-    .string()
-    .optional()
-    .describe('over the file as published: bare SHA-512 hex, or <algorithm>:<hex> with md5, sha1, sha256 or sha512'),
-  pvcName: z.string().optional(),
-  pvcNamespace: z.string().optional(),
-  storageClassParameters: z.record(z.string(), z.string()).optional(),
-  retry: z.int().min(0).max(10).default(3).describe('failed attempts tolerated: attempts are one more'),
-  securityParameters: z
-    .object({
-      cryptoOperation: z.enum(['encrypt', 'decrypt']),
-      sourceImageName: z.string(),
-      sourceImageNamespace: z.string(),
-    })
-    .optional(),
-  targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
-});
+export const HarvesterImageSpec = z
+  .object({
+    backend: z
+      .enum(['backingimage', 'cdi', 'csi'])
+      .default('backingimage')
+      .describe('how the image is stored')
+      .meta(withRules({ rule: 'self == oldSelf', message: 'backend cannot be changed: create a new image instead' })),
+    description: z.string().optional(),
+    displayName: z.string().min(1).max(1024).describe('free text, unique in its namespace'),
+    sourceType: z
+      .enum(['download', 'upload', 'export-from-volume', 'restore', 'clone'])
+      .describe('where the image comes from'),
+    url: z.string().optional().describe('needed by download and restore'),
+    checksum: z
+      .string()
+      .optional()
+      .describe('over the file as published: bare SHA-512 hex, or <algorithm>:<hex> with md5, sha1, sha256 or sha512'),
+    pvcName: z.string().optional(),
+    pvcNamespace: z.string().optional(),
+    storageClassParameters: z.record(z.string(), z.string()).optional(),
+    retry: z.int().min(0).max(10).default(3).describe('failed attempts tolerated: attempts are one more'),
+    securityParameters: z
+      .object({
+        cryptoOperation: z.enum(['encrypt', 'decrypt']),
+        sourceImageName: z.string(),
+        sourceImageNamespace: z.string(),
+      })
+      .optional(),
+    targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
+  })
+  .meta(
+    withRules(
+      ...['displayName', 'sourceType', 'url', 'checksum', 'pvcName', 'pvcNamespace', 'securityParameters'].map(
+        fixedField,
+      ),
+      fixedOnceSet('targetStorageClassName'),
+    ),
+  );
 /** As users write it: what has a default may be left out. */
 export type HarvesterImageSpec = z.input<typeof HarvesterImageSpec>;
 
@@ -79,8 +90,10 @@ export const harvesterImageKind: ServedKind<HarvesterImage> = {
     { name: 'Size', type: 'integer', jsonPath: '.status.size' },
     { name: 'VirtualSize', type: 'integer', jsonPath: '.status.virtualSize' },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
     { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
   ],
 };

@@ -1,7 +1,7 @@
 // hypercloud.tmaxanc.com VirtualMachineImage, in the short shape of its design and the shape its operator released.
 import { z } from 'zod';
 import { imageStatusShape } from '#shared/api/image-status.ts';
-import { QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 export const HyperCloudImageSource = z
@@ -41,16 +41,28 @@ export const HyperCloudVolumeSpec = z
   })
   .describe('claim of the golden volume, as the released operator had it');
 
-export const HyperCloudImageSpec = z.object({
-  source: HyperCloudImageSource,
-  storageClassName: z.string().optional().describe('left out: that of pvc, else the default class of the cluster'),
-  pvc: HyperCloudVolumeSpec.optional(),
-  snapshotClassName: z
-    .string()
-    .optional()
-    .describe('left out: the snapshot class of the driver, where it has one; without one no snapshot is made'),
-  checksum: z.string().optional().describe('<algorithm>:<hex> over the file as published; md5, sha1, sha256 or sha512'),
-});
+export const HyperCloudImageSpec = z
+  .object({
+    source: HyperCloudImageSource,
+    storageClassName: z.string().optional().describe('left out: that of pvc, else the default class of the cluster'),
+    pvc: HyperCloudVolumeSpec.optional(),
+    snapshotClassName: z
+      .string()
+      .optional()
+      .describe('left out: the snapshot class of the driver, where it has one; without one no snapshot is made'),
+    checksum: z
+      .string()
+      .optional()
+      .describe('<algorithm>:<hex> over the file as published; md5, sha1, sha256 or sha512'),
+  })
+  .meta(
+    withRules(
+      fixedField('checksum'),
+      fixedField('storageClassName'),
+      fixedField('snapshotClassName'),
+      fixedField('pvc'),
+    ),
+  );
 export type HyperCloudImageSpec = z.infer<typeof HyperCloudImageSpec>;
 
 export const HyperCloudImageStatus = z.object({
@@ -81,8 +93,10 @@ export const hyperCloudImageKind: ServedKind<HyperCloudImage> = {
   status: HyperCloudImageStatus,
   columns: [
     { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Current state of VirtualMachineImage' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
     { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Size', type: 'integer', jsonPath: '.status.size', priority: 1 },
     { name: 'VirtualSize', type: 'integer', jsonPath: '.status.virtualSize', priority: 1 },
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },

@@ -1,0 +1,193 @@
+// Broker, Triggers, sources and Services under infra/knative. The local broker and forwarder route by the same files.
+import { type Manifest, functionsImage, partOf, systemNamespace, transferImage } from '#infra/generate/manifest.ts';
+import {
+  type DeliveryClass,
+  type EventFunction,
+  type EventMatch,
+  type Subscription,
+  deadLetterFunction,
+} from '#infra/generate/wiring.ts';
+import { labels } from '#shared/api/names.ts';
+import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+
+/** What the manifests are made for. */
+export interface EventSources {
+  /** Kinds that users write. */
+  readonly objects: readonly ResourceType[];
+  /** Kinds that backends make. */
+  readonly children: readonly ResourceType[];
+}
+
+const broker = { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: 'bullion' } as const;
+/** Service account of the sources; it reads what they watch. */
+export const sourceAccount = 'sources';
+
+const named = (name: string, component: string): Manifest['metadata'] => ({
+  name,
+  namespace: systemNamespace,
+  labels: partOf(component),
+});
+
+const serviceRef = (name: string): object => ({ apiVersion: 'serving.knative.dev/v1', kind: 'Service', name });
+
+const deadLetterSink = { ref: serviceRef(deadLetterFunction.name), uri: deadLetterFunction.path };
+
+/**
+ * Trigger delivery replaces the Broker's as a whole, so each is complete. `timeout` covers a cold start and one pass. `must` waits
+ * 0.5 s x 2^(k-1) before retry k: 511 s in all, longer than a node takes to come back.
+ */
+const deliveries: Readonly<Record<DeliveryClass, object>> = {
+  must: {
+    retry: 10,
+    backoffPolicy: 'exponential',
+    backoffDelay: 'PT0.5S',
+    timeout: 'PT30S',
+    retryAfterMax: 'PT60S',
+    deadLetterSink,
+  },
+  may: {
+    retry: 3,
+    backoffPolicy: 'exponential',
+    backoffDelay: 'PT0.5S',
+    timeout: 'PT30S',
+    retryAfterMax: 'PT5S',
+    deadLetterSink,
+  },
+};
+
+export const buildBroker = (): Manifest => ({
+  apiVersion: broker.apiVersion,
+  kind: broker.kind,
+  metadata: named(broker.name, 'events'),
+  spec: { delivery: deliveries.must },
+});
+
+/** One condition per element of the list; the event must satisfy all elements. */
+const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] => {
+  if (match.of === 'types') return [anyOf(match.types.map(typeFilter))];
+  if (match.of === 'objects') {
+    const types = ['add', 'update'].map((change) => ({ exact: { type: `dev.knative.apiserver.resource.${change}` } }));
+    return [anyOf(types), anyOf(sources.objects.map(kindFilter))];
+  }
+  return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(sources.children.map(kindFilter))];
+};
+
+const anyOf = (filters: readonly object[]): object => (filters.length === 1 ? (filters[0] ?? {}) : { any: filters });
+const typeFilter = (type: string): object => (type.endsWith('.') ? { prefix: { type } } : { exact: { type } });
+const kindFilter = (type: ResourceType): object => ({ exact: { apiversion: apiVersionOf(type), kind: type.kind } });
+
+export const buildTrigger = (fn: EventFunction, subscription: Subscription, sources: EventSources): Manifest => ({
+  apiVersion: 'eventing.knative.dev/v1',
+  kind: 'Trigger',
+  metadata: named(`${fn.name}-${subscription.name}`, fn.name),
+  spec: {
+    broker: broker.name,
+    filters: filtersOf(subscription.events, sources),
+    subscriber: { ref: serviceRef(fn.name) },
+    delivery: deliveries[subscription.delivery],
+  },
+});
+
+const toBroker = { ref: broker } as const;
+
+/** `{}` selects every namespace with one watch per kind and survives new namespaces without a restart. */
+const apiServerSource = (name: string, resources: readonly object[]): Manifest => ({
+  apiVersion: 'sources.knative.dev/v1',
+  kind: 'ApiServerSource',
+  metadata: named(name, 'events'),
+  spec: { serviceAccountName: sourceAccount, mode: 'Resource', namespaceSelector: {}, resources, sink: toBroker },
+});
+
+/** Children are told from everybody else's objects by their label, so that no stranger's Job or PVC becomes an event. */
+export const buildApiServerSources = (sources: EventSources): readonly Manifest[] => [
+  apiServerSource(
+    'objects',
+    sources.objects.map((type) => ({ apiVersion: apiVersionOf(type), kind: type.kind })),
+  ),
+  apiServerSource(
+    'children',
+    sources.children.map((type) => ({
+      apiVersion: apiVersionOf(type),
+      kind: type.kind,
+      selector: { matchExpressions: [{ key: labels.ownerUid, operator: 'Exists' }] },
+    })),
+  ),
+];
+
+export const buildPingSource = (): Manifest => ({
+  apiVersion: 'sources.knative.dev/v1',
+  kind: 'PingSource',
+  metadata: named('tick', 'events'),
+  spec: {
+    schedule: '* * * * *',
+    timezone: 'Etc/UTC',
+    contentType: 'application/json',
+    data: JSON.stringify({ job: 'sweep' }),
+    sink: toBroker,
+  },
+});
+
+/** Gives every event function K_SINK, the URL it sends its own events to. */
+export const buildSinkBinding = (): Manifest => ({
+  apiVersion: 'sources.knative.dev/v1',
+  kind: 'SinkBinding',
+  metadata: named('functions', 'events'),
+  spec: {
+    subject: {
+      apiVersion: 'serving.knative.dev/v1',
+      kind: 'Service',
+      selector: { matchLabels: { 'app.kubernetes.io/part-of': 'bullion' } },
+    },
+    sink: toBroker,
+  },
+});
+
+/** The drain of a Knative pod takes up to 45 s and must fit in `timeoutSeconds`, which is also its grace period. */
+const timeoutSeconds = 60;
+
+export const buildService = (fn: EventFunction): Manifest => ({
+  apiVersion: 'serving.knative.dev/v1',
+  kind: 'Service',
+  metadata: {
+    ...named(fn.name, fn.name),
+    labels: { ...partOf(fn.name), 'networking.knative.dev/visibility': 'cluster-local' },
+  },
+  spec: {
+    template: {
+      metadata: {
+        labels: partOf(fn.name),
+        annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '5' },
+      },
+      spec: {
+        serviceAccountName: fn.name,
+        containerConcurrency: fn.concurrency,
+        timeoutSeconds,
+        enableServiceLinks: false,
+        containers: [functionContainer(fn.name)],
+      },
+    },
+  },
+});
+
+const functionContainer = (name: string): object => ({
+  image: functionsImage,
+  args: [name],
+  env: [
+    { name: 'HOST', value: '0.0.0.0' },
+    { name: 'TRANSFER_IMAGE', value: transferImage },
+  ],
+  ports: [{ containerPort: 8080 }],
+  readinessProbe: { httpGet: { path: '/readyz' } },
+  livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10 },
+  resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { cpu: '1', memory: '256Mi' } },
+  securityContext: restricted,
+});
+
+/** What the `restricted` Pod Security Standard asks of a container. */
+export const restricted = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+} as const;
