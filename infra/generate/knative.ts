@@ -1,5 +1,5 @@
 // Broker, Triggers, sources and Services under infra/knative. The local broker and forwarder route by the same files.
-import { type Manifest, functionsImage, partOf, systemNamespace, transferImage } from '#infra/generate/manifest.ts';
+import { type Manifest, functionsImage, partOf, transferImage } from '#infra/generate/manifest.ts';
 import {
   type DeliveryClass,
   type EventFunction,
@@ -7,7 +7,7 @@ import {
   type Subscription,
   deadLetterFunction,
 } from '#infra/generate/wiring.ts';
-import { labels } from '#shared/api/names.ts';
+import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 
 /** What the manifests are made for. */

@@ -14,8 +14,6 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-/** Where everything of the product lives in a cluster. */
-export const systemNamespace = 'bullion-system';
 /** The one image all functions start from, by name. kustomize overlays replace it. */
 export const functionsImage = 'bullion/functions:latest';
 export const transferImage = 'bullion/transfer-job:latest';

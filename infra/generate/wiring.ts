@@ -1,4 +1,6 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 /** Events a function subscribes to. Each becomes one Trigger. */
@@ -35,8 +37,6 @@ export interface EventFunction {
   readonly subscriptions: readonly Subscription[];
   /** Requests one instance works on at a time. */
   readonly concurrency: number;
-  /** Beside what every driver of images may do. */
-  readonly access: readonly AccessRule[];
 }
 
 export const eventFunctions: readonly EventFunction[] = [
@@ -52,7 +52,6 @@ export const eventFunctions: readonly EventFunction[] = [
         delivery: 'must',
       },
     ],
-    access: [],
   },
   {
     name: 'sidecar-sync',
@@ -67,7 +66,6 @@ export const eventFunctions: readonly EventFunction[] = [
         delivery: 'may',
       },
     ],
-    access: [],
   },
   {
     name: 'cron-tick',
@@ -81,9 +79,57 @@ export const eventFunctions: readonly EventFunction[] = [
         delivery: 'may',
       },
     ],
-    access: [],
   },
 ];
 
 /** Where events go that nobody could handle: the function that shows them to people. */
 export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } as const;
+
+/** What every function that drives images looks up beside the objects and their children. */
+export const driverLookups: readonly ResourceType[] = [storageClasses, volumeSnapshotClasses];
+
+/** One entry of a webhook configuration. */
+export interface Webhook {
+  readonly name: string;
+  readonly summary: string;
+  /** `objects`: every served kind; `golden`: what backends keep images in, told by label. */
+  readonly on: 'objects' | 'golden';
+  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
+}
+
+export interface AdmissionFunction {
+  readonly name: 'validate' | 'mutate';
+  readonly summary: string;
+  /** Port of its container in the pod both share. */
+  readonly port: number;
+  readonly webhooks: readonly Webhook[];
+}
+
+export const admissionFunctions: readonly AdmissionFunction[] = [
+  {
+    name: 'mutate',
+    summary: 'Fills in what an image leaves open.',
+    port: 8444,
+    webhooks: [{ name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] }],
+  },
+  {
+    name: 'validate',
+    summary: 'Refuses images that could never work, and deletions that would break one.',
+    port: 8443,
+    webhooks: [
+      { name: 'images', summary: 'rules of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
+      {
+        name: 'golden',
+        summary: 'golden volumes and snapshots are not deleted under an image',
+        on: 'golden',
+        operations: ['DELETE'],
+      },
+    ],
+  },
+];
+
+/** Kinds a golden copy is kept in. */
+export const goldenKinds: readonly ResourceType[] = [persistentVolumeClaims, volumeSnapshots];
+
+/** What the rules of admission look up beside the served kinds. */
+export const admissionLookups: readonly ResourceType[] = [storageClasses];

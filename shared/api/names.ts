@@ -27,3 +27,21 @@ export const finalizers = {
 
 /** Who our writes are made by (`fieldManager`, Event source, leader of children). */
 export const fieldManager = 'bullion';
+
+/** Where the product lives in a cluster. */
+export const systemNamespace = 'bullion-system';
+
+const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
+
+/**
+ * Users that carry out what others decided: owner references and namespace deletion. They must never be refused, or nothing could be
+ * removed any more. `system:kube-controller-manager` is both of them where controllers have no accounts of their own.
+ */
+export const clusterControllers = [
+  serviceAccount('kube-system', 'generic-garbage-collector'),
+  serviceAccount('kube-system', 'namespace-controller'),
+  'system:kube-controller-manager',
+] as const;
+
+/** Prefix of the user names of all our functions. */
+export const ownAccountPrefix = serviceAccount(systemNamespace, '');

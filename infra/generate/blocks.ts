@@ -1,0 +1,85 @@
+// The README tables there are, by name. Called by main.ts.
+import { readdir } from 'node:fs/promises';
+import { z } from 'zod';
+import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
+import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
+
+type Settings = Readonly<Record<string, readonly SettingRow[]>>;
+
+/** Blocks: `functions`, `kinds`, `config` and `config:<function>`, `fields:<plural>.<group>`. */
+export const loadBlocks = async (root: URL): Promise<Blocks> => {
+  const settings = await loadSettings(root);
+  return {
+    functions: toFunctionTable,
+    kinds: toKindTable,
+    config: () => toConfigTable(mergeSettings(settings)),
+    ...Object.fromEntries(
+      Object.entries(settings).map(([name, rows]) => [`config:${name}`, () => toConfigTable(rows)]),
+    ),
+    ...Object.fromEntries(
+      servedKinds.map((kind) => [`fields:${kind.type.plural}.${kind.type.group}`, () => toFieldTable(kind)]),
+    ),
+  };
+};
+
+/** The settings schema every `functions/<name>/config.ts` exports, as rows. */
+const loadSettings = async (root: URL): Promise<Settings> => {
+  const files = await readdir(new URL('functions/', root), { recursive: true }).catch(() => []);
+  const configs = files.filter((file) => /^[\w-]+\/config\.ts$/.test(file)).toSorted();
+  const entries = configs.map(async (file): Promise<[string, readonly SettingRow[]]> => {
+    const exported: unknown = await import(new URL(`functions/${file}`, root).href);
+    const schema = Object.values(exported as object).find((value) => value instanceof z.ZodObject);
+    if (schema === undefined) throw new Error(`functions/${file} exports no settings schema`);
+    return [file.replace('/config.ts', ''), settingRows(schema as Parameters<typeof settingRows>[0])];
+  });
+  return Object.fromEntries(await Promise.all(entries));
+};
+
+/** Every variable once, with the functions that read it. */
+const mergeSettings = (settings: Settings): readonly SettingRow[] => {
+  const merged = new Map<string, { row: SettingRow; readers: string[] }>();
+  for (const [name, rows] of Object.entries(settings)) {
+    for (const row of rows) {
+      const known = merged.get(row.env);
+      if (known === undefined) merged.set(row.env, { row, readers: [name] });
+      else known.readers.push(name);
+    }
+  }
+  const everybody = Object.keys(settings).length;
+  return [...merged.values()].map(({ row, readers }) => ({
+    ...row,
+    help: readers.length === everybody ? row.help : `${row.help} (${readers.join(', ')})`,
+  }));
+};
+
+const toFunctionTable = (): string =>
+  toTable(
+    ['function', 'does', 'woken by', 'runs as'],
+    [
+      ...eventFunctions.map((fn) => [
+        `\`${fn.name}\``,
+        fn.summary,
+        fn.subscriptions.map(({ summary }) => summary).join('; '),
+        'Knative Service, scales to zero',
+      ]),
+      ...admissionFunctions.map((fn) => [
+        `\`${fn.name}\``,
+        fn.summary,
+        `AdmissionReview: ${fn.webhooks.map(({ summary }) => summary).join('; ')}`,
+        'HTTPS Deployment',
+      ]),
+    ],
+  );
+
+const toKindTable = (): string =>
+  toTable(
+    ['kind', 'group', 'short names', 'what it is'],
+    servedKinds.map(({ type, shortNames, description }) => [
+      `\`${type.kind}\``,
+      `\`${type.group}/${type.version}\``,
+      shortNames.map((name) => `\`${name}\``).join(', '),
+      description,
+    ]),
+  );

@@ -1,0 +1,70 @@
+// `npm run gen` writes the generated files; with --check it writes nothing and exits 1 naming every file that is not up to date.
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { loadBlocks } from '#infra/generate/blocks.ts';
+import { type Outputs, manifestOutputs } from '#infra/generate/outputs.ts';
+import { renderBlocks } from '#infra/generate/readme.ts';
+
+const root = new URL('../../', import.meta.url);
+/** Folders that hold generated files only: what is there and is not generated any more goes away. */
+const ownedFolders = ['infra/crds', 'infra/knative', 'infra/rbac', 'infra/webhooks'];
+
+const readText = async (path: string): Promise<string | undefined> =>
+  readFile(new URL(path, root), 'utf8').catch(() => undefined);
+
+const listReadmes = async (): Promise<readonly string[]> => {
+  const folders = ['functions', 'events', 'shared', 'infra', 'test'];
+  const nested = await Promise.all(
+    folders.map(async (folder) => {
+      const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);
+      return files.filter((file) => /(^|\/)README\.md$/.test(file)).map((file) => `${folder}/${file}`);
+    }),
+  );
+  return ['README.md', ...nested.flat()].filter((path) => !path.includes('node_modules'));
+};
+
+const readmeOutputs = async (): Promise<Outputs> => {
+  const blocks = await loadBlocks(root);
+  const rendered = await Promise.all(
+    (await listReadmes()).map(async (path) => {
+      const text = await readText(path);
+      return text === undefined ? [] : [[path, renderBlocks(text, blocks)] as const];
+    }),
+  );
+  return Object.fromEntries(rendered.flat());
+};
+
+const listStale = async (outputs: Outputs): Promise<readonly string[]> => {
+  const found = await Promise.all(
+    ownedFolders.map(async (folder) => {
+      const files = await readdir(new URL(`${folder}/`, root)).catch(() => []);
+      return files.filter((file) => file.endsWith('.yaml')).map((file) => `${folder}/${file}`);
+    }),
+  );
+  return found.flat().filter((path) => !(path in outputs));
+};
+
+const listChanged = async (outputs: Outputs): Promise<readonly string[]> => {
+  const checked = await Promise.all(
+    Object.entries(outputs).map(async ([path, content]) => ((await readText(path)) === content ? [] : [path])),
+  );
+  return checked.flat();
+};
+
+const write = async (path: string, content: string): Promise<void> => {
+  const url = new URL(path, root);
+  await mkdir(dirname(url.pathname), { recursive: true });
+  await writeFile(url, content);
+};
+
+const outputs = { ...manifestOutputs(), ...(await readmeOutputs()) };
+const stale = await listStale(outputs);
+const changed = await listChanged(outputs);
+if (process.argv.includes('--check')) {
+  for (const path of [...changed, ...stale]) process.stderr.write(`not up to date: ${path}; run npm run gen\n`);
+  process.exitCode = changed.length + stale.length === 0 ? 0 : 1;
+} else {
+  for (const path of changed) await write(path, outputs[path] ?? '');
+  for (const path of stale) await rm(new URL(path, root));
+  process.stdout.write(`${changed.length} written, ${stale.length} removed\n`);
+}

@@ -1,0 +1,98 @@
+// Every generated file of the repository by its path: what main.ts writes, or compares in --check.
+import { buildCrd } from '#infra/generate/crd.ts';
+import { children, objects } from '#infra/generate/declared.ts';
+import {
+  type EventSources,
+  buildApiServerSources,
+  buildBroker,
+  buildPingSource,
+  buildService,
+  buildSinkBinding,
+  buildTrigger,
+} from '#infra/generate/knative.ts';
+import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { buildAdmissionAccess, buildDriverAccess, buildSourceAccess, buildUserRoles } from '#infra/generate/rbac.ts';
+import { buildAdmissionWorkload, buildCertificate, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
+import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+
+/** Path from the root of the repository → content. */
+export type Outputs = Readonly<Record<string, string>>;
+
+const wiring = 'infra/generate/wiring.ts';
+const kindsAndBackends = 'shared/api/kinds.ts and the sidecars of shared/backends';
+
+const sources: EventSources = { objects, children: children.map(({ type }) => type) };
+
+const namespace: Manifest = {
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: {
+    name: systemNamespace,
+    labels: { ...partOf('bullion'), 'pod-security.kubernetes.io/enforce': 'restricted' },
+  },
+};
+
+const crds = (): Outputs =>
+  Object.fromEntries(
+    servedKinds.map((kind) => [
+      `infra/crds/${kind.type.group}_${kind.type.plural}.yaml`,
+      toYaml('shared/api', [buildCrd(kind)]),
+    ]),
+  );
+
+const knative = (): Outputs => ({
+  'infra/knative/broker.yaml': toYaml(wiring, [buildBroker()]),
+  'infra/knative/triggers.yaml': toYaml(
+    `${wiring}, ${kindsAndBackends}`,
+    eventFunctions.flatMap((fn) => fn.subscriptions.map((subscription) => buildTrigger(fn, subscription, sources))),
+  ),
+  'infra/knative/sources.yaml': toYaml(kindsAndBackends, [...buildApiServerSources(sources), buildPingSource()]),
+  'infra/knative/services.yaml': toYaml(wiring, [...eventFunctions.map(buildService), buildSinkBinding()]),
+});
+
+const rbac = (): Outputs => ({
+  ...Object.fromEntries(
+    eventFunctions.map((fn) => [
+      `infra/rbac/${fn.name}.yaml`,
+      toYaml(`${wiring}, ${kindsAndBackends}`, buildDriverAccess(fn, objects, children)),
+    ]),
+  ),
+  'infra/rbac/admission.yaml': toYaml(wiring, buildAdmissionAccess(objects)),
+  'infra/rbac/sources.yaml': toYaml(kindsAndBackends, buildSourceAccess([...sources.objects, ...sources.children])),
+  'infra/rbac/users.yaml': toYaml('shared/api/kinds.ts', buildUserRoles(objects)),
+});
+
+const webhooks = (): Outputs => ({
+  ...Object.fromEntries(
+    admissionFunctions.map((fn) => [
+      `infra/webhooks/${fn.name}.yaml`,
+      toYaml(wiring, [buildWebhookConfiguration(fn, objects)]),
+    ]),
+  ),
+  'infra/webhooks/workload.yaml': toYaml(wiring, buildAdmissionWorkload()),
+  'infra/webhooks/certificate.yaml': toYaml(wiring, buildCertificate()),
+});
+
+/** All manifests, and the kustomization that composes them: `kubectl apply -k infra`. */
+export const manifestOutputs = (): Outputs => {
+  const manifests: Outputs = {
+    'infra/namespace.yaml': toYaml('infra/generate/outputs.ts', [namespace]),
+    ...crds(),
+    ...rbac(),
+    ...knative(),
+    ...webhooks(),
+  };
+  return { ...manifests, 'infra/kustomization.yaml': kustomization(Object.keys(manifests)) };
+};
+
+const kustomization = (paths: readonly string[]): string =>
+  toYaml('the files of this folder', [
+    // A Kustomization is read by kustomize, not by a cluster, and has no name.
+    {
+      apiVersion: 'kustomize.config.k8s.io/v1beta1',
+      kind: 'Kustomization',
+      resources: paths.map((path) => path.replace('infra/', '')),
+    } as unknown as Manifest,
+  ]);

@@ -1,0 +1,107 @@
+// Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
+import { sourceAccount } from '#infra/generate/knative.ts';
+import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type EventFunction, type Verb, admissionLookups, driverLookups } from '#infra/generate/wiring.ts';
+import { kubeEvents } from '#shared/api/foreign/core.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+
+/** A child kind and what plans do with it beside reading. */
+export interface ChildAccess {
+  readonly type: ResourceType;
+  readonly verbs: readonly Verb[];
+}
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly Verb[];
+}
+
+const rule = (type: ResourceType, verbs: readonly Verb[], subresource?: string): Rule => ({
+  apiGroups: [type.group],
+  resources: [subresource === undefined ? type.plural : `${type.plural}/${subresource}`],
+  verbs: [...new Set(verbs)],
+});
+
+const uniqueTypes = (types: readonly ResourceType[]): readonly ResourceType[] => [
+  ...new Map(types.map((type) => [`${type.plural}.${type.group}`, type])).values(),
+];
+
+/** Account, role and binding of one name. */
+const grant = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
+  {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name, namespace: systemNamespace, labels: partOf(name) },
+  },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: `bullion-${name}`, labels: partOf(name) },
+    rules,
+  },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `bullion-${name}`, labels: partOf(name) },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `bullion-${name}` },
+    subjects: [{ kind: 'ServiceAccount', name, namespace: systemNamespace }],
+  },
+];
+
+/**
+ * A function that drives images. Finalizers and status are patched; `finalizers` must be updatable for owner references that block
+ * deletion where the cluster checks that.
+ */
+export const buildDriverAccess = (
+  fn: EventFunction,
+  objects: readonly ResourceType[],
+  children: readonly ChildAccess[],
+): readonly Manifest[] =>
+  grant(fn.name, [
+    ...objects.flatMap((type) => [
+      rule(type, ['get', 'list', 'patch']),
+      rule(type, ['get', 'patch'], 'status'),
+      rule(type, ['update'], 'finalizers'),
+    ]),
+    ...children.map(({ type, verbs }) => rule(type, ['get', 'list', ...verbs])),
+    ...driverLookups.map((type) => rule(type, ['get', 'list'])),
+    rule(kubeEvents, ['create', 'patch']),
+  ]);
+
+/** The sources read what they watch, and nothing else. */
+export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Manifest[] =>
+  grant(
+    sourceAccount,
+    uniqueTypes(watched).map((type) => rule(type, ['get', 'list', 'watch'])),
+  );
+
+export const buildAdmissionAccess = (objects: readonly ResourceType[]): readonly Manifest[] =>
+  grant(
+    'admission',
+    uniqueTypes([...objects, ...admissionLookups]).map((type) => rule(type, ['get', 'list'])),
+  );
+
+/** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
+export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manifest[] => [
+  userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
+  userRole('view', ['view'], objects, ['get', 'list', 'watch']),
+];
+
+const userRole = (
+  name: string,
+  into: readonly string[],
+  ...[objects, verbs]: [readonly ResourceType[], readonly Verb[]]
+): Manifest => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: {
+    name: `bullion-${name}`,
+    labels: {
+      ...partOf(name),
+      ...Object.fromEntries(into.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true'])),
+    },
+  },
+  rules: objects.map((type) => rule(type, verbs)),
+});

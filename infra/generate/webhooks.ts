@@ -1,0 +1,186 @@
+// Webhook configurations and the admission Deployment under infra/webhooks. The local cluster reads the same configurations and puts
+// its own address and certificate into them.
+import { restricted } from '#infra/generate/knative.ts';
+import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type AdmissionFunction, type Webhook, admissionFunctions, goldenKinds } from '#infra/generate/wiring.ts';
+import { clusterControllers, labels, ownAccountPrefix, systemNamespace } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+
+const workload = 'admission';
+const certificate = 'admission-tls';
+
+/** An outage of ours must never keep the cluster itself, Knative or our own pods from coming back. */
+const namespaceSelector = {
+  matchExpressions: [
+    {
+      key: 'kubernetes.io/metadata.name',
+      operator: 'NotIn',
+      values: [
+        'kube-system',
+        'kube-public',
+        'kube-node-lease',
+        'knative-eventing',
+        'knative-serving',
+        'cert-manager',
+        systemNamespace,
+      ],
+    },
+  ],
+};
+
+/** Deleting objects and updates that change neither spec nor annotations pass without a call. */
+const objectConditions = [
+  { name: 'live', expression: '!has(object.metadata.deletionTimestamp)' },
+  {
+    name: 'changed',
+    expression: [
+      "request.operation == 'CREATE'",
+      'object.spec != oldObject.spec',
+      'has(object.metadata.annotations) != has(oldObject.metadata.annotations)',
+      '(has(object.metadata.annotations) && object.metadata.annotations != oldObject.metadata.annotations)',
+    ].join(' || '),
+  },
+];
+
+const goldenConditions = [
+  {
+    name: 'not-by-the-cluster',
+    expression: `!(request.userInfo.username in [${clusterControllers.map((user) => `'${user}'`).join(', ')}])`,
+  },
+  { name: 'not-by-us', expression: `!request.userInfo.username.startsWith('${ownAccountPrefix}')` },
+];
+
+const rulesOf = (types: readonly ResourceType[], operations: Webhook['operations']): readonly object[] =>
+  types.map((type) => ({
+    apiGroups: [type.group],
+    apiVersions: [type.version],
+    resources: [type.plural],
+    operations,
+    scope: type.namespaced ? 'Namespaced' : 'Cluster',
+  }));
+
+/** Validation must not be passed by; a default that is missing can be filled in later. */
+const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly ResourceType[]): object => ({
+  name: `${webhook.name}.${fn.name}.bullion.dev`,
+  admissionReviewVersions: ['v1'],
+  clientConfig: { service: { namespace: systemNamespace, name: fn.name, path: `/${fn.name}`, port: 443 } },
+  rules: rulesOf(webhook.on === 'objects' ? objects : goldenKinds, webhook.operations),
+  matchPolicy: 'Equivalent',
+  namespaceSelector,
+  ...(webhook.on === 'objects'
+    ? { matchConditions: objectConditions }
+    : {
+        objectSelector: {
+          matchExpressions: [
+            { key: labels.ownerUid, operator: 'Exists' },
+            { key: labels.role, operator: 'In', values: ['volume', 'snapshot'] },
+          ],
+        },
+        matchConditions: goldenConditions,
+      }),
+  failurePolicy: fn.name === 'validate' ? 'Fail' : 'Ignore',
+  ...(fn.name === 'mutate' ? { reinvocationPolicy: 'IfNeeded' } : {}),
+  sideEffects: 'None',
+  timeoutSeconds: 10,
+});
+
+export const buildWebhookConfiguration = (fn: AdmissionFunction, objects: readonly ResourceType[]): Manifest => ({
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind: fn.name === 'validate' ? 'ValidatingWebhookConfiguration' : 'MutatingWebhookConfiguration',
+  metadata: {
+    name: 'bullion',
+    labels: partOf(fn.name),
+    annotations: { 'cert-manager.io/inject-ca-from': `${systemNamespace}/${certificate}` },
+  },
+  webhooks: fn.webhooks.map((webhook) => buildWebhook(fn, webhook, objects)),
+});
+
+export const buildAdmissionWorkload = (): readonly Manifest[] => [
+  buildDeployment(),
+  ...admissionFunctions.map(buildService),
+  {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: workload, namespace: systemNamespace, labels: partOf(workload) },
+    spec: { minAvailable: 1, selector: { matchLabels: partOf(workload) } },
+  },
+];
+
+const buildDeployment = (): Manifest => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: workload, namespace: systemNamespace, labels: partOf(workload) },
+  spec: {
+    replicas: 2,
+    selector: { matchLabels: partOf(workload) },
+    template: {
+      metadata: { labels: partOf(workload) },
+      spec: {
+        serviceAccountName: workload,
+        enableServiceLinks: false,
+        topologySpreadConstraints: [
+          {
+            maxSkew: 1,
+            topologyKey: 'kubernetes.io/hostname',
+            whenUnsatisfiable: 'ScheduleAnyway',
+            labelSelector: { matchLabels: partOf(workload) },
+          },
+        ],
+        containers: admissionFunctions.map(buildContainer),
+        volumes: [{ name: 'tls', secret: { secretName: certificate } }],
+      },
+    },
+  },
+});
+
+const buildContainer = (fn: AdmissionFunction): object => ({
+  name: fn.name,
+  image: functionsImage,
+  args: [fn.name],
+  env: [
+    { name: 'HOST', value: '0.0.0.0' },
+    { name: 'PORT', value: String(fn.port) },
+    { name: 'TLS_CERT_FILE', value: '/tls/tls.crt' },
+    { name: 'TLS_KEY_FILE', value: '/tls/tls.key' },
+  ],
+  ports: [{ name: fn.name, containerPort: fn.port }],
+  readinessProbe: { httpGet: { path: '/readyz', port: fn.port, scheme: 'HTTPS' }, periodSeconds: 5 },
+  livenessProbe: { httpGet: { path: '/healthz', port: fn.port, scheme: 'HTTPS' }, periodSeconds: 10 },
+  resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } },
+  securityContext: restricted,
+  volumeMounts: [{ name: 'tls', mountPath: '/tls', readOnly: true }],
+});
+
+/** Both functions share pods; each has a Service, so that a configuration names the function it calls. */
+const buildService = (fn: AdmissionFunction): Manifest => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: fn.name, namespace: systemNamespace, labels: partOf(fn.name) },
+  spec: { selector: partOf(workload), ports: [{ name: 'https', port: 443, targetPort: fn.name }] },
+});
+
+const certificateNames = admissionFunctions.flatMap(({ name }) => [
+  `${name}.${systemNamespace}.svc`,
+  `${name}.${systemNamespace}.svc.cluster.local`,
+]);
+
+/** cert-manager keeps the certificate fresh and puts its authority into the webhook configurations. */
+export const buildCertificate = (): readonly Manifest[] => [
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Issuer',
+    metadata: { name: workload, namespace: systemNamespace, labels: partOf(workload) },
+    spec: { selfSigned: {} },
+  },
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Certificate',
+    metadata: { name: certificate, namespace: systemNamespace, labels: partOf(workload) },
+    spec: {
+      secretName: certificate,
+      dnsNames: certificateNames,
+      issuerRef: { kind: 'Issuer', name: workload },
+      privateKey: { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' },
+    },
+  },
+];
