@@ -1,0 +1,37 @@
+// JSON merge patch (RFC 7386) with the behaviour of the server's library: nulls inside new values are dropped too.
+
+import { fromEntries, get, isList, isObject, withKey, withoutKey, type Json, type JsonObject } from '../schema/json.ts';
+import { badPatch, patched, type PatchOutcome } from './outcome.ts';
+
+/** A value that was not there before has no field to delete: its nulls mean nothing. Nulls that are list items stay. */
+const withoutNulls = (value: Json): Json => {
+  if (isList(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  return fromEntries(
+    Object.entries(value)
+      .filter(([, child]) => child !== null)
+      .map(([key, child]) => [key, withoutNulls(child)] as const),
+  );
+};
+
+const mergeValue = (current: Json | undefined, patch: Json): Json => {
+  if (!isObject(current)) return withoutNulls(patch);
+  return isObject(patch) ? mergeObjects(current, patch) : patch;
+};
+
+/** The object with the patch merged in: null deletes, objects merge, everything else replaces. */
+export const mergeObjects = (object: JsonObject, patch: JsonObject): JsonObject =>
+  Object.entries(patch).reduce<JsonObject>(
+    (merged, [key, value]) =>
+      value === null ? withoutKey(merged, key) : withKey(merged, key, mergeValue(get(merged, key), value)),
+    object,
+  );
+
+/** Applies a merge patch to an object. A patch that is no object is refused with 400. */
+export const applyMergePatch = (object: JsonObject, patch: unknown): PatchOutcome => {
+  if (isObject(patch)) return patched(mergeObjects(object, patch));
+  const found = isList(patch) ? 'array' : patch === null ? 'null' : typeof patch === 'boolean' ? 'bool' : typeof patch;
+  return badPatch(
+    `error decoding patch: json: cannot unmarshal ${found} into Go value of type map[string]interface {}`,
+  );
+};

@@ -1,0 +1,62 @@
+// Compiles the RE2 patterns of Go into JavaScript ones, as far as schemas and CEL rules use them.
+
+const cache = new Map<string, RegExp | undefined>();
+
+const posix: Readonly<Record<string, string>> = {
+  alnum: '0-9A-Za-z',
+  alpha: 'A-Za-z',
+  ascii: '\\x00-\\x7F',
+  blank: '\\t ',
+  cntrl: '\\x00-\\x1F\\x7F',
+  digit: '0-9',
+  graph: '!-~',
+  lower: 'a-z',
+  print: ' -~',
+  punct: '!-\\/:-@\\[-`{-~',
+  space: '\\t\\n\\v\\f\\r ',
+  upper: 'A-Z',
+  word: '0-9A-Za-z_',
+  xdigit: '0-9A-Fa-f',
+};
+
+/** Rewrites what RE2 writes otherwise: named groups, \A \z \Q…\E, POSIX classes, \x{…}. */
+const toSource = (pattern: string): string =>
+  pattern
+    .replaceAll(/\\Q([\s\S]*?)(?:\\E|$)/g, (_, literal: string) =>
+      literal.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`),
+    )
+    .replaceAll('(?P<', '(?<')
+    .replaceAll(/\[:(\w+):\]/g, (all, name: string) => posix[name] ?? all)
+    .replaceAll(/(?<!\\)((?:\\\\)*)\\A/g, '$1^')
+    .replaceAll(/(?<!\\)((?:\\\\)*)\\z/g, '$1(?![\\s\\S])')
+    .replaceAll(/\\x\{([0-9A-Fa-f]+)\}/g, String.raw`\u{$1}`);
+
+/** RE2 has neither look-around nor back references: what JavaScript would take is refused as Go refuses it. */
+const isBeyondRe2 = (pattern: string): boolean =>
+  /\(\?(?:=|!|<=|<!)/.test(pattern) || /(?<!\\)(?:\\\\)*\\[1-9]/.test(pattern);
+
+const leadingFlags = /^\(\?([imsU]+)\)/;
+
+const build = (pattern: string): RegExp | undefined => {
+  if (isBeyondRe2(pattern)) return undefined;
+  const flags = leadingFlags.exec(pattern)?.[1] ?? '';
+  const source = toSource(pattern.replace(leadingFlags, ''));
+  const chosen = flags.replaceAll(/[^ims]/g, '');
+  for (const mode of ['u', '']) {
+    try {
+      return new RegExp(source, `${chosen}${mode}`);
+    } catch {
+      // Unicode mode refuses harmless escapes such as \- or \_ that RE2 takes; plain mode then decides.
+    }
+  }
+  return undefined;
+};
+
+/** The pattern compiled, or undefined when it is no regular expression in Go's eyes. */
+export const compileGoRegExp = (pattern: string): RegExp | undefined => {
+  if (!cache.has(pattern)) {
+    if (cache.size > 2000) cache.clear();
+    cache.set(pattern, build(pattern));
+  }
+  return cache.get(pattern);
+};

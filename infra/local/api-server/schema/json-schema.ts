@@ -1,0 +1,88 @@
+// The OpenAPI v3 schema of a kind, as a CustomResourceDefinition carries it and as our built-in kinds are described.
+
+import type { Json } from './json.ts';
+
+export interface ValidationRule {
+  readonly rule: string;
+  readonly message?: string;
+  readonly messageExpression?: string;
+  readonly reason?: string;
+  readonly fieldPath?: string;
+  readonly optionalOldSelf?: boolean;
+}
+
+export interface JsonSchema {
+  readonly type?: string;
+  readonly format?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly default?: Json;
+  readonly nullable?: boolean;
+  readonly enum?: readonly Json[];
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: boolean;
+  readonly exclusiveMaximum?: boolean;
+  readonly multipleOf?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: JsonSchema | boolean;
+  readonly items?: JsonSchema;
+  readonly allOf?: readonly JsonSchema[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly not?: JsonSchema;
+  readonly externalDocs?: Json;
+  readonly example?: Json;
+  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean;
+  readonly 'x-kubernetes-int-or-string'?: boolean;
+  readonly 'x-kubernetes-embedded-resource'?: boolean;
+  readonly 'x-kubernetes-list-type'?: string;
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[];
+  readonly 'x-kubernetes-map-type'?: string;
+  readonly 'x-kubernetes-validations'?: readonly ValidationRule[];
+  /** Built-in kinds only: the key a strategic merge patch merges a list by; empty for lists of scalars. */
+  readonly 'x-kubernetes-patch-merge-key'?: string;
+  /** Built-in kinds only: `merge`, `replace`, `retainKeys` or `merge,retainKeys`. */
+  readonly 'x-kubernetes-patch-strategy'?: string;
+  /** Built-in kinds only: the name of the API type, for OpenAPI documents and decoding errors. */
+  readonly 'x-bullion-type'?: string;
+}
+
+/** The schema of a named property. Looks at own keys only: a field may be called `constructor`. */
+export const propertyOf = (schema: JsonSchema, name: string): JsonSchema | undefined =>
+  schema.properties !== undefined && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+
+/** The schema of map values; undefined for `additionalProperties: true` and for none. */
+export const valuesOf = (schema: JsonSchema): JsonSchema | undefined =>
+  typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
+
+/** The schema that governs the value under `name`, be it a property or a map value. */
+export const childOf = (schema: JsonSchema | undefined, name: string): JsonSchema | undefined =>
+  schema === undefined ? undefined : (propertyOf(schema, name) ?? valuesOf(schema));
+
+export const preservesUnknown = (schema: JsonSchema): boolean =>
+  schema['x-kubernetes-preserve-unknown-fields'] === true;
+export const isEmbedded = (schema: JsonSchema): boolean => schema['x-kubernetes-embedded-resource'] === true;
+
+const ruled = new WeakMap<JsonSchema, boolean>();
+
+/** Whether CEL rules stand anywhere in the structure of the schema. */
+export const hasRules = (schema: JsonSchema): boolean => {
+  const known = ruled.get(schema);
+  if (known !== undefined) return known;
+  const children = [...Object.values(schema.properties ?? {}), schema.items, valuesOf(schema), ...(schema.allOf ?? [])];
+  const found =
+    (schema['x-kubernetes-validations'] ?? []).length > 0 ||
+    children.some((child) => child !== undefined && hasRules(child));
+  ruled.set(schema, found);
+  return found;
+};
