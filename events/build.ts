@@ -1,0 +1,65 @@
+// The events the product sends about its objects. Ids are the owner's UID, generation and transition, so that a repeat is recognisable.
+import type { z } from 'zod';
+import {
+  type EventOf,
+  type EventType,
+  type ImageFailedData,
+  type ImageReadyData,
+  type TransferProgressedData,
+  eventTypes,
+} from '#events/catalogue.ts';
+import { subjectOf } from '#events/subject.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+
+/** Who sends it: a URI reference such as `bullion.dev/transfer-job`. */
+interface Origin {
+  readonly source: string;
+  readonly now?: Date;
+}
+
+export const buildTransferProgressed = (
+  data: z.infer<typeof TransferProgressedData>,
+  origin: Origin,
+): EventOf<typeof eventTypes.transferProgressed> => {
+  const { run, sequence } = data.progress;
+  return about(eventTypes.transferProgressed, data.owner, { id: `${data.owner.uid}.${run}.${sequence}`, data, origin });
+};
+
+export const buildImageReady = (
+  data: z.infer<typeof ImageReadyData>,
+  origin: Origin,
+): EventOf<typeof eventTypes.imageReady> =>
+  about(eventTypes.imageReady, data.image, { id: `${data.image.uid}.${data.generation}.ready`, data, origin });
+
+/** `attempt` tells one failure of a generation from the next. */
+export const buildImageFailed = (
+  data: z.infer<typeof ImageFailedData>,
+  attempt: number,
+  origin: Origin,
+): EventOf<typeof eventTypes.imageFailed> =>
+  about(eventTypes.imageFailed, data.image, {
+    id: `${data.image.uid}.${data.generation}.failed.${attempt}`,
+    data,
+    origin,
+  });
+
+/** Subject and extensions are those of ApiServerSource, so that one Trigger filter serves both. */
+const about = <T extends EventType, D>(
+  type: T,
+  object: Omit<ObjectRef, 'namespace'> & { readonly namespace?: string | undefined },
+  { id, data, origin }: { readonly id: string; readonly data: D; readonly origin: Origin },
+) => ({
+  id,
+  type,
+  source: origin.source,
+  subject: subjectOf(object),
+  time: (origin.now ?? new Date()).toISOString(),
+  datacontenttype: 'application/json',
+  extensions: {
+    apiversion: object.apiVersion,
+    kind: object.kind,
+    name: object.name,
+    namespace: object.namespace ?? '',
+  },
+  data,
+});

@@ -1,0 +1,105 @@
+// Every event type the product accepts or sends, with the schema of its data. A type that is not here is refused.
+import { z } from 'zod';
+import type { CloudEvent } from '#events/event.ts';
+import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
+import { TransferProgress } from '#shared/transfer/progress.ts';
+
+/** The whole object, as ApiServerSource sends it in Resource mode. Whatever else it holds is passed on. */
+export const ObjectData = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional(), uid: z.string().optional() }),
+});
+
+/** Which object it is, as ApiServerSource sends it in Reference mode: neither UID nor version. */
+export const ReferenceData = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  namespace: z.string().optional(),
+  name: z.string(),
+});
+
+/** Names one object of one life: a namesake made later has another UID. */
+export const ObjectRefData = z.object({
+  apiVersion: z.string(),
+  kind: z.string(),
+  namespace: z.string().optional(),
+  name: z.string(),
+  uid: z.string(),
+});
+
+/** What PingSource sends is what its manifest says; a job is named where one source drives one of several. */
+export const PingData = z.union([z.looseObject({ job: z.string().optional() }), z.string()]).optional();
+
+export const TransferProgressedData = z.object({ owner: ObjectRefData, progress: TransferProgress });
+export const ImageReadyData = z.object({ image: ObjectRefData, generation: z.number().int() });
+export const ImageFailedData = ImageReadyData.extend({
+  /** CamelCase, stable; the same as on the image's conditions. */
+  reason: z.string(),
+  message: z.string(),
+});
+
+export const eventTypes = {
+  objectAdded: 'dev.knative.apiserver.resource.add',
+  objectUpdated: 'dev.knative.apiserver.resource.update',
+  objectDeleted: 'dev.knative.apiserver.resource.delete',
+  referenceAdded: 'dev.knative.apiserver.ref.add',
+  referenceUpdated: 'dev.knative.apiserver.ref.update',
+  referenceDeleted: 'dev.knative.apiserver.ref.delete',
+  ping: 'dev.knative.sources.ping',
+  transferProgressed: 'dev.bullion.transfer.progressed',
+  imageReady: 'dev.bullion.image.ready',
+  imageFailed: 'dev.bullion.image.failed',
+} as const;
+
+export type EventType = (typeof eventTypes)[keyof typeof eventTypes];
+
+export const catalogue = {
+  [eventTypes.objectAdded]: ObjectData,
+  [eventTypes.objectUpdated]: ObjectData,
+  [eventTypes.objectDeleted]: ObjectData,
+  [eventTypes.referenceAdded]: ReferenceData,
+  [eventTypes.referenceUpdated]: ReferenceData,
+  [eventTypes.referenceDeleted]: ReferenceData,
+  [eventTypes.ping]: PingData,
+  [eventTypes.transferProgressed]: TransferProgressedData,
+  [eventTypes.imageReady]: ImageReadyData,
+  [eventTypes.imageFailed]: ImageFailedData,
+} as const satisfies Record<EventType, z.ZodType>;
+
+/** An event of one catalogued type with its data checked. */
+export type EventOf<T extends EventType> = CloudEvent<z.infer<(typeof catalogue)[T]>, T>;
+/** Any catalogued event; switch on `type` to narrow `data`. */
+export type KnownEvent = { [T in EventType]: EventOf<T> }[EventType];
+
+export const isKnownType = (type: string): type is EventType => Object.hasOwn(catalogue, type);
+
+/** The object an event is about; undefined for a ping. The UID is unknown in Reference mode. */
+export const objectOf = (event: KnownEvent): (Omit<ObjectRef, 'uid'> & { readonly uid?: string }) | undefined => {
+  switch (event.type) {
+    case eventTypes.ping:
+      return undefined;
+    case eventTypes.transferProgressed:
+      return event.data?.owner;
+    case eventTypes.imageReady:
+    case eventTypes.imageFailed:
+      return event.data?.image;
+    case eventTypes.objectAdded:
+    case eventTypes.objectUpdated:
+    case eventTypes.objectDeleted:
+      return event.data && referenceOf(event.data as KubeObject);
+    default:
+      return event.data && withNamespace(event.data);
+  }
+};
+
+const referenceOf = ({ apiVersion, kind, metadata }: KubeObject) => ({
+  ...withNamespace({ apiVersion, kind, name: metadata.name, namespace: metadata.namespace }),
+  ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
+});
+
+/** Cluster-scoped objects have no namespace, or an empty one on the wire. */
+const withNamespace = <R extends { readonly namespace?: string | undefined }>(reference: R): R => {
+  const { namespace, ...rest } = reference;
+  return (namespace === undefined || namespace === '' ? rest : { ...rest, namespace }) as R;
+};
