@@ -1,4 +1,4 @@
-import { CloudEvent as SdkEvent, HTTP } from 'cloudevents';
+import { type CloudEvent as SdkEvent, HTTP } from 'cloudevents';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type EventOf, eventTypes, objectOf } from '#events/catalogue.ts';

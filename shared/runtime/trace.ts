@@ -23,6 +23,14 @@ export const parseTraceparent = (value: string | undefined, tracestate?: string)
   return { traceId, spanId, flags, tracestate };
 };
 
+/** The trace of an event's distributed tracing extension. */
+export const traceOfExtensions = (extensions: Readonly<Record<string, unknown>>): Trace | undefined =>
+  parseTraceparent(textOf(extensions['traceparent']), textOf(extensions['tracestate']));
+
+/** The trace of an HTTP request. */
+export const traceOfRequest = ({ headers }: Request): Trace | undefined =>
+  parseTraceparent(headers.get('traceparent') ?? undefined, headers.get('tracestate') ?? undefined);
+
 export const newTrace = (): Trace => ({ traceId: hex(16), spanId: hex(8), flags: '00' });
 
 /** A new span in the given trace; a new trace when there is none. */
@@ -37,5 +45,7 @@ export const traceHeaders = (trace: Trace | undefined): Readonly<Record<string, 
   const { tracestate } = trace;
   return { traceparent: toTraceparent(trace), ...(tracestate === undefined ? {} : { tracestate }) };
 };
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 const hex = (bytes: number): string => randomBytes(bytes).toString('hex');

@@ -1,0 +1,59 @@
+// One HTTP POST of an event, to a URL or to a function in the same process. Called by send.ts and the broker.
+import { type Dispatcher, request } from 'undici';
+import type { Message } from '#events/event.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
+
+/** Sends one message; rejects when no answer came: refused, cut, or the signal fired. Redirects are answers, not followed. */
+export type Post = (url: string, message: Message, signal: AbortSignal) => Promise<Answer>;
+
+/** A function's door, as `app.fetch` of Hono. */
+export type FetchHandler = (request: Request) => Response | Promise<Response>;
+
+export const createPost =
+  (dispatcher?: Dispatcher): Post =>
+  async (url, { headers, body }, signal) => {
+    const response = await request(url, {
+      method: 'POST',
+      headers: { ...headers },
+      body,
+      signal,
+      ...(dispatcher === undefined ? {} : { dispatcher }),
+    });
+    const bytes = new Uint8Array(await response.body.arrayBuffer());
+    return { status: response.statusCode, headers: toHeaders(response.headers), body: bytes };
+  };
+
+/** Posts to a handler in the same process: no socket, the same contract. */
+export const createHandlerPost =
+  (handler: FetchHandler): Post =>
+  async (url, { headers, body }, signal) => {
+    signal.throwIfAborted();
+    const bytes = typeof body === 'string' ? body : new Uint8Array(body);
+    // A Request adds `text/plain` to a text without a content type; an event may rightly have none.
+    const sent = new Request(url, { method: 'POST', headers: { ...headers }, body: bytes, signal });
+    if (headers['content-type'] === undefined) sent.headers.delete('content-type');
+    const response = await Promise.race([handler(sent), rejection(signal)]);
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: new Uint8Array(await response.arrayBuffer()),
+    };
+  };
+
+const rejection = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+
+const toHeaders = (headers: Dispatcher.ResponseData['headers']): Headers => {
+  const result = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    for (const one of [value ?? []].flat()) result.append(name, one);
+  }
+  return result;
+};

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import type { CloudEvent } from '#events/event.ts';
+import { createHandlerPost, type FetchHandler } from '#events/post.ts';
+import { createSender, type SenderOptions } from '#events/send.ts';
+import { withContext } from '#shared/runtime/context.ts';
+import { startServer } from '#shared/runtime/serve.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { parseTraceparent } from '#shared/runtime/trace.ts';
+
+const event: CloudEvent = {
+  id: 'e-1',
+  source: '/s',
+  type: 't',
+  datacontenttype: 'application/json',
+  extensions: { namespace: '' },
+  data: { a: 1 },
+};
+
+/** A sink that answers the given statuses in turn, then 204, and a clock that only counts. */
+const given = (statuses: readonly (number | Error)[], options: Partial<SenderOptions> = {}) => {
+  const requests: Request[] = [];
+  const waits: number[] = [];
+  const handler: FetchHandler = (request) => {
+    const next = statuses[requests.push(request) - 1] ?? 204;
+    if (next instanceof Error) throw next;
+    return new Response(null, { status: next });
+  };
+  const send = createSender({
+    sink: 'http://sink/',
+    post: createHandlerPost(async (request) => handler(request)),
+    sleep: async (ms) => void waits.push(ms),
+    ...options,
+  });
+  return { send, requests, waits };
+};
+
+describe('createSender', () => {
+  it.each([404, 413, 425, 429, 502, 503, 504])(
+    'retries status %d with the pauses of a Knative source',
+    async (status) => {
+      const { send, requests, waits } = given(Array<number>(9).fill(status));
+      expect(await send(event)).toMatchObject({ isDelivered: false, attempts: 6 });
+      expect(waits).toEqual([100, 200, 400, 800, 1600]);
+      expect(new Set(requests.map(({ headers }) => headers.get('ce-id')))).toEqual(new Set(['e-1']));
+    },
+  );
+
+  it.each([301, 400, 401, 403, 405, 408, 409, 410, 415, 422, 500, 501])('drops at status %d', async (status) => {
+    const { send, waits } = given([status]);
+    expect(await send(event)).toMatchObject({ isDelivered: false, attempts: 1, last: { answer: { status } } });
+    expect(waits).toEqual([]);
+  });
+
+  it.each([200, 202, 204])('is content with status %d', async (status) => {
+    expect(await given([status]).send(event)).toMatchObject({ isDelivered: true, attempts: 1 });
+  });
+
+  it('retries when nobody answers', async () => {
+    const { send } = given([new Error('refused')]);
+    expect(await send(event)).toMatchObject({ isDelivered: true, attempts: 2 });
+  });
+
+  it('gives up on an attempt that takes too long, and tries again', async () => {
+    let calls = 0;
+    const slow: FetchHandler = () =>
+      (calls += 1) === 1 ? new Promise(() => undefined) : new Response(null, { status: 204 });
+    const { send } = given([], { post: createHandlerPost(slow), timeoutMs: 20 });
+    expect(await send(event)).toMatchObject({ isDelivered: true, attempts: 2 });
+  });
+
+  it('stops when told to', async () => {
+    const stop = new AbortController();
+    const { send } = given([503, 503], {
+      sleep: async () => stop.abort(),
+    });
+    expect(await send(event, stop.signal)).toMatchObject({ isDelivered: false, attempts: 2 });
+  });
+
+  it('carries the trace of the invocation in progress, else the event’s own', async () => {
+    const own = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const other = '00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-00';
+    const traced = { ...event, extensions: { traceparent: own } };
+    const { send, requests } = given([]);
+    await send(traced);
+    await withContext({ trace: parseTraceparent(other)! }, () => send(traced));
+    expect(requests.map(({ headers }) => headers.get('traceparent'))).toEqual([own, other]);
+  });
+});
+
+describe('createSender over a socket', () => {
+  it('posts binary mode, keeps an empty attribute, and follows no redirect', async () => {
+    const seen: { headers: Headers; body: string }[] = [];
+    const server = await startServer({
+      app: {
+        fetch: async (request) => {
+          seen.push({ headers: request.headers, body: await request.text() });
+          return new Response(null, { status: 307, headers: { location: '/elsewhere' } });
+        },
+      },
+      log: silentLogger,
+      port: 0,
+    });
+    const delivery = await createSender({ sink: `${server.url}/` })(event);
+    expect(delivery).toMatchObject({ isDelivered: false, attempts: 1 });
+    expect(seen).toHaveLength(1);
+    expect(seen[0]?.headers.get('ce-namespace')).toBe('');
+    expect(seen[0]?.headers.get('content-type')).toBe('application/json');
+    expect(seen[0]?.body).toBe('{"a":1}');
+    await server.close();
+    const refused = createSender({ sink: server.url, sleep: async () => undefined });
+    expect(await refused(event)).toMatchObject({ isDelivered: false, attempts: 6, last: { kind: 'unreachable' } });
+  });
+});

@@ -1,0 +1,146 @@
+// The chassis of a function that handles events: decode, bound, log and answer. `functions/*/app.ts` gives it one handler.
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { type KnownEvent, objectOf } from '#events/catalogue.ts';
+import { encodeEvent } from '#events/encode.ts';
+import type { CloudEvent } from '#events/event.ts';
+import { receiveEvent } from '#events/receive.ts';
+import { type InvocationContext, withContext } from '#shared/runtime/context.ts';
+import { InvalidInput, isRetryable, messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+import { type Outcome, retry } from '#shared/runtime/outcome.ts';
+import { respond, respondBug, respondUndecodable } from '#shared/runtime/respond.ts';
+import { type Trace, continueTrace, traceOfExtensions, traceOfRequest } from '#shared/runtime/trace.ts';
+
+/** 2 MiB: etcd holds objects of 1.5 MiB, and managedFields and encoding come on top. */
+const maxEventBytes = 2 * 1024 * 1024;
+/** Seconds a sender is asked to wait after a fault that names no time of its own. */
+const retryAfterSeconds = 5;
+
+export interface EventContext {
+  /** Fires at the deadline; pass it to whatever can be stopped. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  /** Answers with this event, which the broker then routes; the last one counts. Only a `done` outcome carries it. */
+  readonly reply: (event: CloudEvent) => void;
+}
+
+export interface EventFunctionOptions {
+  readonly name: string;
+  readonly log: Logger;
+  /** Milliseconds until the answer is 503. Keep it below the timeout of the Trigger. */
+  readonly deadlineMs?: number;
+  /** Throws AppError: retryable ones are answered like `retry`, others are bugs. */
+  handle(event: KnownEvent, context: EventContext): Promise<Outcome>;
+}
+
+/** What one invocation came to: the answer and the fields of its log line. */
+interface Result {
+  readonly response: Response;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export const eventFunction = (options: EventFunctionOptions): Hono => {
+  const app = new Hono();
+  // Not 413, which some senders retry: an event of this size never fits.
+  const limit = bodyLimit({
+    maxSize: maxEventBytes,
+    onError: () => {
+      options.log.warn('event refused', { function: options.name, reason: 'TooLarge' });
+      return respondUndecodable(`the request is larger than ${maxEventBytes} bytes`);
+    },
+  });
+  app.options('/', (c) => c.body(null, 204, { allow: 'POST, OPTIONS' }));
+  app.post('/', limit, (c) => invoke(options, c.req.raw));
+  app.all('*', (c) => c.body(null, 405, { allow: 'POST, OPTIONS' }));
+  return app;
+};
+
+const invoke = async (options: EventFunctionOptions, request: Request): Promise<Response> => {
+  const started = performance.now();
+  const received = await receive(request);
+  const known = received.kind === 'event' ? contextOf(received.event) : {};
+  const trace = continueTrace(traceOfRequest(request) ?? known.parent);
+  const context = { function: options.name, trace, ...known.fields };
+  return withContext(context, async () => {
+    const { response, fields } =
+      received.kind === 'event' ? await run(options, received.event) : refuse(received.error);
+    const ms = Math.round(performance.now() - started);
+    options.log[levelOf(response)]('event handled', { ...fields, status: response.status, ms });
+    return response;
+  });
+};
+
+type Received =
+  | { readonly kind: 'event'; readonly event: KnownEvent }
+  | { readonly kind: 'undecodable'; readonly error: InvalidInput };
+
+const receive = async (request: Request): Promise<Received> => {
+  try {
+    return { kind: 'event', event: await receiveEvent(request) };
+  } catch (error) {
+    // Whatever else breaks here is the request's body being cut short.
+    return {
+      kind: 'undecodable',
+      error: error instanceof InvalidInput ? error : new InvalidInput(messageOf(error), [], { cause: error }),
+    };
+  }
+};
+
+/** What the event itself says about the invocation. */
+const contextOf = (event: KnownEvent): { readonly parent?: Trace | undefined; readonly fields?: InvocationContext } => {
+  const object = objectOf(event);
+  const name = object && `${object.kind} ${[object.namespace, object.name].filter(Boolean).join('/')}`;
+  return {
+    parent: traceOfExtensions(event.extensions),
+    fields: { eventId: event.id, ...(name === undefined ? {} : { object: name }) },
+  };
+};
+
+const refuse = (error: InvalidInput): Result => ({
+  response: respondUndecodable(error.message),
+  fields: { outcome: 'undecodable', error },
+});
+
+const run = async (options: EventFunctionOptions, event: KnownEvent): Promise<Result> => {
+  let reply: CloudEvent | undefined;
+  const signal = AbortSignal.timeout(options.deadlineMs ?? 25_000);
+  const context = { signal, log: options.log, reply: (answer: CloudEvent) => void (reply = answer) };
+  try {
+    const outcome = await Promise.race([options.handle(event, context), expiry(signal)]);
+    return { response: replyTo(outcome, reply), fields: { type: event.type, ...fieldsOf(outcome) } };
+  } catch (error) {
+    const { response, fields } = faultOf(error);
+    return { response, fields: { type: event.type, ...fields } };
+  }
+};
+
+const expiry = (signal: AbortSignal): Promise<Outcome> =>
+  new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(retry(retryAfterSeconds, 'the deadline passed')), { once: true });
+  });
+
+const replyTo = (outcome: Outcome, reply: CloudEvent | undefined): Response => {
+  if (outcome.kind !== 'done' || reply === undefined) return respond(outcome);
+  const { headers, body } = encodeEvent(reply);
+  return new Response(typeof body === 'string' ? body : new Uint8Array(body), { status: 200, headers });
+};
+
+const faultOf = (error: unknown): Result => {
+  if (!isRetryable(error)) return { response: respondBug(), fields: { outcome: 'bug', error } };
+  const asked = (error as { readonly retryAfterSeconds?: number }).retryAfterSeconds;
+  const outcome = retry(asked ?? retryAfterSeconds, messageOf(error));
+  return { response: respond(outcome), fields: { outcome: 'retry', error } };
+};
+
+const fieldsOf = (outcome: Outcome): Readonly<Record<string, unknown>> => {
+  const { kind, ...rest } = outcome;
+  // `message` is the log line's own.
+  const { message, ...fields } = rest as { readonly message?: string };
+  return { outcome: kind, ...fields, ...(message === undefined ? {} : { detail: message }) };
+};
+
+const levelOf = ({ status }: Response): 'info' | 'warn' | 'error' => {
+  if (status === 500) return 'error';
+  return status < 300 ? 'info' : 'warn';
+};

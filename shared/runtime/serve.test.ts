@@ -1,0 +1,115 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLogger as log } from '#shared/runtime/log.ts';
+import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
+
+const app = (delayMs = 0) => ({
+  fetch: async () => {
+    await wait(delayMs);
+    return new Response('hello');
+  },
+});
+
+/** One GET over a kept-alive connection. */
+const get = (url: string, agent: HttpAgent) =>
+  new Promise<{ status: number; connection: string | undefined }>((resolve, reject) => {
+    httpRequest(url, { agent }, (response) => {
+      response.resume();
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, connection: response.headers.connection }));
+    })
+      .on('error', reject)
+      .end();
+  });
+
+describe('startServer', () => {
+  it('answers health beside the app on loopback', async () => {
+    let isReady = false;
+    const server = await startServer({ app: app(), log, port: 0, isReady: () => isReady });
+    const status = async (path: string) => (await fetch(server.url + path)).status;
+    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect([await status('/'), await status('/healthz'), await status('/readyz')]).toEqual([200, 200, 503]);
+    isReady = true;
+    expect(await status('/readyz')).toBe(200);
+    await server.close();
+  });
+
+  it('rejects when the port is taken', async () => {
+    const server = await startServer({ app: app(), log, port: 0 });
+    await expect(startServer({ app: app(), log, port: server.port })).rejects.toThrow(/EADDRINUSE/);
+    await server.close();
+  });
+
+  it('finishes what is in flight, closes kept-alive connections and refuses new ones', async () => {
+    const server = await startServer({ app: app(300), log, port: 0 });
+    const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
+    expect((await get(server.url, agent)).connection).toBe('keep-alive');
+    const inFlight = get(server.url, agent);
+    await wait(100);
+    const started = performance.now();
+    const closed = server.close();
+    expect(await inFlight).toEqual({ status: 200, connection: 'close' });
+    await closed;
+    expect(performance.now() - started).toBeLessThan(2_000);
+    await expect(get(server.url, agent)).rejects.toThrow(/ECONNREFUSED/);
+    agent.destroy();
+  });
+
+  it('cuts what is still in flight when the time is up', async () => {
+    const server = await startServer({ app: app(60_000), log, port: 0, drainMs: 100 });
+    const agent = new HttpAgent({ keepAlive: true });
+    const inFlight = get(server.url, agent).catch((error: unknown) => error);
+    await wait(50);
+    await server.close();
+    expect(await inFlight).toBeInstanceOf(Error);
+    agent.destroy();
+  });
+});
+
+describe('startServer over TLS', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'serve-'));
+  const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key'), checkMs: 20 };
+  let server: RunningServer;
+
+  const issue = (name: string) =>
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'].concat([
+        '-subj',
+        `/CN=${name}`,
+        '-keyout',
+        files.keyFile,
+        '-out',
+        files.certFile,
+      ]),
+      { stdio: 'ignore' },
+    );
+  const servedName = () =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect({ host: '127.0.0.1', port: server.port, rejectUnauthorized: false }, () => {
+        resolve(String(socket.getPeerCertificate().subject.CN));
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+
+  beforeAll(async () => {
+    issue('first');
+    server = await startServer({ app: app(), log, port: 0, tls: files });
+  });
+  afterAll(async () => {
+    await server.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('serves the new certificate after the files were replaced', async () => {
+    expect(await servedName()).toBe('first');
+    issue('second');
+    await expect.poll(servedName, { timeout: 5_000 }).toBe('second');
+  });
+});

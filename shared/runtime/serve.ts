@@ -1,0 +1,108 @@
+// An HTTP or HTTPS server around a function: health, certificate reload and a graceful end. Called by functions/*/index.ts and tests.
+import { type Server, createServer as createHttpServer } from 'node:http';
+import { type Server as HttpsServer, createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+/** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
+const keepAliveTimeoutMs = 95_000;
+export interface ServeOptions {
+  readonly app: { fetch(request: Request): Response | Promise<Response> };
+  readonly log: Logger;
+  /** 0 takes a free port. */
+  readonly port: number;
+  readonly host?: string;
+  /** PEM files; read again when they change. Plain HTTP when left out. */
+  readonly tls?: TlsFiles | undefined;
+  /** Whether `/readyz` says yes. Must be cheap and touch no dependency. */
+  readonly isReady?: () => boolean;
+  /** Milliseconds that requests in flight get after close() before their connections are cut. */
+  readonly drainMs?: number;
+}
+
+export interface RunningServer {
+  /** Such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly port: number;
+  /** Answers what is in flight, refuses new connections, resolves when all are closed. */
+  close(): Promise<void>;
+}
+
+/** Starts to listen; rejects when the address is taken or the certificate cannot be read. */
+export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
+  const { host = '127.0.0.1', port, tls, log } = options;
+  const state = { isDraining: false };
+  const server = createServer(options, state);
+  const stopReloading = tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const bound = (server.address() as AddressInfo).port;
+  const name = host.includes(':') ? `[${host}]` : host;
+  return {
+    url: `${tls === undefined ? 'http' : 'https'}://${name}:${bound}`,
+    port: bound,
+    close: () => {
+      state.isDraining = true;
+      stopReloading();
+      return drain(server, options.drainMs ?? 25_000);
+    },
+  };
+};
+
+/** The main line of a function's entry point: serves until SIGTERM or SIGINT, drains, runs `onClose` and exits. */
+export const serve = async (options: ServeOptions, onClose?: () => Promise<void>): Promise<void> => {
+  const server = await startServer(options);
+  options.log.info('listening', { url: server.url });
+  const signal = await new Promise<NodeJS.Signals>((resolve) => {
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
+  options.log.info('draining', { signal });
+  await server.close();
+  await onClose?.();
+  options.log.info('stopped');
+  process.exit(0);
+};
+
+const createServer = (options: ServeOptions, state: { readonly isDraining: boolean }): Server | HttpsServer => {
+  const serverOptions = { keepAliveTimeout: keepAliveTimeoutMs };
+  const common = { fetch: withHealth(options, state), overrideGlobalObjects: false };
+  if (options.tls === undefined) {
+    return createAdaptorServer({ ...common, createServer: createHttpServer, serverOptions }) as Server;
+  }
+  const tlsOptions = { ...serverOptions, ...readCertificate(options.tls) };
+  return createAdaptorServer({ ...common, createServer: createHttpsServer, serverOptions: tlsOptions }) as HttpsServer;
+};
+
+/** Adds the health paths, and tells clients to leave once draining: a kept-alive connection would hold the server open. */
+const withHealth =
+  ({ app, isReady = () => true }: ServeOptions, state: { readonly isDraining: boolean }) =>
+  async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/healthz') return health(true);
+    if (pathname === '/readyz') return health(isReady() && !state.isDraining);
+    const response = await app.fetch(request);
+    if (!state.isDraining) return response;
+    const headers = new Headers(response.headers);
+    headers.set('connection', 'close');
+    return new Response(response.body, { status: response.status, headers });
+  };
+
+const health = (isWell: boolean): Response => new Response(isWell ? 'ok' : 'not ready', { status: isWell ? 200 : 503 });
+
+const drain = (server: Server | HttpsServer, drainMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), drainMs);
+    server.close(() => {
+      clearTimeout(timer);
+      clearInterval(sweep);
+      resolve();
+    });
+    server.closeIdleConnections();
+    // A connection that was busy at first may be idle now without having been told to close.
+    const sweep = setInterval(() => server.closeIdleConnections(), 100);
+  });
