@@ -13,6 +13,8 @@ export interface ListOptions {
 export interface WatchOptions extends Omit<ListOptions, 'limit' | 'continue'> {
   /** Events after this version; left out: the server begins with the state it has now. */
   readonly resourceVersion?: string;
+  /** Milliseconds of silence after which the connection is given up and the iteration ends; above the server's bookmark interval. */
+  readonly idleMs?: number;
   readonly signal: AbortSignal;
 }
 
@@ -83,8 +85,8 @@ export interface KubeClient {
   /** Gone already is fine. */
   delete(type: ResourceType, key: ObjectKey, options?: DeleteOptions): Promise<void>;
   /**
-   * One watch connection: ends when the server closes it, throws NotFound-free AppErrors when it breaks. A version that is too old (410)
-   * throws Conflict: list again.
+   * One watch connection: ends when the server closes it or falls silent, throws an AppError when it breaks. Either way go on from the last
+   * version seen. A version that is too old (410) throws Conflict: list again.
    */
   watch<T extends KubeObject>(type: ResourceType<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   /** A request to any path (discovery, subresources, reviews). */

@@ -2,7 +2,9 @@
 import { HttpMethod, type KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { type Dispatcher, request } from 'undici';
 import { faultOf } from '#shared/clients/kube/status.ts';
+import { currentContext } from '#shared/runtime/context.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
+import { traceHeaders } from '#shared/runtime/trace.ts';
 
 /** Milliseconds to wait for the answer of a request that is not a watch. */
 const requestTimeoutMs = 30_000;
@@ -24,12 +26,27 @@ interface Credentials {
   readonly dispatcher: Dispatcher | undefined;
 }
 
-const credentialsOf = async (config: KubeConfig, url: string): Promise<Credentials> => {
-  const context = new RequestContext(url, HttpMethod.GET);
-  await config.applySecurityAuthentication(context);
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(context.getHeaders())) headers[name] = String(value);
-  return { headers, dispatcher: context.getDispatcher() as Dispatcher | undefined };
+/** Milliseconds for which connections are reused before certificates are read again; a rotated one is valid long before the old one ends. */
+const dispatcherAgeMs = 300_000;
+
+/** Headers are made for each request (tokens rotate); connections are kept, since client-node would open one for every request. */
+const createCredentials = (config: KubeConfig): ((url: string) => Promise<Credentials>) => {
+  let kept: { readonly dispatcher: Dispatcher | undefined; readonly until: number } | undefined;
+  return async (url) => {
+    const context = new RequestContext(url, HttpMethod.GET);
+    await config.applySecurityAuthentication(context);
+    if (kept === undefined || kept.until < performance.now()) {
+      // Ends its connections once their requests and watches are over.
+      void kept?.dispatcher?.close();
+      kept = {
+        dispatcher: context.getDispatcher() as Dispatcher | undefined,
+        until: performance.now() + dispatcherAgeMs,
+      };
+    }
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(context.getHeaders())) headers[name] = String(value);
+    return { headers, dispatcher: kept.dispatcher };
+  };
 };
 
 const send = async (url: string, credentials: Credentials, call: TransportRequest) => {
@@ -40,6 +57,7 @@ const send = async (url: string, credentials: Credentials, call: TransportReques
       ...(credentials.dispatcher === undefined ? {} : { dispatcher: credentials.dispatcher }),
       headers: {
         ...credentials.headers,
+        ...traceHeaders(currentContext().trace),
         accept: 'application/json',
         ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
       },
@@ -57,9 +75,10 @@ const send = async (url: string, credentials: Credentials, call: TransportReques
 export const createTransport = (config: KubeConfig): Transport => {
   const cluster = config.getCurrentCluster();
   if (cluster === null) throw new Unavailable('the kubeconfig names no current cluster');
+  const credentialsOf = createCredentials(config);
   return async (call) => {
     const url = cluster.server.replace(/\/$/, '') + call.path;
-    const response = await send(url, await credentialsOf(config, url), call);
+    const response = await send(url, await credentialsOf(url), call);
     if (response.statusCode < 300) return response;
     throw await faultOf(response, `${call.method} ${call.path}`);
   };

@@ -1,28 +1,34 @@
 // One watch connection as an async iterable of events.
-import { createInterface } from 'node:readline';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { WatchEvent, WatchOptions } from '#shared/clients/kube/client.ts';
+import { readLines } from '#shared/clients/kube/lines.ts';
 import { collectionPath, queryOf } from '#shared/clients/kube/path.ts';
 import { errorOfStatus } from '#shared/clients/kube/status.ts';
 import type { Transport } from '#shared/clients/kube/transport.ts';
-import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, Unavailable, messageOf } from '#shared/runtime/errors.ts';
+
+/**
+ * Milliseconds of silence after which a connection counts as dead. Servers send a bookmark about once a minute; a kind in which nothing ever
+ * happened may get none, and then a new connection every two minutes is cheap.
+ */
+const defaultIdleMs = 120_000;
 
 type WireEvent<T extends KubeObject> =
   | WatchEvent<T>
   | { readonly type: 'ERROR'; readonly object: { readonly code?: number; readonly message?: string } };
 
-/** Ends quietly when the server closes the stream or the signal fires; throws when the stream breaks. */
+/** Ends quietly when the server closes the stream, falls silent or the signal fires; throws when the stream breaks. */
 export async function* watchLines<T extends KubeObject>(
   transport: Transport,
   type: ResourceType<T>,
   options: WatchOptions,
 ): AsyncIterable<WatchEvent<T>> {
-  const { namespace, signal, resourceVersion, labelSelector, fieldSelector } = options;
-  const query = { watch: true, allowWatchBookmarks: true, resourceVersion, labelSelector, fieldSelector };
-  const path = collectionPath(type, namespace) + queryOf(query);
+  const path = watchPath(type, options);
+  const silence = createSilenceTimer(options.idleMs ?? defaultIdleMs);
+  const signal = AbortSignal.any([options.signal, silence.signal]);
   try {
     const response = await transport({ method: 'GET', path, signal });
-    for await (const line of createInterface({ input: response.body, crlfDelay: Infinity })) {
+    for await (const line of readLines(heard(response.body, silence.restart))) {
       if (line === '') continue;
       const event = JSON.parse(line) as WireEvent<T>;
       if (event.type === 'ERROR') throw errorOfStatus(event.object.code ?? 500, event.object, `watch ${path}`);
@@ -30,7 +36,41 @@ export async function* watchLines<T extends KubeObject>(
     }
   } catch (error) {
     if (signal.aborted) return;
-    if (error instanceof Error && 'retryable' in error) throw error;
+    if (error instanceof AppError) throw error;
     throw new Unavailable(`Kubernetes API: watch ${path} broke: ${messageOf(error)}`, { cause: error });
+  } finally {
+    silence.stop();
   }
 }
+
+const watchPath = (type: ResourceType, options: WatchOptions): string => {
+  const { namespace, resourceVersion, labelSelector, fieldSelector } = options;
+  const query = { watch: true, allowWatchBookmarks: true, resourceVersion, labelSelector, fieldSelector };
+  return collectionPath(type, namespace) + queryOf(query);
+};
+
+/** Passes chunks on. The clock stands still while the consumer is busy: what it has not read yet is no silence. */
+async function* heard(
+  chunks: AsyncIterable<Uint8Array>,
+  restart: (isRunning: boolean) => void,
+): AsyncIterable<Uint8Array> {
+  for await (const chunk of chunks) {
+    restart(false);
+    yield chunk;
+    restart(true);
+  }
+}
+
+const createSilenceTimer = (idleMs: number) => {
+  const controller = new AbortController();
+  const start = () => setTimeout(() => controller.abort(), idleMs);
+  let timer = start();
+  return {
+    signal: controller.signal,
+    restart: (isRunning: boolean) => {
+      clearTimeout(timer);
+      if (isRunning) timer = start();
+    },
+    stop: () => clearTimeout(timer),
+  };
+};
