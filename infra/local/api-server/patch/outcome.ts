@@ -4,8 +4,9 @@ import type { JsonObject } from '../schema/json.ts';
 
 export interface PatchRefusal {
   readonly kind: 'refused';
-  readonly code: 400 | 409 | 413 | 422;
-  readonly reason: 'BadRequest' | 'Conflict' | 'Invalid' | 'RequestEntityTooLarge';
+  readonly code: 400 | 409 | 413 | 422 | 500;
+  /** Empty for a plain 500, as Kubernetes leaves it. */
+  readonly reason: '' | 'BadRequest' | 'Conflict' | 'Invalid' | 'RequestEntityTooLarge';
   /** The message of the Status, as Kubernetes words it. */
   readonly message: string;
   /** What exactly went wrong, where Kubernetes keeps it to itself; for logs. */

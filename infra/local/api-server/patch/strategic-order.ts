@@ -1,0 +1,59 @@
+// The order of a list after a strategic merge: items of the patch in the order it asks for, the server's own items
+// between them where they stood. Called by strategic-merge.ts.
+
+import { get, isObject, jsonEqual, type Json } from '../schema/json.ts';
+
+/** What tells items apart: the merge key of objects, or the item itself. */
+export const identityOf = (item: Json, mergeKey: string | undefined): Json | undefined =>
+  mergeKey === undefined || !isObject(item) ? item : get(item, mergeKey);
+
+export const indexOfItem = (list: readonly Json[], item: Json, mergeKey: string | undefined): number => {
+  const identity = identityOf(item, mergeKey);
+  return list.findIndex((other) => jsonEqual(identityOf(other, mergeKey), identity));
+};
+
+const sortBy = (items: readonly Json[], order: readonly Json[], mergeKey: string | undefined): Json[] =>
+  items.toSorted((a, b) => {
+    const [left, right] = [indexOfItem(order, a, mergeKey), indexOfItem(order, b, mergeKey)];
+    return left === -1 || right === -1 ? 0 : left - right;
+  });
+
+/** Merges two lists that share no item, keeping the order within each and, where it says, that of `order`. */
+const interleave = (
+  server: readonly Json[],
+  patch: readonly Json[],
+  order: readonly Json[],
+  mergeKey: string | undefined,
+): Json[] => {
+  const merged: Json[] = [];
+  let next = 0;
+  for (const item of patch) {
+    const place = indexOfItem(order, item, mergeKey);
+    while (next < server.length) {
+      const candidate = indexOfItem(order, server[next] ?? null, mergeKey);
+      if (place === -1 || candidate === -1 || candidate >= place) break;
+      merged.push(server[next++] ?? null);
+    }
+    merged.push(item);
+  }
+  return [...merged, ...server.slice(next)];
+};
+
+export interface Ordering {
+  /** The order the patch asks for. */
+  readonly wanted: readonly Json[];
+  /** The order before the patch. */
+  readonly live: readonly Json[];
+  readonly mergeKey: string | undefined;
+}
+
+export const orderItems = (items: readonly Json[], { wanted, live, mergeKey }: Ordering): Json[] => {
+  const isWanted = (item: Json): boolean => indexOfItem(wanted, item, mergeKey) !== -1;
+  const patch = sortBy(items.filter(isWanted), wanted, mergeKey);
+  const server = sortBy(
+    items.filter((item) => !isWanted(item)),
+    live,
+    mergeKey,
+  );
+  return interleave(server, patch, live, mergeKey);
+};

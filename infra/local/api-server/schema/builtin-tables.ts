@@ -1,0 +1,168 @@
+// What the generated client models do not say of the built-in kinds: how lists merge, which texts are quantities,
+// which maps are atomic. Facts of Kubernetes 1.36; keys are `<model>.<field>` without the version prefix of the model.
+
+export interface ListFacts {
+  readonly type: 'map' | 'set' | 'atomic';
+  readonly keys?: readonly string[];
+  /** Strategic merge patch: key to merge by, and strategy. */
+  readonly mergeKey?: string;
+  readonly strategy?: string;
+}
+
+const mapBy = (keys: readonly string[], strategy = 'merge'): ListFacts => {
+  const [mergeKey] = keys;
+  return { type: 'map', keys, ...(mergeKey === undefined ? {} : { mergeKey }), strategy };
+};
+const plainMapBy = (...keys: readonly string[]): ListFacts => ({ type: 'map', keys });
+const set: ListFacts = { type: 'set' };
+
+const all = (facts: ListFacts, ...fields: readonly string[]): Record<string, ListFacts> =>
+  Object.fromEntries(fields.map((field) => [field, facts]));
+
+/** Lists that are not replaced whole. Every list not named here is atomic. */
+export const lists: Readonly<Record<string, ListFacts>> = {
+  ...all(mapBy(['containerPort', 'protocol']), 'Container.ports', 'EphemeralContainer.ports'),
+  ...all(mapBy(['devicePath']), 'Container.volumeDevices', 'EphemeralContainer.volumeDevices'),
+  ...all(
+    mapBy(['mountPath']),
+    'Container.volumeMounts',
+    'EphemeralContainer.volumeMounts',
+    'ContainerStatus.volumeMounts',
+  ),
+  ...all(mapBy(['ip']), 'PodSpec.hostAliases', 'PodStatus.podIPs'),
+  ...all(mapBy(['port', 'protocol']), 'ServiceSpec.ports'),
+  ...all(mapBy(['topologyKey', 'whenUnsatisfiable']), 'PodSpec.topologySpreadConstraints'),
+  ...all(mapBy(['uid']), 'ObjectMeta.ownerReferences'),
+  ...all(mapBy(['rule']), 'JSONSchemaProps.x-kubernetes-validations'),
+  ...all(
+    mapBy(['name']),
+    'Container.env',
+    'EphemeralContainer.env',
+    'ContainerStatus.allocatedResourcesStatus',
+    'PodSpec.containers',
+    'PodSpec.initContainers',
+    'PodSpec.ephemeralContainers',
+    'PodSpec.imagePullSecrets',
+    'PodSpec.schedulingGates',
+    'ServiceAccount.secrets',
+    'CSINodeSpec.drivers',
+    'MutatingWebhookConfiguration.webhooks',
+    'ValidatingWebhookConfiguration.webhooks',
+    'MutatingWebhook.matchConditions',
+    'ValidatingWebhook.matchConditions',
+  ),
+  ...all(
+    mapBy(['name'], 'merge,retainKeys'),
+    'PodSpec.volumes',
+    'PodSpec.resourceClaims',
+    'PodStatus.resourceClaimStatuses',
+  ),
+  ...all(
+    mapBy(['type']),
+    'ComponentStatus.conditions',
+    'DaemonSetStatus.conditions',
+    'DeploymentStatus.conditions',
+    'NamespaceStatus.conditions',
+    'NodeStatus.addresses',
+    'NodeStatus.conditions',
+    'PersistentVolumeClaimStatus.conditions',
+    'PodDisruptionBudgetStatus.conditions',
+    'PodStatus.conditions',
+    'ReplicaSetStatus.conditions',
+    'ReplicationControllerStatus.conditions',
+    'ServiceStatus.conditions',
+    'StatefulSetStatus.conditions',
+  ),
+  ...all(plainMapBy('type'), 'CustomResourceDefinitionStatus.conditions', 'CertificateSigningRequestStatus.conditions'),
+  ...all(plainMapBy('name'), 'ResourceRequirements.claims'),
+  'JobStatus.conditions': { type: 'atomic', mergeKey: 'type', strategy: 'merge' },
+  'PodStatus.hostIPs': { type: 'atomic', mergeKey: 'ip', strategy: 'merge' },
+  ...all({ type: 'set', strategy: 'merge' }, 'ObjectMeta.finalizers', 'NodeSpec.podCIDRs'),
+  ...all(
+    set,
+    'CSIDriverSpec.volumeLifecycleModes',
+    'Endpoint.addresses',
+    'PodFailurePolicyOnExitCodesRequirement.values',
+  ),
+};
+
+/** Patch strategies of fields that are no lists. */
+export const strategies: Readonly<Record<string, string>> = {
+  'DeploymentSpec.strategy': 'retainKeys',
+  'PodDisruptionBudgetSpec.selector': 'replace',
+};
+
+/** Models and fields applied as one value: a change of any part owns the whole. */
+export const atomicMaps: ReadonlySet<string> = new Set([
+  'ConfigMapKeySelector',
+  'CrossVersionObjectReference',
+  'EndpointAddress',
+  'EndpointPort',
+  'FileKeySelector',
+  'LabelSelector',
+  'LocalObjectReference',
+  'NodeSelector',
+  'NodeSelectorTerm',
+  'ObjectFieldSelector',
+  'ObjectReference',
+  'OwnerReference',
+  'ResourceFieldSelector',
+  'RoleRef',
+  'ScopeSelector',
+  'SecretKeySelector',
+  'SecretReference',
+  'ServiceBackendPort',
+  'Subject',
+  'TopologySelectorTerm',
+  'TypedLocalObjectReference',
+  'PodSpec.nodeSelector',
+  'ReplicationControllerSpec.selector',
+  'ServiceSpec.selector',
+]);
+
+/** Fields whose model is atomic elsewhere but not here. */
+export const granularMaps: ReadonlySet<string> = new Set(['PersistentVolumeSpec.claimRef']);
+
+/** Resource quantities, or maps of them: numbers are taken and kept as text. */
+export const quantities: ReadonlySet<string> = new Set([
+  'CSIStorageCapacity.capacity',
+  'CSIStorageCapacity.maximumVolumeSize',
+  'ContainerStatus.allocatedResources',
+  'EmptyDirVolumeSource.sizeLimit',
+  'LimitRangeItem.default',
+  'LimitRangeItem.defaultRequest',
+  'LimitRangeItem.max',
+  'LimitRangeItem.maxLimitRequestRatio',
+  'LimitRangeItem.min',
+  'NodeStatus.allocatable',
+  'NodeStatus.capacity',
+  'Overhead.podFixed',
+  'PersistentVolumeClaimStatus.allocatedResources',
+  'PersistentVolumeClaimStatus.capacity',
+  'PersistentVolumeSpec.capacity',
+  'PodSpec.overhead',
+  'PodStatus.allocatedResources',
+  'ResourceFieldSelector.divisor',
+  'ResourceQuotaSpec.hard',
+  'ResourceQuotaStatus.hard',
+  'ResourceQuotaStatus.used',
+  'ResourceRequirements.limits',
+  'ResourceRequirements.requests',
+  'VolumeResourceRequirements.limits',
+  'VolumeResourceRequirements.requests',
+]);
+
+/** Defaults that take part in the keys of list items. */
+export const keyDefaults: Readonly<Record<string, string>> = {
+  'ContainerPort.protocol': 'TCP',
+  'ServicePort.protocol': 'TCP',
+};
+
+/** Models whose name carries the group because two groups have a kind of that name. */
+export const qualifiedModels: Readonly<Record<string, string>> = {
+  '/v1/Event': 'CoreV1Event',
+  '/v1/EventList': 'CoreV1EventList',
+  'events.k8s.io/v1/Event': 'EventsV1Event',
+  'events.k8s.io/v1/EventList': 'EventsV1EventList',
+  'authentication.k8s.io/v1/TokenRequest': 'AuthenticationV1TokenRequest',
+};

@@ -1,0 +1,153 @@
+// Schemas of the built-in kinds, made on demand from the models of the Kubernetes client and our tables. Called by the
+// API server for decoding, patches, server-side apply and OpenAPI documents.
+
+import * as models from '@kubernetes/client-node/dist/gen/models/all.js';
+import {
+  atomicMaps,
+  granularMaps,
+  keyDefaults,
+  lists,
+  qualifiedModels,
+  quantities,
+  strategies,
+  type ListFacts,
+} from './builtin-tables.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { readModelText } from './model-text.ts';
+
+interface Attribute {
+  readonly name: string;
+  readonly baseName: string;
+  readonly type: string;
+  readonly format: string;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+const classes: ReadonlyMap<string, unknown> = new Map(Object.entries(models));
+
+const attributesOf = (model: string): readonly Attribute[] | undefined => {
+  const found = classes.get(model);
+  if (typeof found !== 'function' || !('attributeTypeMap' in found)) return undefined;
+  return found.attributeTypeMap as readonly Attribute[];
+};
+
+/** `V1PodSpec` and `CoreV1Event` as API types are called: `PodSpec`, `Event`. */
+export const typeNameOf = (model: string): string =>
+  model.replace(/^(?:[A-Z][a-z]+)?V\d+(?:(?:alpha|beta)\d+)?(?=[A-Z])/, '');
+
+const quantity: JsonSchema = { type: 'string', 'x-bullion-type': 'Quantity' };
+
+const scalars: Readonly<Record<string, JsonSchema>> = {
+  string: { type: 'string' },
+  boolean: { type: 'boolean' },
+  Date: { type: 'string', format: 'date-time' },
+  V1MicroTime: { type: 'string', format: 'date-time' },
+  IntOrString: { type: 'string', format: 'int-or-string', 'x-kubernetes-int-or-string': true },
+  any: { 'x-kubernetes-preserve-unknown-fields': true },
+  object: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+};
+
+const numberOf = (format: string): JsonSchema => ({
+  type: format === 'double' ? 'number' : 'integer',
+  ...(format === '' ? {} : { format }),
+});
+
+/** The schema of a type as the models write it: `Array<V1Container>`, `{ [key: string]: string; }`. */
+const typeSchema = (type: string, format: string, isQuantity: boolean): JsonSchema => {
+  const item = /^(?:Array|Set)<(.*)>$/.exec(type)?.[1];
+  if (item !== undefined) return { type: 'array', items: typeSchema(item, format, isQuantity) };
+  const value = /^\{ \[key: string\]: (.*); \}$/.exec(type)?.[1];
+  if (value !== undefined) return { type: 'object', additionalProperties: typeSchema(value, format, isQuantity) };
+  if (type === 'number') return numberOf(format);
+  if (type === 'string') return isQuantity ? quantity : { type, ...(format === '' ? {} : { format }) };
+  return scalars[type] ?? modelSchema(type);
+};
+
+const listExtensions = (facts: ListFacts | undefined): JsonSchema => ({
+  'x-kubernetes-list-type': facts?.type ?? 'atomic',
+  ...(facts?.keys === undefined ? {} : { 'x-kubernetes-list-map-keys': facts.keys }),
+  ...(facts?.mergeKey === undefined ? {} : { 'x-kubernetes-patch-merge-key': facts.mergeKey }),
+  ...(facts?.strategy === undefined ? {} : { 'x-kubernetes-patch-strategy': facts.strategy }),
+});
+
+const mapExtensions = (key: string, schema: JsonSchema): JsonSchema => {
+  const strategy = strategies[key];
+  const isAtomic = atomicMaps.has(key) || (schema['x-kubernetes-map-type'] === 'atomic' && !granularMaps.has(key));
+  return {
+    ...(isAtomic ? { 'x-kubernetes-map-type': 'atomic' } : {}),
+    ...(granularMaps.has(key) ? { 'x-kubernetes-map-type': 'granular' } : {}),
+    ...(strategy === undefined ? {} : { 'x-kubernetes-patch-strategy': strategy }),
+  };
+};
+
+/** A copy that keeps lazily made properties lazy. */
+const extend = (schema: JsonSchema, extra: JsonSchema): JsonSchema =>
+  Object.defineProperties(
+    {},
+    { ...Object.getOwnPropertyDescriptors(schema), ...Object.getOwnPropertyDescriptors(extra) },
+  );
+
+const fieldSchema = (typeName: string, attribute: Attribute, description: string): JsonSchema => {
+  const key = `${typeName}.${attribute.baseName}`;
+  const schema = typeSchema(attribute.type, attribute.format, quantities.has(key));
+  const extensions = schema.type === 'array' ? listExtensions(lists[key]) : mapExtensions(key, schema);
+  const standard = keyDefaults[key];
+  return extend(schema, {
+    ...extensions,
+    ...(description === '' ? {} : { description }),
+    ...(standard === undefined ? {} : { default: standard }),
+  });
+};
+
+const fillModel = (model: string, attributes: readonly Attribute[]): Pick<JsonSchema, 'properties' | 'required'> => {
+  const text = readModelText(model);
+  const typeName = typeNameOf(model);
+  const required = attributes.filter(({ name }) => text.fields.get(name)?.required === true);
+  return {
+    properties: Object.fromEntries(
+      attributes.map((attribute) => [
+        attribute.baseName,
+        fieldSchema(typeName, attribute, text.fields.get(attribute.name)?.description ?? ''),
+      ]),
+    ),
+    ...(required.length === 0 ? {} : { required: required.map(({ baseName }) => baseName) }),
+  };
+};
+
+const once = <T>(make: () => T): (() => T) => {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+};
+
+const cache = new Map<string, JsonSchema>();
+
+/** The schema of a model. Its fields are made when first looked at: models may contain themselves. */
+const modelSchema = (model: string): JsonSchema => {
+  const known = cache.get(model);
+  if (known !== undefined) return known;
+  const attributes = attributesOf(model);
+  const typeName = typeNameOf(model);
+  const schema: Mutable<JsonSchema> = { type: 'object', 'x-bullion-type': model };
+  cache.set(model, schema);
+  if (attributes === undefined) return Object.assign(schema, { 'x-kubernetes-preserve-unknown-fields': true });
+  const filled = once(() => fillModel(model, attributes));
+  Object.defineProperties(schema, {
+    description: { enumerable: true, get: once(() => readModelText(model).description) },
+    properties: { enumerable: true, get: () => filled().properties },
+    required: { enumerable: true, get: () => filled().required },
+  });
+  if (atomicMaps.has(typeName)) schema['x-kubernetes-map-type'] = 'atomic';
+  return schema;
+};
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The schema of a built-in kind (`''`, `v1`, `Pod`), also of its List; undefined when Kubernetes has none. */
+export const builtinSchema = (group: string, version: string, kind: string): JsonSchema | undefined => {
+  const model = qualifiedModels[`${group}/${version}/${kind}`] ?? `${capital(version)}${kind}`;
+  return attributesOf(model) === undefined ? undefined : modelSchema(model);
+};
+
+/** The schema of the metadata that every kind has. */
+export const objectMetaSchema = (): JsonSchema => modelSchema('V1ObjectMeta');
