@@ -1,0 +1,43 @@
+// A change of an object → the CloudEvent that Knative's ApiServerSource sends for it. Called by stream.ts.
+import { subjectOf } from '#events/subject.ts';
+import type { CloudEvent } from '#events/event.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+export type Verb = 'add' | 'update' | 'delete';
+
+/** `Resource` sends the whole object, `Reference` only which one it is. */
+export type ForwardMode = 'Resource' | 'Reference';
+
+export interface ConvertOptions {
+  readonly mode: ForwardMode;
+  /** The API server's URL, verbatim. */
+  readonly source: string;
+  /** Added to every event (`ceOverrides`). */
+  readonly extensions: Readonly<Record<string, string>>;
+  /** A random UUID; a retry keeps it. */
+  readonly newId: () => string;
+  readonly now: () => Date;
+}
+
+export const toObjectEvent = (verb: Verb, object: KubeObject, options: ConvertOptions): CloudEvent => {
+  const { apiVersion, kind, metadata } = object;
+  const { name, namespace = '' } = metadata;
+  return {
+    id: options.newId(),
+    source: options.source,
+    type: `dev.knative.apiserver.${options.mode === 'Resource' ? 'resource' : 'ref'}.${verb}`,
+    subject: subjectOf({ apiVersion, kind, namespace, name }),
+    time: options.now().toISOString(),
+    datacontenttype: 'application/json',
+    extensions: { apiversion: apiVersion, kind, name, namespace, ...options.extensions },
+    data: options.mode === 'Resource' ? object : toReference(object),
+  };
+};
+
+/** Cluster-scoped objects have no namespace here, though the extension is there and empty. */
+const toReference = ({ apiVersion, kind, metadata: { name, namespace } }: KubeObject) => ({
+  kind,
+  ...(namespace === undefined ? {} : { namespace }),
+  name,
+  apiVersion,
+});

@@ -1,0 +1,108 @@
+// An ApiServerSource manifest → what to forward. Called by the local cluster, which reads the manifests of infra/knative.
+import { z } from 'zod';
+import type { ForwardedResource, ForwarderOptions } from '#events/forward/forwarder.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+
+const LabelSelector = z.object({
+  matchLabels: z.record(z.string(), z.string()).optional(),
+  matchExpressions: z
+    .array(
+      z.object({
+        key: z.string(),
+        operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
+        values: z.array(z.string()).optional(),
+      }),
+    )
+    .optional(),
+});
+
+/** The part of `sources.knative.dev/v1` ApiServerSource that is served. Unknown fields are refused, as they would change what is sent. */
+export const ApiServerSource = z.looseObject({
+  kind: z.literal('ApiServerSource'),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().default('default') }),
+  spec: z.strictObject({
+    resources: z
+      .array(z.strictObject({ apiVersion: z.string(), kind: z.string(), selector: LabelSelector.optional() }))
+      .min(1),
+    mode: z.enum(['Reference', 'Resource']).default('Reference'),
+    owner: z.object({ apiVersion: z.string(), kind: z.string() }).optional(),
+    namespaceSelector: LabelSelector.optional(),
+    serviceAccountName: z.string().optional(),
+    ceOverrides: z.object({ extensions: z.record(z.string(), z.string()).optional() }).optional(),
+    sink: z.unknown(),
+  }),
+});
+export type ApiServerSource = z.infer<typeof ApiServerSource>;
+
+/** Throws InvalidInput naming every fault. */
+export const parseApiServerSource = (manifest: unknown): ApiServerSource => {
+  const result = ApiServerSource.safeParse(manifest);
+  if (result.success) return result.data;
+  const faults = result.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
+  throw new InvalidInput(
+    `ApiServerSource: ${faults.map((fault) => `${fault.field}: ${fault.message}`).join('; ')}`,
+    faults,
+  );
+};
+
+/**
+ * What to forward, with kinds and namespaces looked up once, as Knative does: a namespace made later is not watched unless the selector is
+ * `{}`. Throws NotFound while a kind is not served; try again, as Knative's adapter crashes and restarts then.
+ */
+export const resolveSource = async (
+  client: KubeClient,
+  { metadata, spec }: ApiServerSource,
+): Promise<Pick<ForwarderOptions, 'resources' | 'mode' | 'namespaces' | 'owner' | 'extensions'>> => {
+  const resources: ForwardedResource[] = [];
+  for (const { apiVersion, kind, selector } of spec.resources) {
+    resources.push({ type: await resolveType(client, apiVersion, kind), labelSelector: toSelectorText(selector) });
+  }
+  return {
+    resources,
+    mode: spec.mode,
+    namespaces: await namespacesOf(client, metadata.namespace, spec.namespaceSelector),
+    owner: spec.owner,
+    extensions: spec.ceOverrides?.extensions ?? {},
+  };
+};
+
+/** The kind as the API server's discovery has it. Throws NotFound when it is not served. */
+export const resolveType = async (client: KubeClient, apiVersion: string, kind: string): Promise<ResourceType> => {
+  const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
+  const path = group === '' ? `/api/${version}` : `/apis/${apiVersion}`;
+  const { resources } = await client.raw<{
+    readonly resources: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean }[];
+  }>({ method: 'GET', path });
+  const found = resources.find((resource) => resource.kind === kind && !resource.name.includes('/'));
+  if (found === undefined) throw new NotFound(`the API server serves no kind ${kind} in ${apiVersion}`);
+  return { group, version, kind, plural: found.name, namespaced: found.namespaced };
+};
+
+/** Absent: the source's own namespace; `{}`: all, by one watch; otherwise those that match now. */
+const namespacesOf = async (
+  client: KubeClient,
+  own: string,
+  selector: z.infer<typeof LabelSelector> | undefined,
+): Promise<readonly string[] | undefined> => {
+  if (selector === undefined) return [own];
+  const labelSelector = toSelectorText(selector);
+  if (labelSelector === undefined) return undefined;
+  const type = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false };
+  const names: string[] = [];
+  for await (const { metadata } of client.listAll(type, { labelSelector })) names.push(metadata.name);
+  return names;
+};
+
+/** The selector as a query has it; undefined when it selects everything. */
+const toSelectorText = (selector: z.infer<typeof LabelSelector> | undefined): string | undefined => {
+  const equal = Object.entries(selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
+  const terms = (selector?.matchExpressions ?? []).map(({ key, operator, values = [] }) => {
+    if (operator === 'Exists') return key;
+    if (operator === 'DoesNotExist') return `!${key}`;
+    return `${key} ${operator === 'In' ? 'in' : 'notin'} (${values.join(',')})`;
+  });
+  const text = [...equal, ...terms].join(',');
+  return text === '' ? undefined : text;
+};

@@ -1,0 +1,83 @@
+// One watch, resumed for ever: hands each change to a consumer, one at a time and in order. Called by forwarder.ts.
+import type { Verb } from '#events/forward/convert.ts';
+import type { Sleep } from '#events/delivery.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export interface StreamOptions {
+  readonly client: KubeClient;
+  readonly type: ResourceType;
+  /** All namespaces when left out. */
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  /**
+   * What a list brings forth, at the start and after the watch fell too far behind: `none`, like ApiServerSource, which never tells of
+   * objects that are there already, or `add` for each.
+   */
+  readonly replay: 'none' | 'add';
+  readonly onChange: (verb: Verb, object: KubeObject) => Promise<void>;
+  /** The watch is about to be established, so changes from here on are seen; also called at the end. */
+  readonly onReady: () => void;
+  readonly log: Logger;
+  readonly sleep: Sleep;
+  readonly signal: AbortSignal;
+}
+
+const verbs = { ADDED: 'add', MODIFIED: 'update', DELETED: 'delete' } as const satisfies Record<string, Verb>;
+
+/** The pauses of client-go's reflector: 0.8 s after a watch that ended well, doubling to 30 s while the API gives errors. */
+const pause = { firstMs: 800, maxMs: 30_000 };
+
+/** Runs until the signal fires. Never throws because of the API: it waits and goes on from the last version seen. */
+export const runStream = async (options: StreamOptions): Promise<void> => {
+  const { log, signal, sleep } = options;
+  let version: string | undefined;
+  let pauseMs = pause.firstMs;
+  while (!signal.aborted) {
+    try {
+      version ??= await list(options);
+      options.onReady();
+      for await (const seen of watch(options, version)) {
+        version = seen;
+        pauseMs = pause.firstMs;
+      }
+      pauseMs = pause.firstMs;
+    } catch (error) {
+      if (isConflict(error)) version = undefined;
+      log.warn('watch interrupted', { kind: options.type.kind, isTooOld: isConflict(error), error });
+    }
+    await sleep(pauseMs, signal);
+    pauseMs = Math.min(pauseMs * 2, pause.maxMs);
+  }
+  options.onReady();
+};
+
+/** The version to watch from. */
+const list = async (options: StreamOptions): Promise<string> => {
+  const { client, type, namespace, labelSelector, replay, onChange, signal } = options;
+  if (replay === 'none') {
+    return (await client.list(type, { namespace, labelSelector, limit: 1 })).metadata.resourceVersion;
+  }
+  let page = await client.list(type, { namespace, labelSelector, limit: 500 });
+  const version = page.metadata.resourceVersion;
+  for (;;) {
+    for (const object of page.items) {
+      if (!signal.aborted) await onChange('add', object);
+    }
+    const next = page.metadata.continue;
+    if (next === undefined || next === '' || signal.aborted) return version;
+    page = await client.list(type, { namespace, labelSelector, limit: 500, continue: next });
+  }
+};
+
+/** Yields the version reached, after the change that led to it was handed on. */
+async function* watch(options: StreamOptions, resourceVersion: string): AsyncIterable<string> {
+  const { client, type, namespace, labelSelector, signal } = options;
+  for await (const event of client.watch(type, { namespace, labelSelector, resourceVersion, signal })) {
+    if (event.type !== 'BOOKMARK') await options.onChange(verbs[event.type], event.object);
+    const version = event.object.metadata.resourceVersion;
+    if (version !== undefined) yield version;
+  }
+}
