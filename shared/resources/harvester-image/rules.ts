@@ -1,0 +1,99 @@
+// What a Harvester image must be, one rule one line. Ids are those of Harvester's own rules (C: create, U: update) where there is one.
+import {
+  type HarvesterImage,
+  harvesterAnnotations,
+  harvesterImageKind,
+  harvesterLabels,
+} from '#shared/api/harvester/image.ts';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
+import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+
+type Rule = SpecRule<HarvesterImage>;
+
+const storageClassField = `metadata.annotations[${harvesterAnnotations.storageClassName}]`;
+
+/** An empty string is what clients in Go send for a field that is not set. */
+const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
+
+const classAnnotationOf = (object: HarvesterImage): string | undefined =>
+  textOf(object.metadata.annotations?.[harvesterAnnotations.storageClassName]);
+
+const needsUrl = ({ spec }: HarvesterImage): boolean => spec.sourceType === 'download' || spec.sourceType === 'restore';
+
+const sameStorageClass: Rule['check'] = (object) => {
+  const [annotation, target] = [classAnnotationOf(object), textOf(object.spec.targetStorageClassName)];
+  const differ = annotation !== undefined && target !== undefined && annotation !== target;
+  return faultIf(differ, 'spec.targetStorageClassName', `differs from ${storageClassField}; write one of them`);
+};
+
+const urlPresent: Rule['check'] = (object) =>
+  faultIf(
+    needsUrl(object) && textOf(object.spec.url) === undefined,
+    'spec.url',
+    `is required when sourceType is "${object.spec.sourceType}"`,
+  );
+
+/** A restore names a backup, whose address is no http URL. */
+const urlValid: Rule['check'] = ({ spec }) =>
+  spec.sourceType === 'download' && textOf(spec.url) !== undefined
+    ? faultOf(parseSourceUrl(spec.url ?? ''), 'spec.url')
+    : [];
+
+const urlAbsent: Rule['check'] = (object) =>
+  faultIf(
+    !needsUrl(object) && textOf(object.spec.url) !== undefined,
+    'spec.url',
+    `must be empty when sourceType is "${object.spec.sourceType}"`,
+  );
+
+const checksum: Rule['check'] = ({ spec }) =>
+  textOf(spec.checksum) === undefined ? [] : faultOf(parseChecksum(spec.checksum ?? '', 'sha512'), 'spec.checksum');
+
+export const harvesterImageRules: readonly Rule[] = [
+  { id: 'C4', check: sameStorageClass },
+  { id: 'C5', check: urlPresent },
+  { id: 'C6', check: urlValid },
+  { id: 'C7', check: urlAbsent },
+  { id: 'checksum', check: checksum },
+];
+
+/** Images of one label, which is the name itself or a digest of it: more than a handful can only be on their way out. */
+const pageSize = 50;
+
+const displayNameFree: RequestRule<HarvesterImage>['check'] = async ({ object, kube }) => {
+  const { displayName } = object.spec;
+  const { items } = await kube.list(harvesterImageKind.type, {
+    namespace: object.metadata.namespace,
+    labelSelector: `${harvesterLabels.displayName}=${toDisplayNameLabel(displayName)}`,
+    limit: pageSize,
+  });
+  const holder = items.find(
+    ({ metadata, spec }) =>
+      spec.displayName === displayName &&
+      metadata.deletionTimestamp === undefined &&
+      metadata.name !== object.metadata.name,
+  );
+  const message = `image ${holder?.metadata.name} of this namespace has this display name; choose another one`;
+  return faultIf(holder !== undefined, 'spec.displayName', message);
+};
+
+const classAnnotationKept: RequestRule<HarvesterImage>['check'] = ({ object, before }) => {
+  const kept = before === undefined ? undefined : classAnnotationOf(before);
+  return faultIf(kept !== undefined && kept !== classAnnotationOf(object), storageClassField, 'cannot be changed');
+};
+
+const targetMatchesAnnotation: RequestRule<HarvesterImage>['check'] = ({ object, before }) => {
+  const kept = before === undefined ? undefined : classAnnotationOf(before);
+  const target = textOf(object.spec.targetStorageClassName);
+  const differ = kept !== undefined && target !== undefined && target !== kept;
+  return faultIf(differ, 'spec.targetStorageClassName', `must stay ${kept}, as ${storageClassField} says`);
+};
+
+/** Fields that may not change at all are the CRD's own rules. */
+export const harvesterImageRequestRules: readonly RequestRule<HarvesterImage>[] = [
+  { id: 'C3', on: 'CREATE', reason: 'Conflict', check: displayNameFree },
+  { id: 'U2', on: 'UPDATE', reason: 'Invalid', check: classAnnotationKept },
+  { id: 'U4', on: 'UPDATE', reason: 'Invalid', check: targetMatchesAnnotation },
+];

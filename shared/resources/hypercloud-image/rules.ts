@@ -1,0 +1,58 @@
+// What a HyperCloud image must be, one rule one line. Block volumes are not asked for: a file system holds `disk.img` as well.
+import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+
+type Rule = SpecRule<HyperCloudImage>;
+
+const sourceFields = ['http', 'objectStore', 'hostPath'] as const;
+
+const oneSource: Rule['check'] = ({ spec: { source } }) => {
+  const set = sourceFields.filter((field) => source[field] !== undefined);
+  const message = `must have exactly one of ${sourceFields.join(', ')}, and has ${set.length === 0 ? 'none' : set.join(', ')}`;
+  return faultIf(set.length !== 1, 'spec.source', message);
+};
+
+const httpUrl: Rule['check'] = ({ spec: { source } }) =>
+  source.http === undefined ? [] : faultOf(parseSourceUrl(source.http), 'spec.source.http');
+
+const checksum: Rule['check'] = ({ spec }) =>
+  spec.checksum === undefined ? [] : faultOf(parseChecksum(spec.checksum), 'spec.checksum');
+
+const requestField = 'spec.pvc.resources.requests.storage';
+
+const storageRequest: Rule['check'] = ({ spec: { pvc } }) => {
+  if (pvc === undefined) return [];
+  const request = pvc.resources?.requests?.['storage'];
+  if (request === undefined) {
+    return [
+      { field: requestField, message: 'is missing; write the size of the volume, such as 10Gi, or leave pvc out' },
+    ];
+  }
+  return faultIf((parseQuantity(request) ?? 0) <= 0, requestField, 'is no amount of storage; write one such as 10Gi');
+};
+
+const oneStorageClass: Rule['check'] = ({ spec: { storageClassName, pvc } }) =>
+  faultIf(
+    storageClassName !== undefined && pvc?.storageClassName !== undefined && storageClassName !== pvc.storageClassName,
+    'spec.storageClassName',
+    'differs from spec.pvc.storageClassName; write one of them',
+  );
+
+const writable: Rule['check'] = ({ spec: { pvc } }) =>
+  faultIf(
+    pvc?.accessModes !== undefined && pvc.accessModes.every((mode) => mode === 'ReadOnlyMany'),
+    'spec.pvc.accessModes',
+    'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
+  );
+
+export const hyperCloudImageRules: readonly Rule[] = [
+  { id: 'one-source', check: oneSource },
+  { id: 'http-url', check: httpUrl },
+  { id: 'checksum', check: checksum },
+  { id: 'storage-request', check: storageRequest },
+  { id: 'one-storage-class', check: oneStorageClass },
+  { id: 'writable', check: writable },
+];

@@ -1,0 +1,48 @@
+// The form of a rule table. Rules of a spec alone are also what a dialect reports as `image.faults`, so that an object which slipped past
+// admission fails with the same words.
+import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { RefusalReason } from '#shared/runtime/admission-function.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+/** What can be said of an object by looking at it. Checked at creation. */
+export interface SpecRule<T extends KubeObject> {
+  /** Stable and short; tests have a row for each. */
+  readonly id: string;
+  readonly check: (object: T) => readonly Fault[];
+}
+
+/** What takes a look at the cluster, at the object's older self, or at who asks. */
+export interface RequestRule<T extends KubeObject> {
+  readonly id: string;
+  readonly on: 'CREATE' | 'UPDATE';
+  readonly reason: RefusalReason;
+  readonly check: (request: RuleRequest<T>) => readonly Fault[] | Promise<readonly Fault[]>;
+}
+
+export interface RuleRequest<T extends KubeObject> {
+  readonly object: T;
+  /** On UPDATE only. */
+  readonly before: T | undefined;
+  /** Look-ups are bounded: one object, or one page. */
+  readonly kube: KubeClient;
+}
+
+/** Fills in what an object leaves open. Returns the same object when there is nothing to do, and does nothing the second time. */
+export interface DefaultRule<T extends KubeObject> {
+  readonly id: string;
+  readonly fill: (request: RuleRequest<T>) => T | Promise<T>;
+}
+
+export const faultsOf = <T extends KubeObject>(rules: readonly SpecRule<T>[], object: T): readonly Fault[] =>
+  rules.flatMap(({ check }) => check(object));
+
+/** A fault when something is wrong with a field, nothing otherwise. */
+export const faultIf = (isWrong: boolean, field: string, message: string): readonly Fault[] =>
+  isWrong ? [{ field, message }] : [];
+
+/** The fault of a parser's answer about a field, nothing when it could read it. */
+export const faultOf = (
+  parsed: { readonly value: unknown } | { readonly problem: string },
+  field: string,
+): readonly Fault[] => ('problem' in parsed ? [{ field, message: parsed.problem }] : []);
