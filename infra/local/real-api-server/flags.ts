@@ -11,6 +11,8 @@ export interface ControlPlaneLayout {
   readonly etcdPeerPort: number;
   /** False: etcd does not wait for the disk; for throw-away servers. */
   readonly durable: boolean;
+  /** For kube-apiserver. */
+  readonly extraFlags: readonly string[];
 }
 
 /**
@@ -35,7 +37,7 @@ export const etcdFlags = ({ dataDir, files, durable, ...ports }: ControlPlaneLay
   ...(durable ? [] : ['--unsafe-no-fsync']),
 ];
 
-export const apiServerFlags = ({ files, tokenFile, ...ports }: ControlPlaneLayout): string[] => [
+export const apiServerFlags = ({ files, tokenFile, extraFlags, ...ports }: ControlPlaneLayout): string[] => [
   `--etcd-servers=https://127.0.0.1:${ports.etcdPort}`,
   `--etcd-cafile=${files.ca}`,
   `--etcd-certfile=${files.clientCertificate}`,
@@ -55,4 +57,5 @@ export const apiServerFlags = ({ files, tokenFile, ...ports }: ControlPlaneLayou
   '--allow-privileged',
   '--profiling=false',
   `--disable-admission-plugins=${disabledPlugins.join(',')}`,
+  ...extraFlags,
 ];

@@ -23,6 +23,8 @@ export interface RealApiServerOptions {
   readonly port?: number;
   /** False: writes do not wait for the disk; for throw-away servers. True when left out. */
   readonly durable?: boolean;
+  /** For kube-apiserver, after its own flags. */
+  readonly extraFlags?: readonly string[];
 }
 
 export interface RealApiServer {
@@ -88,7 +90,7 @@ const startProcesses = async (
   return stop;
 };
 
-const layoutOf = async ({ dataDir, port, durable }: RealApiServerOptions): Promise<ControlPlaneLayout> => {
+const layoutOf = async ({ dataDir, port, durable, extraFlags }: RealApiServerOptions): Promise<ControlPlaneLayout> => {
   const [apiPort = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3);
   return {
     dataDir,
@@ -98,6 +100,7 @@ const layoutOf = async ({ dataDir, port, durable }: RealApiServerOptions): Promi
     etcdPort,
     etcdPeerPort,
     durable: durable ?? true,
+    extraFlags: extraFlags ?? [],
   };
 };
 

@@ -1,0 +1,3 @@
+import { describeConformance } from '#test/conformance/suite/vitest.ts';
+
+describeConformance('real');

@@ -1,0 +1,21 @@
+// The controllers of the real control plane that cases need: garbage collection and the end of namespaces. Called by servers.ts.
+import { dirname, join } from 'node:path';
+import { type Daemon, startDaemon } from '#infra/local/real-api-server/process.ts';
+
+export const startControllerManager = (assetsDir: string, kubeconfigPath: string): Promise<Daemon> => {
+  const folder = dirname(kubeconfigPath);
+  return startDaemon({
+    name: 'kube-controller-manager',
+    command: join(assetsDir, 'kube-controller-manager'),
+    args: [
+      `--kubeconfig=${kubeconfigPath}`,
+      '--controllers=garbage-collector-controller,namespace-controller',
+      '--leader-elect=false',
+      '--secure-port=0',
+      '--kube-api-qps=200',
+      '--kube-api-burst=400',
+    ],
+    logFile: join(folder, 'logs', 'kube-controller-manager.log'),
+    pidFile: join(folder, 'kube-controller-manager.pid'),
+  });
+};

@@ -1,0 +1,53 @@
+// Makes two runs comparable: what differs from run to run becomes a placeholder, keys are sorted.
+import type { JsonValue } from '#test/conformance/suite/json.ts';
+
+export interface RunNames {
+  readonly id: string;
+  readonly url: string;
+}
+
+const placeholders: readonly (readonly [RegExp, string])[] = [
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
+  [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, '<time>'],
+  [/too old resource version: \d+ \(\d+\)/g, 'too old resource version: <rv> (<rv>)'],
+];
+
+/** Of these keys only whether they are set is comparable. */
+const opaque: Readonly<Record<string, string>> = {
+  resourceVersion: '<rv>',
+  continue: '<continue>',
+  uid: '<uid>',
+};
+
+export const normaliseText = (text: string, names: RunNames): string => {
+  let result = text.replaceAll(names.url, 'URL').replaceAll(names.id, 'ID');
+  for (const [pattern, placeholder] of placeholders) result = result.replace(pattern, placeholder);
+  return result;
+};
+
+/** Deep copy with placeholders and sorted keys; keys whose value is undefined vanish. */
+export const normalise = (value: unknown, names: RunNames): JsonValue => {
+  if (typeof value === 'string') return normaliseText(value, names);
+  if (Array.isArray(value)) return value.map((item) => normalise(item, names));
+  if (typeof value !== 'object' || value === null) return value as JsonValue;
+  const entries = Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .map(([key, item]) => {
+      const placeholder = opaque[key];
+      const hides = placeholder !== undefined && typeof item === 'string' && item !== '' && item !== '0';
+      return [normaliseText(key, names), hides ? placeholder : normalise(item, names)] as const;
+    });
+  return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+};
+
+/** kubectl output: ages become `<age>`, columns are two spaces apart. */
+export const normaliseColumns = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) =>
+      line
+        .replace(/(?<= )(<invalid>|\d+(ms|s|m|h)(\d+s)?)(?=\s|$)/g, '<age>')
+        .replace(/(?<=\S) {2,}/g, '  ')
+        .trimEnd(),
+    )
+    .join('\n');

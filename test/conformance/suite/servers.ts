@@ -1,0 +1,47 @@
+// Starts the servers that the suite can run against, each in a folder that goes away with it. Called by main.ts and the vitest files.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findAssets } from '#infra/envtest/assets.ts';
+import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import type { ConformanceServer } from '#test/conformance/suite/case.ts';
+import { startControllerManager } from '#test/conformance/suite/controller-manager.ts';
+
+export type ServerKind = ConformanceServer['kind'];
+
+/** Whether this machine has what the server needs. */
+export const isAvailable = (kind: ServerKind): boolean => kind === 'real' && findAssets(process.env) !== undefined;
+
+export const startServer = async (kind: ServerKind): Promise<ConformanceServer> => {
+  const dataDir = await mkdtemp(join(tmpdir(), `conformance-${kind}-`));
+  const remove = (): Promise<void> => rm(dataDir, { recursive: true, force: true });
+  try {
+    const server = await (kind === 'real' ? startReal(dataDir) : startEmbedded(dataDir));
+    const close = async (): Promise<void> => {
+      await server.close();
+      await remove();
+    };
+    return { ...server, close };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+};
+
+const startReal = async (dataDir: string): Promise<ConformanceServer> => {
+  const assetsDir = findAssets(process.env);
+  if (assetsDir === undefined) throw new Error('no real API server here: run `npm run envtest` first');
+  // With the cache of past lists, history outlives a compaction for a minute.
+  const extraFlags = ['--feature-gates=ListFromCacheSnapshot=false'];
+  const server = await startRealApiServer({ assetsDir, dataDir, durable: false, extraFlags });
+  const controllers = await startControllerManager(assetsDir, server.kubeconfigPath);
+  const close = async (): Promise<void> => {
+    await controllers.stop();
+    await server.close();
+  };
+  return { ...server, kind: 'real', close };
+};
+
+const startEmbedded = async (dataDir: string): Promise<ConformanceServer> => {
+  throw new Error(`no embedded API server yet (${dataDir})`);
+};
