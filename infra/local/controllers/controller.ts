@@ -76,7 +76,7 @@ export const startController = (options: ControllerOptions, wire: (parts: Contro
 
   const ready = Promise.all(informers.map((informer) => informer.synced)).then(() => {
     open = true;
-    early.forEach(queue.add);
+    early.forEach((key) => queue.add(key));
   });
   return {
     ready,

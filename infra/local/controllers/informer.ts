@@ -85,7 +85,7 @@ export const createInformer = <T extends KubeObject>(options: InformerOptions<T>
       } catch (error) {
         // Too old a version, or a kind that is gone: what is known must be compared anew. Anything else is a broken connection.
         if (isConflict(error) || isNotFound(error)) version = undefined;
-        if (isNotFound(error)) for (const object of objects.values()) remove(object);
+        if (isNotFound(error)) objects.forEach(remove);
         await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
       }
     }

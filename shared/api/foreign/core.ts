@@ -35,7 +35,13 @@ export interface PersistentVolume extends KubeObject {
     readonly volumeMode?: VolumeMode;
     readonly storageClassName?: string;
     readonly persistentVolumeReclaimPolicy?: 'Delete' | 'Retain';
-    readonly claimRef?: { readonly namespace: string; readonly name: string; readonly uid: string };
+    readonly claimRef?: {
+      readonly apiVersion?: string;
+      readonly kind?: string;
+      readonly namespace: string;
+      readonly name: string;
+      readonly uid: string;
+    };
     readonly csi?: {
       readonly driver: string;
       readonly volumeHandle: string;
@@ -58,6 +64,7 @@ export interface EnvVar {
   readonly value?: string;
   readonly valueFrom?: {
     readonly secretKeyRef?: { readonly name: string; readonly key: string; readonly optional?: boolean };
+    readonly configMapKeyRef?: { readonly name: string; readonly key: string; readonly optional?: boolean };
     readonly fieldRef?: { readonly fieldPath: string };
   };
 }

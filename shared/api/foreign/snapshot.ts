@@ -1,4 +1,5 @@
 // snapshot.storage.k8s.io: only the fields we read or write.
+import type { VolumeMode } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface VolumeSnapshot extends KubeObject {
@@ -25,6 +26,7 @@ export interface VolumeSnapshotContent extends KubeObject {
   readonly spec: {
     readonly deletionPolicy: 'Delete' | 'Retain';
     readonly driver: string;
+    readonly sourceVolumeMode?: VolumeMode;
     readonly source: { readonly volumeHandle?: string; readonly snapshotHandle?: string };
     readonly volumeSnapshotClassName?: string;
     readonly volumeSnapshotRef: { readonly namespace?: string; readonly name?: string; readonly uid?: string };

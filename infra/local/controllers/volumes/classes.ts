@@ -1,0 +1,58 @@
+// The storage classes of the local cluster and who serves them.
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+
+/** Serves `local` and `local-wffc`: snapshots, clones, expansion. */
+export const directoryDriver = 'local.bullion.dev';
+/** Serves `local-plain`: volumes only, so that others must copy through a pod. */
+export const plainDriver = 'plain.local.bullion.dev';
+
+export const isOurDriver = (driver: string): boolean => driver === directoryDriver || driver === plainDriver;
+export const canCopy = (driver: string): boolean => driver === directoryDriver;
+
+/** Marks the default of storage classes and of snapshot classes. */
+export const defaultClassAnnotations = {
+  storage: 'storageclass.kubernetes.io/is-default-class',
+  snapshot: 'snapshot.storage.kubernetes.io/is-default-class',
+} as const;
+
+const storageClass = (
+  name: string,
+  fields: Partial<StorageClass> & { readonly provisioner: string },
+): StorageClass => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'StorageClass',
+  metadata: {
+    name,
+    ...(name === 'local' ? { annotations: { [defaultClassAnnotations.storage]: 'true' } } : {}),
+  },
+  reclaimPolicy: 'Delete',
+  allowVolumeExpansion: true,
+  volumeBindingMode: 'Immediate',
+  ...fields,
+});
+
+const localClasses: readonly StorageClass[] = [
+  storageClass('local', { provisioner: directoryDriver }),
+  storageClass('local-wffc', { provisioner: directoryDriver, volumeBindingMode: 'WaitForFirstConsumer' }),
+  storageClass('local-plain', { provisioner: plainDriver }),
+];
+
+const localSnapshotClass: VolumeSnapshotClass = {
+  apiVersion: 'snapshot.storage.k8s.io/v1',
+  kind: 'VolumeSnapshotClass',
+  metadata: { name: 'local', annotations: { [defaultClassAnnotations.snapshot]: 'true' } },
+  driver: directoryDriver,
+  deletionPolicy: 'Delete',
+};
+
+/** Creates the classes that are missing; ones a user changed stay as they are. The snapshot CRDs must be installed. */
+export const ensureClasses = async (kube: KubeClient): Promise<void> => {
+  const existsAlready = (error: unknown): void => {
+    if (!isConflict(error)) throw error;
+  };
+  for (const item of localClasses) await kube.create(storageClasses, item).catch(existsAlready);
+  await kube.create(volumeSnapshotClasses, localSnapshotClass).catch(existsAlready);
+};

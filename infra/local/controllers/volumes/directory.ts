@@ -1,0 +1,163 @@
+// Volumes and snapshots as files under one directory. Knows no Kubernetes. Everything appears complete or not at all: it is made under
+// `work/` and renamed into place, so that a crash leaves nothing half-made behind.
+import { randomUUID } from 'node:crypto';
+import { execFile } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, lstat, mkdir, open, readdir, rename, rm, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { VolumeMode } from '#shared/api/foreign/core.ts';
+
+/** A volume or a snapshot to copy from. */
+export interface Origin {
+  readonly what: 'volume' | 'snapshot';
+  readonly handle: string;
+}
+
+export interface VolumeDirectory {
+  /** Makes an empty volume, or a copy of `from`. A block volume has exactly `bytes`. Does nothing when the volume is there. */
+  create(handle: string, shape: { readonly mode: VolumeMode; readonly bytes: number }, from?: Origin): Promise<void>;
+  /** Makes a block volume larger; a file system volume has no size of its own. */
+  expand(handle: string, mode: VolumeMode, bytes: number): Promise<void>;
+  /** Copies a volume as it is now. Does nothing when the snapshot is there. */
+  snapshot(handle: string, volume: string): Promise<void>;
+  remove(origin: Origin): Promise<void>;
+  /** Takes a volume out of use without losing its data (`reclaimPolicy: Retain`). */
+  retain(handle: string): Promise<void>;
+  exists(origin: Origin): Promise<boolean>;
+  /** Host path of what a pod sees: the mounted directory, or the file that stands for the device. */
+  pathOf(handle: string, mode: VolumeMode): string;
+  /** Bytes a volume takes on the host. */
+  usedBytes(handle: string): Promise<number>;
+  /** Handles of all volumes and snapshots there are. */
+  handles(): Promise<readonly Origin[]>;
+}
+
+const run = promisify(execFile);
+const retainedSuffix = '.retained';
+
+/** Opens the directory and throws away what an earlier process left unfinished. */
+export const openVolumeDirectory = async (root: string): Promise<VolumeDirectory> => {
+  const work = join(root, 'work');
+  await rm(work, { recursive: true, force: true });
+  for (const name of ['volumes', 'snapshots', 'work']) await mkdir(join(root, name), { recursive: true });
+
+  const placeOf = ({ what, handle }: Origin): string => join(root, `${what}s`, handle);
+  const exists = (origin: Origin): Promise<boolean> => isThere(placeOf(origin));
+  const exclusively = createLocks();
+
+  /** Fills a directory under `work/` and renames it to its place. */
+  const make = async (target: Origin, fill: (path: string) => Promise<void>): Promise<void> => {
+    if (await exists(target)) return;
+    const draft = join(work, randomUUID());
+    try {
+      await mkdir(draft);
+      await fill(draft);
+      await flushTree(draft);
+      await rename(draft, placeOf(target));
+      await flush(join(root, `${target.what}s`));
+    } finally {
+      await rm(draft, { recursive: true, force: true });
+    }
+  };
+
+  const copy = (from: Origin, target: Origin, finish: (path: string) => Promise<void>): Promise<void> =>
+    exclusively(placeOf(from), () =>
+      make(target, async (draft) => {
+        await copyTree(placeOf(from), draft);
+        await finish(draft);
+      }),
+    );
+
+  return {
+    create: (handle, { mode, bytes }, from) => {
+      const target: Origin = { what: 'volume', handle };
+      const shape = (path: string): Promise<void> => shapeVolume(path, mode, bytes);
+      return from === undefined ? make(target, shape) : copy(from, target, shape);
+    },
+    expand: async (handle, mode, bytes) => {
+      if (mode === 'Block') await truncate(join(placeOf({ what: 'volume', handle }), 'block'), bytes);
+    },
+    snapshot: (handle, volume) =>
+      copy({ what: 'volume', handle: volume }, { what: 'snapshot', handle }, () => Promise.resolve()),
+    remove: (origin) =>
+      exclusively(placeOf(origin), async () => {
+        const trash = join(work, randomUUID());
+        if (await isThere(placeOf(origin))) await rename(placeOf(origin), trash);
+        await rm(trash, { recursive: true, force: true });
+      }),
+    retain: async (handle) => {
+      const place = placeOf({ what: 'volume', handle });
+      if (await isThere(place)) await rename(place, place + retainedSuffix);
+    },
+    exists,
+    pathOf: (handle, mode) => join(placeOf({ what: 'volume', handle }), mode === 'Block' ? 'block' : 'fs'),
+    usedBytes: (handle) => allocatedBytes(placeOf({ what: 'volume', handle })),
+    handles: async () => {
+      const volumes = await readdir(join(root, 'volumes'));
+      const snapshots = await readdir(join(root, 'snapshots'));
+      return [
+        ...volumes
+          .filter((name) => !name.endsWith(retainedSuffix))
+          .map((handle) => ({ what: 'volume' as const, handle })),
+        ...snapshots.map((handle) => ({ what: 'snapshot' as const, handle })),
+      ];
+    },
+  };
+};
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path, constants.F_OK).then(
+    () => true,
+    () => false,
+  );
+
+const shapeVolume = async (path: string, mode: VolumeMode, bytes: number): Promise<void> => {
+  if (mode === 'Filesystem') {
+    await mkdir(join(path, 'fs'), { recursive: true, mode: 0o777 });
+    return;
+  }
+  const file = await open(join(path, 'block'), 'a');
+  await file.truncate(bytes).finally(() => file.close());
+};
+
+const copyTree = async (from: string, to: string): Promise<void> => {
+  const flags = process.platform === 'darwin' ? ['-Rpc'] : ['-a', '--reflink=auto', '--sparse=always'];
+  await run('cp', [...flags, `${from}/.`, to]);
+};
+
+const flush = async (path: string): Promise<void> => {
+  const handle = await open(path, 'r');
+  await handle.sync().finally(() => handle.close());
+};
+
+const flushTree = async (path: string): Promise<void> => {
+  for (const entry of await readdir(path, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile() || entry.isDirectory()) await flush(join(entry.parentPath, entry.name));
+  }
+  await flush(path);
+};
+
+const allocatedBytes = async (path: string): Promise<number> => {
+  let total = 0;
+  for (const entry of await readdir(path, { withFileTypes: true, recursive: true })) {
+    // A file may vanish while we look: a pod is at work in here.
+    const facts = await lstat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    if (entry.isFile() && facts !== undefined) total += facts.blocks * 512;
+  }
+  return total;
+};
+
+/** One at a time for each name: a volume is not removed while it is being copied. */
+const createLocks = (): (<T>(name: string, work: () => Promise<T>) => Promise<T>) => {
+  const last = new Map<string, Promise<unknown>>();
+  return (name, work) => {
+    const turn = (last.get(name) ?? Promise.resolve()).then(work, work);
+    last.set(name, turn);
+    const leave = (): void => {
+      if (last.get(name) === turn) last.delete(name);
+    };
+    turn.then(leave, leave);
+    return turn;
+  };
+};

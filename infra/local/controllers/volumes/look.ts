@@ -1,0 +1,70 @@
+// Reads a claim's surroundings for plan.ts: class, volume, and what it is to be filled from. Decides nothing.
+import {
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ObjectKey } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { defaultClassAnnotations } from '#infra/local/controllers/volumes/classes.ts';
+import type { ClaimSeen, SourceSeen } from '#infra/local/controllers/volumes/plan.ts';
+
+/** Reads everything a plan for this claim needs. */
+export const look = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<ClaimSeen> => ({
+  claim,
+  storageClass: await classOf(kube, claim.spec.storageClassName),
+  volume: await volumeOf(kube, claim),
+  source: await sourceOf(kube, claim),
+});
+
+/** `undefined` names the default class, the empty name asks for none. */
+const classOf = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {
+  if (name === '') return undefined;
+  if (name !== undefined) return kube.get(storageClasses, { name });
+  const { items } = await kube.list(storageClasses);
+  return items.find((item) => item.metadata.annotations?.[defaultClassAnnotations.storage] === 'true');
+};
+
+const volumeOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
+  const { volumeName } = claim.spec;
+  if (volumeName !== undefined && volumeName !== '') {
+    const volume = await kube.get(persistentVolumes, { name: volumeName });
+    const owner = volume?.spec.claimRef;
+    return owner === undefined || owner.uid === claim.metadata.uid || claim.status?.phase === 'Bound'
+      ? volume
+      : undefined;
+  }
+  const { items } = await kube.list(persistentVolumes);
+  return items.find((volume) => volume.spec.claimRef?.uid === claim.metadata.uid);
+};
+
+const sourceOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<SourceSeen | undefined> => {
+  const reference = claim.spec.dataSourceRef ?? claim.spec.dataSource;
+  if (reference === undefined || claim.status?.phase === 'Bound') return undefined;
+  const { namespace } = claim.metadata;
+  if (reference.namespace !== undefined && reference.namespace !== namespace) return { kind: 'foreign' };
+  const key = { namespace, name: reference.name };
+  if (reference.kind === 'PersistentVolumeClaim') return claimSource(kube, key);
+  if (reference.kind === 'VolumeSnapshot') return snapshotSource(kube, key);
+  return { kind: 'foreign' };
+};
+
+const claimSource = async (kube: KubeClient, key: ObjectKey): Promise<SourceSeen> => {
+  const claim = await kube.get(persistentVolumeClaims, key);
+  const name = claim?.spec.volumeName ?? '';
+  return { kind: 'claim', claim, volume: name === '' ? undefined : await kube.get(persistentVolumes, { name }) };
+};
+
+const snapshotSource = async (kube: KubeClient, key: ObjectKey): Promise<SourceSeen> => {
+  const snapshot = await kube.get(volumeSnapshots, key);
+  const name = snapshot?.status?.boundVolumeSnapshotContentName;
+  return {
+    kind: 'snapshot',
+    snapshot,
+    content: name === undefined ? undefined : await kube.get(volumeSnapshotContents, { name }),
+  };
+};
