@@ -31,11 +31,11 @@ export interface ControllerOptions extends ControllerContext {
 export interface ControllerParts {
   readonly queue: WorkQueue;
   /** Follows a kind; `keysOf` names the keys a change concerns. */
-  watch<T extends KubeObject>(
+  readonly watch: <T extends KubeObject>(
     type: ResourceType<T>,
     keysOf: (object: T, removed: boolean) => readonly string[],
     resyncMs?: number,
-  ): Informer<T>;
+  ) => Informer<T>;
 }
 
 /** Starts a controller; `wire` sets up what it follows. Keys are worked on only once everything it follows is known. */

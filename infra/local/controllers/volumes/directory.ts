@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, lstat, mkdir, open, readdir, rename, rm, truncate } from 'node:fs/promises';
+import { access, appendFile, lstat, mkdir, open, readdir, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { VolumeMode } from '#shared/api/foreign/core.ts';
@@ -117,8 +117,9 @@ const shapeVolume = async (path: string, mode: VolumeMode, bytes: number): Promi
     await mkdir(join(path, 'fs'), { recursive: true, mode: 0o777 });
     return;
   }
-  const file = await open(join(path, 'block'), 'a');
-  await file.truncate(bytes).finally(() => file.close());
+  const file = join(path, 'block');
+  await appendFile(file, '');
+  await truncate(file, bytes);
 };
 
 const copyTree = async (from: string, to: string): Promise<void> => {
@@ -127,8 +128,8 @@ const copyTree = async (from: string, to: string): Promise<void> => {
 };
 
 const flush = async (path: string): Promise<void> => {
-  const handle = await open(path, 'r');
-  await handle.sync().finally(() => handle.close());
+  await using handle = await open(path, 'r');
+  await handle.sync();
 };
 
 const flushTree = async (path: string): Promise<void> => {

@@ -11,6 +11,7 @@ import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/sna
 import type { ObjectKey } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { defaultClassAnnotations } from '#infra/local/controllers/volumes/classes.ts';
+import { capacityOf, driverOf, handleOf, isBound, volumeModeOf } from '#infra/local/controllers/volumes/facts.ts';
 import type { ClaimSeen, SourceSeen } from '#infra/local/controllers/volumes/plan.ts';
 
 /** Reads everything a plan for this claim needs. */
@@ -54,17 +55,28 @@ const sourceOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise
 };
 
 const claimSource = async (kube: KubeClient, key: ObjectKey): Promise<SourceSeen> => {
+  const what = `claim "${key.name}"`;
   const claim = await kube.get(persistentVolumeClaims, key);
-  const name = claim?.spec.volumeName ?? '';
-  return { kind: 'claim', claim, volume: name === '' ? undefined : await kube.get(persistentVolumes, { name }) };
+  if (claim === undefined) return { kind: 'missing', what };
+  if (claim.metadata.deletionTimestamp !== undefined) return { kind: 'deleting', what };
+  const volume = await kube.get(persistentVolumes, { name: claim.spec.volumeName || 'none' });
+  if (!isBound(claim) || volume === undefined) return { kind: 'unready', what };
+  const from = { what: 'volume', handle: handleOf(volume) } as const;
+  const [driver, mode, bytes] = [driverOf(volume), volumeModeOf(volume.spec), capacityOf(volume)];
+  return { kind: 'ready', what, from, driver, mode, bytes };
 };
 
 const snapshotSource = async (kube: KubeClient, key: ObjectKey): Promise<SourceSeen> => {
+  const what = `snapshot "${key.name}"`;
   const snapshot = await kube.get(volumeSnapshots, key);
-  const name = snapshot?.status?.boundVolumeSnapshotContentName;
-  return {
-    kind: 'snapshot',
-    snapshot,
-    content: name === undefined ? undefined : await kube.get(volumeSnapshotContents, { name }),
-  };
+  if (snapshot === undefined) return { kind: 'missing', what };
+  if (snapshot.metadata.deletionTimestamp !== undefined) return { kind: 'deleting', what };
+  const { readyToUse, boundVolumeSnapshotContentName: name } = snapshot.status ?? {};
+  const content = name === undefined ? undefined : await kube.get(volumeSnapshotContents, { name });
+  const handle = content?.status?.snapshotHandle;
+  if (readyToUse !== true || content === undefined || handle === undefined) return { kind: 'unready', what };
+  const { driver, sourceVolumeMode } = content.spec;
+  const mode = volumeModeOf({ volumeMode: sourceVolumeMode });
+  const bytes = content.status?.restoreSize ?? 0;
+  return { kind: 'ready', what, from: { what: 'snapshot', handle }, driver, mode, bytes };
 };

@@ -1,13 +1,10 @@
 // What a claim needs next, decided from what was seen of it. Pure; carried out by claims.ts.
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
-import type { VolumeSnapshot, VolumeSnapshotContent } from '#shared/api/foreign/snapshot.ts';
-import { formatBytes } from '#shared/api/quantity.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
+import { formatQuantity } from '#shared/api/quantity.ts';
 import { canCopy, isOurDriver } from '#infra/local/controllers/volumes/classes.ts';
 import {
-  capacityOf,
   driverOf,
   grantedBytes,
-  handleOf,
   isBound,
   isWaitingForConsumer,
   requestedBytes,
@@ -24,19 +21,21 @@ export interface ClaimSeen {
   readonly source: SourceSeen | undefined;
 }
 
+/** What a claim is to be filled from. `what` names it for messages. */
 export type SourceSeen =
-  | {
-      readonly kind: 'snapshot';
-      readonly snapshot?: VolumeSnapshot | undefined;
-      readonly content?: VolumeSnapshotContent | undefined;
-    }
-  | {
-      readonly kind: 'claim';
-      readonly claim?: PersistentVolumeClaim | undefined;
-      readonly volume?: PersistentVolume | undefined;
-    }
   /** Filled by somebody else (a volume populator). */
-  | { readonly kind: 'foreign' };
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'missing'; readonly what: string }
+  | { readonly kind: 'deleting'; readonly what: string }
+  | { readonly kind: 'unready'; readonly what: string }
+  | {
+      readonly kind: 'ready';
+      readonly what: string;
+      readonly from: Origin;
+      readonly driver: string;
+      readonly mode: VolumeMode;
+      readonly bytes: number;
+    };
 
 export type ClaimStep =
   | { readonly do: 'nothing' }
@@ -79,8 +78,7 @@ const planPending = ({ claim, storageClass, source }: ClaimSeen): ClaimStep => {
     return { do: 'wait', warn: false, reason: 'WaitForFirstConsumer', message };
   }
   if (source === undefined) return { do: 'provision', storageClass, bytes };
-  const origin = originOf(source, claim, storageClass);
-  return 'do' in origin ? origin : sized(origin, bytes, storageClass);
+  return planCopy(source, claim, { storageClass, bytes });
 };
 
 const planWithoutClass = ({ spec }: PersistentVolumeClaim): ClaimStep => {
@@ -91,71 +89,24 @@ const planWithoutClass = ({ spec }: PersistentVolumeClaim): ClaimStep => {
   return refuse(`storageclass "${spec.storageClassName}" not found`);
 };
 
-interface SizedOrigin {
-  readonly from: Origin;
-  readonly bytes: number;
-  readonly what: string;
-}
-
-const sized = (origin: SizedOrigin, bytes: number, storageClass: StorageClass): ClaimStep => {
-  if (bytes >= origin.bytes) return { do: 'provision', storageClass, bytes, from: origin.from };
-  return refuse(
-    `requested volume size ${bytes} is less than the size ${origin.bytes} of ${origin.what}: ask for at least ${formatBytes(origin.bytes)}`,
-  );
-};
-
-const originOf = (
+const planCopy = (
   source: Exclude<SourceSeen, { kind: 'foreign' }>,
   claim: PersistentVolumeClaim,
-  storageClass: StorageClass,
-): SizedOrigin | ClaimStep => {
-  if (!canCopy(storageClass.provisioner)) {
-    return refuse(`storage class "${storageClass.metadata.name}" can neither clone volumes nor restore snapshots`);
+  { storageClass, bytes }: { readonly storageClass: StorageClass; readonly bytes: number },
+): ClaimStep => {
+  const { what } = source;
+  const className = storageClass.metadata.name;
+  if (!canCopy(storageClass.provisioner)) return refuse(`storage class "${className}" can neither clone nor restore`);
+  if (source.kind === 'missing') return refuse(`${what} not found in namespace "${claim.metadata.namespace ?? ''}"`);
+  if (source.kind === 'deleting') return refuse(`${what} is being deleted`);
+  if (source.kind === 'unready') return waitFor(`${what} is not ready yet`);
+  if (source.driver !== storageClass.provisioner) {
+    return refuse(`${what} belongs to driver "${source.driver}", not to "${storageClass.provisioner}"`);
   }
-  return source.kind === 'snapshot'
-    ? originOfSnapshot(source, claim, storageClass)
-    : originOfClaim(source, claim, storageClass);
-};
-
-const originOfSnapshot = (
-  { snapshot, content }: Extract<SourceSeen, { kind: 'snapshot' }>,
-  claim: PersistentVolumeClaim,
-  storageClass: StorageClass,
-): SizedOrigin | ClaimStep => {
-  const what = `snapshot "${claim.spec.dataSourceRef?.name ?? claim.spec.dataSource?.name ?? ''}"`;
-  if (snapshot === undefined) return refuse(`${what} not found in namespace "${claim.metadata.namespace ?? ''}"`);
-  if (snapshot.metadata.deletionTimestamp !== undefined) return refuse(`${what} is being deleted`);
-  const handle = content?.status?.snapshotHandle;
-  if (snapshot.status?.readyToUse !== true || content === undefined || handle === undefined) {
-    return waitFor(`${what} is not ready to use yet`);
+  if (source.mode !== volumeModeOf(claim.spec)) {
+    return refuse(`${what} is of mode ${source.mode} and cannot become a ${volumeModeOf(claim.spec)} volume`);
   }
-  if (content.spec.driver !== storageClass.provisioner) {
-    return refuse(`${what} was made by driver ${content.spec.driver}, not by ${storageClass.provisioner}`);
-  }
-  if (volumeModeOf({ volumeMode: content.spec.sourceVolumeMode }) !== volumeModeOf(claim.spec)) {
-    return refuse(
-      `${what} is of a ${content.spec.sourceVolumeMode} volume and cannot become a ${volumeModeOf(claim.spec)} one`,
-    );
-  }
-  return { from: { what: 'snapshot', handle }, bytes: content.status?.restoreSize ?? 0, what };
-};
-
-const originOfClaim = (
-  { claim: origin, volume }: Extract<SourceSeen, { kind: 'claim' }>,
-  claim: PersistentVolumeClaim,
-  storageClass: StorageClass,
-): SizedOrigin | ClaimStep => {
-  const what = `claim "${claim.spec.dataSourceRef?.name ?? claim.spec.dataSource?.name ?? ''}"`;
-  if (origin === undefined) return refuse(`${what} not found in namespace "${claim.metadata.namespace ?? ''}"`);
-  if (origin.metadata.deletionTimestamp !== undefined) return refuse(`${what} is being deleted`);
-  if (!isBound(origin) || volume === undefined) return waitFor(`${what} is not bound yet`);
-  if (driverOf(volume) !== storageClass.provisioner) {
-    return refuse(`${what} belongs to driver ${driverOf(volume) || 'unknown'}, not to ${storageClass.provisioner}`);
-  }
-  if (volumeModeOf(origin.spec) !== volumeModeOf(claim.spec)) {
-    return refuse(
-      `${what} is a ${volumeModeOf(origin.spec)} volume and cannot become a ${volumeModeOf(claim.spec)} one`,
-    );
-  }
-  return { from: { what: 'volume', handle: handleOf(volume) }, bytes: capacityOf(volume), what };
+  if (bytes >= source.bytes) return { do: 'provision', storageClass, bytes, from: source.from };
+  const advice = `ask for at least ${formatQuantity(source.bytes)}`;
+  return refuse(`requested size ${bytes} is less than the size ${source.bytes} of ${what}: ${advice}`);
 };
