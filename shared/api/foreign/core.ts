@@ -104,6 +104,10 @@ export interface PodSpec {
 
 export interface ContainerStatus {
   readonly name: string;
+  readonly image?: string;
+  readonly imageID?: string;
+  readonly ready?: boolean;
+  readonly started?: boolean;
   readonly restartCount?: number;
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
@@ -124,6 +128,7 @@ export interface Pod extends KubeObject {
     readonly phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
     readonly reason?: string;
     readonly message?: string;
+    readonly startTime?: string;
     readonly conditions?: readonly Condition[];
     readonly containerStatuses?: readonly ContainerStatus[];
   };
@@ -145,6 +150,8 @@ export interface Job extends KubeObject {
   };
   readonly status?: {
     readonly active?: number;
+    readonly ready?: number;
+    readonly terminating?: number;
     readonly succeeded?: number;
     readonly failed?: number;
     readonly startTime?: string;

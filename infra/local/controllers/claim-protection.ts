@@ -1,0 +1,42 @@
+// Keeps a claim until no running pod uses it.
+import { type Pod, type PersistentVolumeClaim, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
+import { dropFinalizers, holdFinalizer } from '#infra/local/controllers/finalizers.ts';
+import { keyOfText, textOf } from '#infra/local/controllers/informer.ts';
+import { isFinished } from '#infra/local/controllers/jobs/pod-status.ts';
+
+const protection = 'kubernetes.io/pvc-protection';
+
+export const startClaimProtection = (context: ControllerContext): Controller =>
+  startController(
+    {
+      ...context,
+      name: 'claim-protection',
+      reconcile: async (key) => {
+        const claim = await context.kube.get(persistentVolumeClaims, keyOfText(key));
+        if (claim === undefined) return undefined;
+        if (claim.metadata.deletionTimestamp === undefined) {
+          await holdFinalizer(context.kube, persistentVolumeClaims, claim, protection);
+        } else if (!(await isUsed(context.kube, claim))) {
+          await dropFinalizers(context.kube, persistentVolumeClaims, claim, [protection]);
+        }
+        return undefined;
+      },
+    },
+    ({ watch }) => {
+      watch(persistentVolumeClaims, (claim) => [textOf(claim.metadata)]);
+      watch(pods, (pod) => claimsOf(pod).map((name) => textOf({ namespace: pod.metadata.namespace, name })));
+    },
+  );
+
+const claimsOf = (pod: Pod): readonly string[] =>
+  (pod.spec.volumes ?? []).flatMap(({ persistentVolumeClaim: claim }) =>
+    claim === undefined ? [] : [claim.claimName],
+  );
+
+/** Asked of the server and not of the copy here: a pod created a moment ago counts. */
+const isUsed = async (kube: KubeClient, { metadata }: PersistentVolumeClaim): Promise<boolean> => {
+  const { items } = await kube.list(pods, { namespace: metadata.namespace });
+  return items.some((pod) => !isFinished(pod) && claimsOf(pod).includes(metadata.name));
+};

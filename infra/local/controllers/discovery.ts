@@ -1,0 +1,67 @@
+// Every kind the API server serves right now, in its preferred version. Called by the garbage collector and by namespace termination.
+import type { ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+
+interface ResourceList {
+  readonly resources?: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly namespaced: boolean;
+    readonly verbs?: readonly string[];
+  }[];
+}
+
+interface GroupList {
+  readonly groups?: readonly {
+    readonly name: string;
+    readonly preferredVersion?: { readonly version: string };
+    readonly versions: readonly { readonly version: string }[];
+  }[];
+}
+
+export interface Discovered {
+  readonly types: readonly ResourceType[];
+  /** Groups that could not be asked, with the reason: what they serve is not known. */
+  readonly failed: readonly { readonly group: string; readonly message: string }[];
+}
+
+/** Kinds that come and go by themselves and own nothing. */
+const ignored = new Set(['events', 'leases.coordination.k8s.io', 'events.events.k8s.io']);
+
+/** Kinds that can be listed, watched and deleted. Throws Unavailable when the server cannot be asked at all. */
+export const discover = async (kube: KubeClient): Promise<Discovered> => {
+  const { groups = [] } = await kube.raw<GroupList>({ method: 'GET', path: '/apis' });
+  const versions = groups.map((group) => ({
+    group: group.name,
+    version: group.preferredVersion?.version ?? group.versions[0]?.version ?? 'v1',
+  }));
+  const types: ResourceType[] = [];
+  const failed: { readonly group: string; readonly message: string }[] = [];
+  for (const { group, version } of [{ group: '', version: 'v1' }, ...versions]) {
+    const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+    try {
+      const { resources = [] } = await kube.raw<ResourceList>({ method: 'GET', path });
+      types.push(...resources.filter(isManaged(group)).map(toType(group, version)));
+    } catch (error) {
+      failed.push({ group, message: messageOf(error) });
+    }
+  }
+  return { types, failed };
+};
+
+type Resource = NonNullable<ResourceList['resources']>[number];
+
+const isManaged =
+  (group: string) =>
+  ({ name, verbs = [] }: Resource): boolean =>
+    !name.includes('/') &&
+    ['list', 'watch', 'delete'].every((verb) => verbs.includes(verb)) &&
+    !ignored.has(group === '' ? name : `${name}.${group}`);
+
+const toType =
+  (group: string, version: string) =>
+  ({ name, kind, namespaced }: Resource): ResourceType => ({ group, version, kind, plural: name, namespaced });
+
+/** Names a kind whatever its version. */
+export const kindText = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): string => `${plural}.${group}`;

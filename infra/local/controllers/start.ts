@@ -1,0 +1,68 @@
+// All controllers of the local cluster. Called by cluster.ts and by tests, around the embedded or a real API server.
+import { join } from 'node:path';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { startClaimProtection } from '#infra/local/controllers/claim-protection.ts';
+import type { Controller, ControllerContext, Report } from '#infra/local/controllers/controller.ts';
+import { startGarbageCollector } from '#infra/local/controllers/garbage-collector/collector.ts';
+import { startJobController } from '#infra/local/controllers/jobs/jobs.ts';
+import type { Host } from '#infra/local/controllers/jobs/launch.ts';
+import { startPodController } from '#infra/local/controllers/jobs/pods.ts';
+import { startNamespaceController } from '#infra/local/controllers/namespaces.ts';
+import { startContentController, startSnapshotController } from '#infra/local/controllers/snapshots/controller.ts';
+import { startClaimController } from '#infra/local/controllers/volumes/claims.ts';
+import { type VolumeDirectory, openVolumeDirectory } from '#infra/local/controllers/volumes/directory.ts';
+import { startReclaimController, sweepFiles } from '#infra/local/controllers/volumes/reclaim.ts';
+
+export interface ControllersOptions {
+  readonly kube: KubeClient;
+  readonly report: Report;
+  /** Where volumes, snapshots and the state of pods are kept. */
+  readonly dataDir: string;
+  readonly host: Host;
+  /** Scales the pauses between attempts of a Job; 1 when left out. */
+  readonly backOffFactor?: number;
+}
+
+export interface Controllers {
+  readonly directory: VolumeDirectory;
+  /** Path of a container's log. */
+  readonly logFile: (podUid: string, container: string) => string;
+  /** Stops everything. Child processes are ended and their Jobs go on at the next start; `abandon` leaves them running instead. */
+  readonly stop: (how?: 'drain' | 'abandon') => Promise<void>;
+}
+
+/** Milliseconds child processes have to end at a shutdown. */
+const drainMs = 5_000;
+export const nodeName = 'local';
+
+/** Resolves when all of them are at work. The snapshot CRDs and the storage classes must be there. */
+export const startControllers = async (options: ControllersOptions): Promise<Controllers> => {
+  const { kube, report, dataDir } = options;
+  const context: ControllerContext = { kube, report };
+  const directory = await openVolumeDirectory(join(dataDir, 'storage'));
+  await sweepFiles(kube, directory);
+  const podsDir = join(dataDir, 'pods');
+
+  const podRunner = await startPodController({ ...context, directory, nodeName, podsDir, host: options.host });
+  const jobRunner = startJobController({ ...context, nodeName, backOffFactor: options.backOffFactor });
+  const others: readonly Controller[] = [
+    startNamespaceController(context),
+    startClaimProtection(context),
+    startClaimController({ ...context, directory }),
+    startReclaimController({ ...context, directory }),
+    startSnapshotController({ ...context, directory }),
+    startContentController({ ...context, directory }),
+    startGarbageCollector(context),
+  ];
+  await Promise.all([podRunner, jobRunner, ...others].map(({ ready }) => ready));
+  return {
+    directory,
+    logFile: (podUid, container) => join(podsDir, podUid, 'logs', `${container}.log`),
+    stop: async (how = 'drain') => {
+      // Jobs first, or each pod that is ended here would be replaced at once.
+      await jobRunner.stop();
+      await (how === 'drain' ? podRunner.drain(drainMs) : podRunner.stop());
+      await Promise.all(others.map((controller) => controller.stop()));
+    },
+  };
+};
