@@ -1,7 +1,7 @@
 // Ties informers and a work queue into one level-triggered controller.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isConflict, messageOf } from '#shared/runtime/errors.ts';
+import { isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { createInformer, type Informer } from '#infra/local/controllers/informer.ts';
 import { createWorkQueue, type WorkQueue } from '#infra/local/controllers/work-queue.ts';
 
@@ -50,8 +50,9 @@ export const startController = (options: ControllerOptions, wire: (parts: Contro
     work: options.reconcile,
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     onFailure: (key, error) => {
-      // Losing a race is daily business: the next pass sees the newer object.
-      if (!isConflict(error)) report('reconcile failed', { controller: name, key, error: messageOf(error) });
+      // Losing a race is daily business: the next pass sees the newer object, or none.
+      if (!isConflict(error) && !isNotFound(error))
+        report('reconcile failed', { controller: name, key, error: messageOf(error) });
     },
   });
   const add = (key: string): void => {

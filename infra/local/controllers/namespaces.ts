@@ -2,7 +2,7 @@
 import { type Namespace, namespaces } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import { Denied, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
 import { discover } from '#infra/local/controllers/discovery.ts';
 
@@ -40,7 +40,8 @@ const ensureDefaultAccount = async (kube: KubeClient, namespace: string): Promis
   if ((await kube.get(serviceAccounts, key)) !== undefined) return;
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: key };
   await kube.create(serviceAccounts, account).catch((error: unknown) => {
-    if (!isConflict(error)) throw error;
+    // There by now, or the namespace is about to go.
+    if (!isConflict(error) && !(error instanceof Denied)) throw error;
   });
 };
 

@@ -60,7 +60,10 @@ const sortPods = (job: Job, pods: readonly Pod[]): PodsSeen => {
   const disrupted = pods.filter(isDisrupted);
   const counted = pods.filter((pod) => !isDisrupted(pod));
   const active = counted.filter((pod) => !isFinished(pod));
-  const failures = counted.filter((pod) => pod.status?.phase === 'Failed');
+  // A pod that was told to go ended because of that.
+  const failures = counted.filter(
+    ({ status, metadata }) => status?.phase === 'Failed' && metadata.deletionTimestamp === undefined,
+  );
   return {
     active,
     disrupted,

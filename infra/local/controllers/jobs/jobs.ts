@@ -8,7 +8,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
 import { createSay, type Say } from '#infra/local/controllers/events.ts';
 import { keyOfText, textOf } from '#infra/local/controllers/informer.ts';
-import { type JobPlan, planJob } from '#infra/local/controllers/jobs/job-plan.ts';
+import { type JobPlan, type JobStatus, planJob } from '#infra/local/controllers/jobs/job-plan.ts';
 
 export interface JobOptions extends ControllerContext {
   readonly nodeName: string;
@@ -62,7 +62,7 @@ const carryOut = async ({ kube, say, nodeName }: Tools, job: Job, plan: JobPlan)
     await kube.delete(jobs, keyOf(job), { uid: job.metadata.uid ?? '', propagation: 'Background' });
     return;
   }
-  if (!isDeepStrictEqual(plan.status, job.status ?? {})) {
+  if (!isDeepStrictEqual(written(plan.status), written(job.status ?? {}))) {
     const { uid, resourceVersion } = job.metadata;
     const absent = { startTime: null, completionTime: null };
     const patch = { metadata: { uid, resourceVersion }, status: { ...absent, ...plan.status } };
@@ -74,6 +74,10 @@ const carryOut = async ({ kube, say, nodeName }: Tools, job: Job, plan: JobPlan)
   const pod = await kube.create(pods, buildPod(job, nodeName));
   await say(job, { type: 'Normal', reason: 'SuccessfulCreate', message: `Created pod: ${pod.metadata.name}` });
 };
+
+/** The API server leaves out counts of zero. */
+const written = (status: JobStatus): object =>
+  Object.fromEntries(Object.entries(status).filter(([, value]) => value !== 0 && value !== undefined));
 
 const tell = async (say: Say, job: Job, plan: JobPlan): Promise<void> => {
   const known = new Set(job.status?.conditions?.map(({ type }) => type));

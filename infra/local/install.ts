@@ -1,0 +1,39 @@
+// Puts CRDs and other manifests into the local cluster. Called by cluster.ts and tests.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
+
+interface Crd extends KubeObject {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+const crds: ResourceType<Crd> = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  kind: 'CustomResourceDefinition',
+  plural: 'customresourcedefinitions',
+  namespaced: false,
+};
+
+const manager = { fieldManager: 'bullion-local', force: true } as const;
+
+/** Applies the definitions and waits until their kinds are served. Throws Unavailable when one is not after `seconds`. */
+export const installCrds = async (
+  kube: KubeClient,
+  definitions: readonly KubeObject[],
+  seconds = 30,
+): Promise<void> => {
+  for (const definition of definitions) await kube.apply(crds, definition, manager);
+  const deadline = Date.now() + seconds * 1000;
+  for (const { metadata } of definitions) {
+    while (!isEstablished(await kube.get(crds, { name: metadata.name }))) {
+      if (Date.now() > deadline)
+        throw new Unavailable(`the kinds of ${metadata.name} are not served after ${seconds} s`);
+      await sleep(50);
+    }
+  }
+};
+
+const isEstablished = (crd: Crd | undefined): boolean =>
+  crd?.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false;

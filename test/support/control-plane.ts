@@ -1,0 +1,84 @@
+// An API server with the local cluster's controllers around it, for tests of the controllers alone. Uses a real kube-apiserver where
+// KUBEBUILDER_ASSETS names one, so that the controllers are held against the original.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
+import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
+import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
+import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import { installCrds } from '#infra/local/install.ts';
+
+export interface ControlPlane {
+  readonly kube: KubeClient;
+  readonly dataDir: string;
+  readonly kubeconfigPath: string;
+  readonly controllers: () => Controllers;
+  /** What the controllers complained about. */
+  readonly reports: readonly string[];
+  /** Ends the controllers as `how` says and starts new ones on the same data. */
+  readonly restart: (how: 'drain' | 'abandon') => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+export const startControlPlane = async (): Promise<ControlPlane> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bullion-controllers-'));
+  const assetsDir = process.env['KUBEBUILDER_ASSETS'] ?? '';
+  const server = await startRealApiServer({ assetsDir, dataDir: join(dataDir, 'api'), durable: false });
+  const kube = createKubeClient(loadKubeConfig(server.kubeconfigPath));
+  await installCrds(kube, snapshotCrds);
+  await ensureClasses(kube);
+  const reports: string[] = [];
+  const start = (): Promise<Controllers> =>
+    startControllers({
+      kube,
+      dataDir,
+      report: (message, fields) => reports.push(`${message} ${JSON.stringify(fields)}`),
+      backOffFactor: 0.02,
+      host: {
+        images: { 'test/sh': ['/bin/sh'] },
+        nodePath: process.execPath,
+        workingDir: process.cwd(),
+        env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin' },
+      },
+    });
+  let controllers = await start();
+  return {
+    kube,
+    dataDir,
+    kubeconfigPath: server.kubeconfigPath,
+    controllers: () => controllers,
+    reports,
+    restart: async (how) => {
+      await controllers.stop(how);
+      controllers = await start();
+    },
+    close: async () => {
+      await controllers.stop();
+      await server.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+};
+
+/** Waits until the object is as asked; fails with what it was last. */
+export const eventually = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  ...[key, isSo, seconds = 20]: [ObjectKey, (object: T | undefined) => boolean, number?]
+): Promise<T | undefined> => {
+  const deadline = Date.now() + seconds * 1000;
+  for (;;) {
+    const object = await kube.get(type, key);
+    if (isSo(object)) return object;
+    if (Date.now() > deadline)
+      throw new Error(`${type.kind} ${key.name} is still ${JSON.stringify(object, undefined, 1)}`);
+    await sleep(50);
+  }
+};
+
+export const gone = (object: KubeObject | undefined): boolean => object === undefined;
