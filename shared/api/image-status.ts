@@ -18,7 +18,8 @@ export const ChildrenStatus = z
 
 export const TransferStatus = z
   .object({
-    run: z.string().describe('pod of the running attempt'),
+    run: z.string().describe('pod of the attempt'),
+    reportedAt: z.string().describe('RFC 3339: when this was written down'),
     startedAt: z.string(),
     sequence: z.int(),
     phase: z.string(),
@@ -41,15 +42,21 @@ export const imageStatusShape = {
   compression: z.string().optional().describe('around the format: none, gz, xz, zst'),
   digests: z.record(z.string(), z.string()).optional().describe('of the file as published, by algorithm'),
   storageClassName: z.string().optional().describe('storage class of the golden volume'),
-  attempts: z.int().optional().describe('transfer attempts begun since creation or the last retry'),
+  attempts: z.int().optional().describe('attempts of the present transfer that have begun'),
+  attemptsFailed: z.int().optional().describe('attempts of the present transfer that failed'),
   attemptsAllowed: z.int().optional().describe('attempts there are before the image fails'),
   failed: z.int().min(0).default(0).optional().describe('attempts that failed, over the life of the object'),
   lastFailedTime: z.string().optional().describe('RFC 3339'),
+  lastFailure: z
+    .object({ reason: z.string(), message: z.string() })
+    .optional()
+    .describe('how the newest failed attempt of the present transfer ended'),
   nextAttemptTime: z.string().optional().describe('RFC 3339: when the next attempt starts'),
   deadline: z.string().optional().describe('RFC 3339: when what is waited for now counts as stuck'),
   retryHandled: z.string().optional().describe('value of the bullion.dev/retry annotation that was acted on'),
   children: ChildrenStatus.optional(),
   transfer: TransferStatus.optional(),
+  announced: z.string().optional().describe('the final transition that was sent out as an event'),
   conditions: z.array(ConditionSchema).optional(),
 } as const;
 

@@ -16,7 +16,7 @@ export const annotations = {
   ownerNamespace: 'bullion.dev/owner-namespace',
   /** On an image: any new value starts a failed import again. */
   retry: 'bullion.dev/retry',
-  /** On a golden volume: the digest of the published file it was filled from, written once filling is complete. */
+  /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
 } as const;
 

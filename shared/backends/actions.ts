@@ -1,20 +1,44 @@
 // What a plan may ask for: data, so that plans are compared in tests and carried out by one small executor.
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
+import { keyOf } from '#shared/api/object.ts';
 
 export type Action =
   | { readonly do: 'create'; readonly type: ResourceType; readonly object: KubeObject }
-  | { readonly do: 'patch'; readonly type: ResourceType; readonly key: ObjectKey; readonly patch: object }
+  | {
+      readonly do: 'patch';
+      readonly type: ResourceType;
+      readonly key: ObjectKey;
+      /** Only the object that was seen is patched. */
+      readonly uid: string;
+      /** JSON merge patch. */
+      readonly patch: object;
+    }
   | {
       readonly do: 'delete';
       readonly type: ResourceType;
       readonly key: ObjectKey;
       /** Only the object that was seen is deleted, never a successor of its name. */
       readonly uid: string;
-      readonly propagation?: 'Background' | 'Foreground';
     };
+
+const erased = <T extends KubeObject>(type: ResourceType<T>): ResourceType => type as unknown as ResourceType;
 
 export const create = <T extends KubeObject>(type: ResourceType<T>, object: T): Action => ({
   do: 'create',
-  type: type as unknown as ResourceType,
+  type: erased(type),
   object,
 });
+
+export const patch = <T extends KubeObject>(type: ResourceType<T>, seen: T, change: object): Action => ({
+  do: 'patch',
+  type: erased(type),
+  key: keyOf(seen),
+  uid: seen.metadata.uid ?? '',
+  patch: change,
+});
+
+/** Nothing when the object is not there or is already on its way out. */
+export const remove = <T extends KubeObject>(type: ResourceType<T>, seen: T | undefined): readonly Action[] =>
+  seen === undefined || seen.metadata.deletionTimestamp !== undefined
+    ? []
+    : [{ do: 'delete', type: erased(type), key: keyOf(seen), uid: seen.metadata.uid ?? '' }];

@@ -2,9 +2,10 @@
 import type { AccessMode, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { BackendName } from '#shared/backends/names.ts';
-import type { Checksum, TransferSource } from '#shared/transfer/spec.ts';
-import type { Inspection } from '#shared/transfer/report.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import type { Checksum, TransferSource } from '#shared/transfer/spec.ts';
 
 /** Phases of an image's life, in order; the last three may follow any. A dialect maps them to its kind's own words. */
 export const imagePhases = [
@@ -29,11 +30,16 @@ export interface Image {
   readonly finalizers: readonly string[];
   readonly backend: BackendName;
   readonly displayName: string;
-  readonly source: TransferSource;
+  /** What in the spec cannot be carried out, and why. Admission refuses these; an image that slipped past it fails with them. */
+  readonly faults: readonly Fault[];
+  /** `undefined` only where `faults` says why. */
+  readonly source: TransferSource | undefined;
   readonly checksum?: Checksum | undefined;
   readonly storage: ImageStorage;
   /** Names of children that clients of this kind look up by name. */
   readonly childNames: { readonly volume: string; readonly snapshot: string };
+  /** Annotations of the golden volume that clients of this kind look for: while it is being filled, and once it is. */
+  readonly volumeMarks: { readonly filling: Annotations; readonly filled: Annotations };
   /** Failed attempts tolerated: attempts are at most `retries + 1`. */
   readonly retries: number;
   /** Value of the retry annotation; a change starts a failed image again. */
@@ -41,6 +47,8 @@ export interface Image {
   /** What earlier passes wrote down. */
   readonly state: ImageState;
 }
+
+type Annotations = Readonly<Record<string, string>>;
 
 export interface ImageStorage {
   /** Left out: the cluster's default class. */
@@ -62,15 +70,19 @@ export interface ImageState {
   readonly message: string;
   /** 0..100, 100 only when available; never falls within an attempt. */
   readonly progress: number;
-  /** Attempts begun since creation or since the last retry. */
+  /** Attempts of the present transfer that have begun. */
   readonly attempts: number;
+  /** Attempts of the present transfer that failed. */
+  readonly attemptsFailed: number;
   /** Attempts that failed, over the life of the object. */
   readonly failures: number;
-  /** RFC 3339. */
+  /** RFC 3339; stays after a success. */
   readonly lastFailureTime?: string | undefined;
+  /** How the newest failed attempt of the present transfer ended. */
+  readonly lastFailure?: { readonly reason: string; readonly message: string } | undefined;
   /** RFC 3339: when the next attempt starts, while one is due. */
   readonly nextAttemptTime?: string | undefined;
-  /** RFC 3339: when the present phase counts as stuck and the image fails with the reason it was stuck for. */
+  /** RFC 3339: when what is waited for now counts as stuck, and the image fails with the reason it was stuck for. */
   readonly deadline?: string | undefined;
   /** Retry annotation value that was acted on. */
   readonly handledRetryToken?: string | undefined;
@@ -80,9 +92,17 @@ export interface ImageState {
   /** Storage class the golden volume was made with, found out when the user left it out. */
   readonly storageClassName?: string | undefined;
   readonly children?: ImageChildren | undefined;
-  /** The newest report of the running transfer. */
-  readonly transfer?: TransferProgress | undefined;
+  /** The newest report of the transfer. */
+  readonly transfer?: TransferState | undefined;
+  /** The final transition that was told to the outside (`announcementOf`). */
+  readonly announced?: string | undefined;
 }
+
+/** A report as status keeps it; what it found out about the source is kept in `inspection`. */
+export type TransferState = Omit<TransferProgress, 'inspection'> & {
+  /** RFC 3339 with milliseconds: when it was written down. */
+  readonly reportedAt: string;
+};
 
 export interface ImageChildren {
   readonly volume?: string | undefined;
@@ -97,5 +117,13 @@ export const initialState: ImageState = {
   message: 'waiting to be processed',
   progress: 0,
   attempts: 0,
+  attemptsFailed: 0,
   failures: 0,
 };
+
+/** Whether nothing more happens by itself. */
+export const isFinal = ({ phase }: Pick<ImageState, 'phase'>): boolean => phase === 'Available' || phase === 'Failed';
+
+/** Whether the user asked to start again and nobody has acted on it yet. */
+export const isRetryDue = ({ retryToken, state }: Pick<Image, 'retryToken' | 'state'>): boolean =>
+  retryToken !== undefined && retryToken !== state.handledRetryToken;

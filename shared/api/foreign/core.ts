@@ -91,6 +91,7 @@ export interface Volume {
 }
 
 export interface PodSpec {
+  readonly activeDeadlineSeconds?: number;
   readonly restartPolicy?: 'Never' | 'OnFailure' | 'Always';
   readonly containers: readonly Container[];
   readonly volumes?: readonly Volume[];

@@ -1,0 +1,74 @@
+// A volume that is not filled yet: keep its Job going, and mark the volume once the Job says that every byte is verified and flushed.
+import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { create, patch, remove } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { countAttempts, failedState, waitingState } from '#shared/backends/state.ts';
+import { followTransfer } from '#shared/backends/csi/following.ts';
+import { buildImportJob } from '#shared/backends/csi/manifests.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
+import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
+import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+
+type Filling = CsiSeen & { readonly volume: PersistentVolumeClaim };
+
+export const planFilling = (image: Image, seen: Filling, context: PlanContext): Plan => {
+  const { volume, importJob: job } = seen;
+  const leaving = [volume, job].find((child) => child?.metadata.deletionTimestamp !== undefined);
+  if (leaving !== undefined) return planLeaving(image, `${leaving.kind} ${leaving.metadata.name}`, context);
+  if (job === undefined) return planJob(image, seen, context);
+  const run = readTransfer(job, seen.pods, context.now);
+  const plan =
+    run.is === 'succeeded' ? planSucceeded(image, seen, run, context) : followTransfer(image, job, run, context);
+  return { ...plan, actions: [...plan.actions, ...remove(jobs, seen.inspectJob)] };
+};
+
+const planLeaving = (image: Image, what: string, context: PlanContext): Plan => {
+  const message = `${what} is being deleted; starting again once it is gone`;
+  return {
+    actions: [],
+    state: waitingState(image, image.state, { phase: 'Pending', reason: 'ChildDeleted', message }, context),
+  };
+};
+
+/** A crash came between volume and Job, or somebody deleted the Job. */
+const planJob = (image: Image, { volume }: Filling, context: PlanContext): Plan => {
+  const job = buildImportJob(image, volume, context.settings);
+  const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
+  const next = {
+    ...image.state,
+    attempts: 0,
+    attemptsFailed: 0,
+    lastFailure: undefined,
+    children: { ...image.state.children, volume: volume.metadata.name, job: job.metadata.name },
+    storageClassName: image.state.storageClassName ?? volume.spec.storageClassName,
+  };
+  return { actions: [create(jobs, job)], state: waitingState(image, next, step, context) };
+};
+
+const planSucceeded = (
+  image: Image,
+  seen: Filling,
+  run: Extract<TransferRun, { is: 'succeeded' }>,
+  context: PlanContext,
+): Plan => {
+  const state = countAttempts(image.state, run);
+  const fault = checksumFault(image, run.report.digests);
+  if (fault !== undefined) return { actions: [], state: failedState(state, 'ChecksumMismatch', fault) };
+  const population: Population = { inspection: run.report.inspection, digests: run.report.digests };
+  const mark = patch(persistentVolumeClaims, seen.volume, populatedPatch(population, image.volumeMarks.filled));
+  const next = planSnapshot({ ...image, state }, seen, population, context);
+  return { ...next, actions: [mark, ...next.actions] };
+};
+
+/** The worker compares as it reads; this makes sure that it did. */
+const checksumFault = (image: Image, digests: Readonly<Record<string, string>>): string | undefined => {
+  if (image.checksum === undefined) return undefined;
+  const { algorithm, hex } = image.checksum;
+  const found = digests[algorithm]?.toLowerCase();
+  if (found === hex) return undefined;
+  return found === undefined
+    ? `the transfer did not report the ${algorithm} digest it was asked to check`
+    : `${algorithm} of the file is ${found}, expected ${hex}`;
+};

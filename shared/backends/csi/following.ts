@@ -1,0 +1,99 @@
+// A transfer that has not succeeded (yet), told as the image's state. Used while inspecting and while filling.
+import { type Job, jobs } from '#shared/api/foreign/core.ts';
+import { remove } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import {
+  countAttempts,
+  describeAttempt,
+  failedState,
+  isPast,
+  isoTime,
+  reportedState,
+  waitingState,
+} from '#shared/backends/state.ts';
+import type { TransferRun } from '#shared/populate/attempts.ts';
+
+type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
+
+/** A stuck transfer is also stopped: it must not come to life after the image has failed. */
+export const followTransfer = (image: Image, job: Job, run: Unfinished, context: PlanContext): Plan => {
+  const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
+  const state = stateOf(image, counted, { job, run }, context);
+  const isStuck = state.phase === 'Failed' && run.is !== 'failed';
+  return { actions: isStuck ? remove(jobs, job) : [], state };
+};
+
+interface Followed {
+  readonly job: Job;
+  readonly run: Unfinished;
+}
+
+const stateOf = (image: Image, state: ImageState, { job, run }: Followed, context: PlanContext): ImageState => {
+  switch (run.is) {
+    case 'failed':
+      return failedState(state, run.fault.reason, describeFailure(image, state, run.fault.message));
+    case 'running':
+      return runningState(image, state, { job, run }, context);
+    case 'backing-off':
+      return backingOffState(image, state, run.nextAttempt, context);
+    case 'waiting':
+      return waitingForWorker(image, state, run, context);
+  }
+};
+
+const describeFailure = (image: Image, state: ImageState, message: string): string =>
+  `${message} (attempt ${Math.max(1, state.attempts)} of ${image.retries + 1})`;
+
+const waitingForWorker = (
+  image: Image,
+  state: ImageState,
+  run: Extract<TransferRun, { is: 'waiting' }>,
+  context: PlanContext,
+): ImageState => {
+  const { reason, message } = run.hindrance ?? { reason: 'Starting', message: 'the transfer is being started' };
+  return waitingState(image, state, { phase: 'Pending', reason, message }, context);
+};
+
+const backingOffState = (image: Image, state: ImageState, next: string, { settings }: PlanContext): ImageState => {
+  const fault = state.lastFailure ?? { reason: 'TransferFailed', message: 'the transfer failed' };
+  const nextAttemptTime = isoTime(Date.parse(next));
+  return {
+    ...state,
+    phase: 'Pending',
+    reason: fault.reason,
+    message: `attempt ${state.attempts} of ${image.retries + 1} failed: ${fault.message}; the next starts at ${nextAttemptTime}`,
+    nextAttemptTime,
+    deadline: isoTime(Date.parse(next) + settings.childSeconds * 1000),
+  };
+};
+
+/** Ends by the Job's own deadline; ours comes a while later, for when nobody enforces that one. */
+const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
+  const begun = Date.parse(job.status?.startTime ?? job.metadata.creationTimestamp ?? '');
+  const seconds = (job.spec.activeDeadlineSeconds ?? settings.attemptSeconds) + settings.childSeconds;
+  return isoTime((Number.isNaN(begun) ? now : begun) + seconds * 1000);
+};
+
+const runningState = (
+  image: Image,
+  before: ImageState,
+  { job, run }: { readonly job: Job; readonly run: Extract<TransferRun, { is: 'running' }> },
+  context: PlanContext,
+): ImageState => {
+  const deadline = deadlineOf(job, context);
+  const state = { ...before, deadline, nextAttemptTime: undefined };
+  if (isPast(deadline, context.now)) {
+    return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
+  }
+  if (state.transfer?.run === run.pod) return reportedState(image, state, state.transfer);
+  const isImport = job.metadata.name.startsWith('import-');
+  return {
+    ...state,
+    phase: isImport ? 'Downloading' : 'Pending',
+    reason: isImport ? 'Downloading' : 'Inspecting',
+    message: describeAttempt(image, state, isImport ? 'downloading' : 'looking at the source'),
+    progress: 0,
+    transfer: undefined,
+  };
+};

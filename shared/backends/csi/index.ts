@@ -1,0 +1,33 @@
+// The csi backend: a golden volume of any CSI driver, filled by our transfer Job, with a snapshot where the driver can.
+import { storageClasses, pods } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { Backend } from '#shared/backends/backend.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import { initialize } from '#shared/backends/csi/plan.ts';
+import { planDelete } from '#shared/backends/csi/removal.ts';
+import { type CsiSeen, check } from '#shared/backends/csi/seen.ts';
+import { sidecars } from '#shared/backends/csi/sidecars.ts';
+import { filledState } from '#shared/backends/csi/snapshotting.ts';
+import { mutator, validator } from '#shared/backends/csi/validator.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+
+const updateVirtualSize = (image: Image, seen: CsiSeen): ImageState | undefined => {
+  const population = populationOf(seen.volume);
+  if (image.state.inspection?.virtualSize !== undefined || population === undefined || seen.volume === undefined) {
+    return undefined;
+  }
+  return filledState(image, seen.volume, population);
+};
+
+export const csi: Backend<CsiSeen> = {
+  capabilities: { sources: ['http'] },
+  check,
+  initialize,
+  updateVirtualSize,
+  delete: planDelete,
+  sidecars,
+  reads: [pods, storageClasses, volumeSnapshotClasses].map((type) => type as unknown as ResourceType),
+  validator,
+  mutator,
+};

@@ -1,0 +1,37 @@
+// The two Jobs of an image. Called by the plans of this folder.
+import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import type { Image } from '#shared/backends/image.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { diskBytesIn } from '#shared/populate/sizing.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { TransferSource } from '#shared/transfer/spec.ts';
+
+/** Images whose spec has faults never get as far as a Job. */
+const sourceOf = (image: Image): TransferSource => {
+  if (image.source === undefined) throw new InvalidInput(`image ${image.ref.name} has no source`, image.faults);
+  return image.source;
+};
+
+export const buildInspectJob = (image: Image, settings: PopulateSettings): Job =>
+  buildTransferJob({ mode: 'inspect', owner: image.ref, source: sourceOf(image), retries: image.retries }, settings);
+
+export const buildImportJob = (image: Image, volume: PersistentVolumeClaim, settings: PopulateSettings): Job => {
+  const volumeMode = volumeModeOf(volume);
+  return buildTransferJob(
+    {
+      mode: 'import',
+      owner: image.ref,
+      source: sourceOf(image),
+      checksum: image.checksum,
+      retries: image.retries,
+      target: {
+        claimName: volume.metadata.name,
+        volumeMode,
+        capacityBytes: diskBytesIn(requestedBytes(volume), volumeMode, settings.filesystemOverhead),
+      },
+    },
+    settings,
+  );
+};

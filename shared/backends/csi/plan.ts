@@ -1,0 +1,53 @@
+// The csi backend's decisions: find the size, make the volume, fill it, snapshot it. Pure; each file of this folder decides one stretch.
+import type { Image } from '#shared/backends/image.ts';
+import { isRetryDue } from '#shared/backends/image.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import { planFilling } from '#shared/backends/csi/filling.ts';
+import { planRestart } from '#shared/backends/csi/removal.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
+import { planVolume } from '#shared/backends/csi/sizing.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+
+export const initialize = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+  if (image.state.phase !== 'Available' && isRetryDue(image)) {
+    const restart = planRestart(image, seen, context);
+    return restart.cleared === undefined ? restart.plan : advance(restart.cleared, seen, context);
+  }
+  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, seen, context);
+};
+
+const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+  const [taken] = seen.foreign;
+  if (taken !== undefined) return planTaken(image, `${taken.kind} ${taken.metadata.name}`, context);
+  const population = populationOf(seen.volume);
+  if (seen.volume !== undefined && population !== undefined && isUsable(seen.volume)) {
+    return planSnapshot(image, { ...seen, volume: seen.volume }, population, context);
+  }
+  const wasFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
+  if (wasFilled || seen.volume?.status?.phase === 'Lost') return planLost(image);
+  return seen.volume === undefined
+    ? planVolume(image, seen, context)
+    : planFilling(image, { ...seen, volume: seen.volume }, context);
+};
+
+const isUsable = (volume: NonNullable<CsiSeen['volume']>): boolean =>
+  volume.metadata.deletionTimestamp === undefined && volume.status?.phase !== 'Lost';
+
+const planTaken = (image: Image, what: string, context: PlanContext): Plan => {
+  const message = `${what} exists and belongs to something else: delete it or rename this image`;
+  return {
+    actions: [],
+    state: waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context),
+  };
+};
+
+const planLost = (image: Image): Plan => ({
+  actions: [],
+  state: failedState(
+    image.state,
+    'VolumeLost',
+    `the golden volume ${image.childNames.volume} is gone or lost its data; ${retryHint}`,
+  ),
+});

@@ -1,0 +1,77 @@
+// Taking away what an image made: all of it when the image is deleted, what is not worth keeping when the user starts it over.
+import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type Action, remove } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { type Image, initialState } from '#shared/backends/image.ts';
+import { waitingState } from '#shared/backends/state.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+
+/** The next step of removal. Pods count too: the name is free only when nothing writes any more. */
+export const planDelete = (image: Image, seen: CsiSeen): Plan & { readonly removed: boolean } => {
+  const left = childrenSeen(seen);
+  const state = {
+    ...image.state,
+    phase: 'Terminating',
+    reason: 'Terminating',
+    message: left.length === 0 ? 'removed' : `waiting for ${left.map(describe).join(', ')} to go`,
+    deadline: undefined,
+    nextAttemptTime: undefined,
+  } as const;
+  return { actions: removeAll(seen), state, removed: left.length === 0 };
+};
+
+const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
+  [seen.inspectJob, seen.importJob, ...seen.pods, seen.snapshot, seen.volume].filter((child) => child !== undefined);
+
+const describe = ({ kind, metadata }: KubeObject): string => {
+  const holders = metadata.finalizers?.filter((finalizer) => finalizer !== 'foregroundDeletion') ?? [];
+  return `${kind} ${metadata.name}${holders.length === 0 ? '' : ` (held by ${holders.join(', ')})`}`;
+};
+
+const removeAll = (seen: CsiSeen): readonly Action[] => [
+  ...remove(jobs, seen.inspectJob),
+  ...remove(jobs, seen.importJob),
+  ...remove(volumeSnapshots, seen.snapshot),
+  ...remove(persistentVolumeClaims, seen.volume),
+];
+
+export interface Restart {
+  readonly plan: Plan;
+  /** The image as new, once nothing is in the way any more. */
+  readonly cleared?: Image;
+}
+
+/**
+ * A retry throws away Jobs, a volume that is not filled, and a snapshot that failed. A volume that is filled and verified is kept: its bytes
+ * are never fetched twice.
+ */
+export const planRestart = (image: Image, seen: CsiSeen, context: PlanContext): Restart => {
+  const dirty = dirtyPart(seen);
+  const left = childrenSeen(dirty);
+  if (left.length > 0) {
+    const message = `removing what the last try left: ${left.map(describe).join(', ')}`;
+    const step = { phase: 'Pending', reason: 'Restarting', message } as const;
+    return { plan: { actions: removeAll(dirty), state: waitingState(image, image.state, step, context) } };
+  }
+  const { failures, lastFailureTime } = image.state;
+  const state = { ...initialState, failures, lastFailureTime, handledRetryToken: image.retryToken };
+  return { plan: { actions: [], state }, cleared: { ...image, state } };
+};
+
+const dirtyPart = (seen: CsiSeen): CsiSeen => {
+  const isKept = isWorthKeeping(seen.volume);
+  const isSnapshotBroken = seen.snapshot?.status?.error !== undefined || !isKept;
+  return {
+    ...seen,
+    volume: isKept ? undefined : seen.volume,
+    snapshot: isSnapshotBroken ? seen.snapshot : undefined,
+  };
+};
+
+const isWorthKeeping = (volume: PersistentVolumeClaim | undefined): boolean =>
+  populationOf(volume) !== undefined &&
+  volume?.metadata.deletionTimestamp === undefined &&
+  volume?.status?.phase !== 'Lost';

@@ -1,0 +1,173 @@
+// What the csi backend reads before it decides. Reads come in an order that makes them safe without a common snapshot: a Job is read before
+// the volume it fills, since it is made after it and never taken away from a volume that is being filled.
+import { isOwnedBy, childrenOf } from '#shared/api/owner.ts';
+import {
+  type Job,
+  type PersistentVolumeClaim,
+  type Pod,
+  type StorageClass,
+  jobs,
+  persistentVolumeClaims,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import {
+  type VolumeSnapshot,
+  type VolumeSnapshotClass,
+  volumeSnapshotClasses,
+  volumeSnapshots,
+} from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type Image, isRetryDue } from '#shared/backends/image.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
+import { defaultClassOf } from '#shared/populate/profile.ts';
+import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+
+export interface CsiSeen {
+  readonly volume?: PersistentVolumeClaim | undefined;
+  readonly snapshot?: VolumeSnapshot | undefined;
+  readonly inspectJob?: Job | undefined;
+  readonly importJob?: Job | undefined;
+  readonly pods: readonly Pod[];
+  /** The class named, or the default one; read only where a volume or a snapshot is to be made. */
+  readonly storageClass?: StorageClass | undefined;
+  /** Read only where a snapshot is to be made; `undefined`: not read. */
+  readonly snapshotClasses?: readonly VolumeSnapshotClass[] | undefined;
+  /** Objects that have our children's names and belong to somebody else. They are never touched. */
+  readonly foreign: readonly KubeObject[];
+}
+
+const nothing: CsiSeen = { pods: [], foreign: [] };
+
+export const check = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+  if (image.deleting || isRetryDue(image)) return readAll(kube, image);
+  if (image.state.phase === 'Failed') return nothing;
+  const isFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
+  return isFilled ? readFilled(kube, image) : readFilling(kube, image);
+};
+
+type Part = Partial<CsiSeen>;
+
+const merge = (...parts: readonly Part[]): CsiSeen => ({
+  ...Object.assign({}, nothing, ...parts),
+  foreign: parts.flatMap((part) => part.foreign ?? []),
+});
+
+/** Everything there is, for removal and for starting over. */
+const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+  const [inspect, fill, snapshot] = await Promise.all([
+    readJob(kube, image, 'inspect'),
+    readJob(kube, image, 'import'),
+    readSnapshot(kube, image),
+  ]);
+  const [volume, pod] = await Promise.all([readVolume(kube, image), readPods(kube, image)]);
+  const seen = merge(inspect, fill, snapshot, volume, pod);
+  return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
+};
+
+/** Starting over goes on to its first step in the same pass, once nothing is left. */
+const readForRestart = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> =>
+  populationOf(seen.volume) === undefined
+    ? { storageClass: await readClass(kube, image.storage.className) }
+    : readSnapshotting(kube, image, seen.volume);
+
+/** Golden volume in place: only it and its snapshot matter. */
+const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+  const volume = await readVolume(kube, image);
+  if (populationOf(volume.volume) === undefined) return merge(volume);
+  return merge(volume, await readSnapshotting(kube, image, volume.volume));
+};
+
+const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+  const inspectMatters = image.storage.capacityBytes === undefined;
+  const [fill, inspect] = await Promise.all([
+    readJob(kube, image, 'import'),
+    inspectMatters ? readJob(kube, image, 'inspect') : {},
+  ]);
+  const volume = await readVolume(kube, image);
+  const seen = merge(fill, inspect, volume);
+  if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image, seen));
+  const { pods: workers = [] } = seen.importJob === undefined ? {} : await readPods(kube, image);
+  const withPods = merge(seen, { pods: workers });
+  return isFillable(withPods) ? withPods : merge(withPods, await readSnapshotting(kube, image, seen.volume));
+};
+
+/** Whether bytes are still missing; otherwise the snapshot comes next. `now` plays no part in whether a transfer succeeded. */
+const isFillable = ({ volume, importJob, pods: workers }: CsiSeen): boolean =>
+  populationOf(volume) === undefined &&
+  (importJob === undefined || readTransfer(importJob, workers, 0).is !== 'succeeded');
+
+const readForVolume = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> => {
+  const [storageClass, pod] = await Promise.all([
+    readClass(kube, image.storage.className),
+    seen.inspectJob === undefined ? {} : readPods(kube, image),
+  ]);
+  return { ...pod, storageClass };
+};
+
+const readSnapshotting = async (
+  kube: KubeClient,
+  image: Image,
+  volume: PersistentVolumeClaim | undefined,
+): Promise<Part> => {
+  const snapshot = await readSnapshot(kube, image);
+  if (snapshot.snapshot !== undefined || volume === undefined) return snapshot;
+  const [storageClass, snapshotClasses] = await Promise.all([
+    readClass(kube, volume.spec.storageClassName),
+    readSnapshotClasses(kube),
+  ]);
+  return { ...snapshot, storageClass, snapshotClasses };
+};
+
+const readOwn = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  image: Image,
+  name: string,
+): Promise<{ readonly own?: T; readonly foreign: readonly KubeObject[] }> => {
+  const object = await kube.get(type, { namespace: image.ref.namespace, name });
+  if (object === undefined) return { foreign: [] };
+  return isOwnedBy(object, image.ref.uid) ? { own: object, foreign: [] } : { foreign: [object] };
+};
+
+const readVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
+  const { own, foreign } = await readOwn(kube, persistentVolumeClaims, image, image.childNames.volume);
+  return { volume: own, foreign };
+};
+
+const readSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
+  const { own, foreign } = await readOwn(kube, volumeSnapshots, image, image.childNames.snapshot);
+  return { snapshot: own, foreign };
+};
+
+const readJob = async (kube: KubeClient, image: Image, mode: 'inspect' | 'import'): Promise<Part> => {
+  const { own, foreign } = await readOwn(kube, jobs, image, transferJobName(mode, image.ref));
+  return { [mode === 'inspect' ? 'inspectJob' : 'importJob']: own, foreign };
+};
+
+const readPods = async (kube: KubeClient, image: Image): Promise<Part> => {
+  const { items } = await kube.list(pods, {
+    namespace: image.ref.namespace,
+    labelSelector: childrenOf(image.ref.uid),
+  });
+  return { pods: items };
+};
+
+const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {
+  if (name !== undefined) return kube.get(storageClasses, { name });
+  const { items } = await kube.list(storageClasses);
+  return defaultClassOf(items);
+};
+
+/** None where the cluster has no snapshots at all. */
+const readSnapshotClasses = async (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> => {
+  try {
+    return (await kube.list(volumeSnapshotClasses)).items;
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+};

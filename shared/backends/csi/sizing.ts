@@ -1,0 +1,109 @@
+// No volume yet: find out how large the disk is, where the user did not say, and make the volume together with the Job that fills it.
+import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { type Action, create, remove } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
+import { followTransfer } from '#shared/backends/csi/following.ts';
+import { buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
+import { claimProfileOf } from '#shared/populate/profile.ts';
+import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { buildVolume } from '#shared/populate/volume.ts';
+
+export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+  if (seen.importJob !== undefined) return planRefill(image, seen, context);
+  if (seen.storageClass === undefined) return planNoClass(image, context);
+  const asked = image.storage.capacityBytes;
+  if (asked !== undefined) return makeVolume(image, seen, { bytes: asked, state: image.state }, context);
+  return planInspected(image, seen, context);
+};
+
+/** The volume went away under the Job: what the Job writes is lost, so both start again. */
+const planRefill = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+  const step = {
+    phase: 'Pending',
+    reason: 'VolumeMissing',
+    message: 'the volume was removed while it was being filled; starting again',
+  } as const;
+  const next = { ...image.state, attempts: 0, attemptsFailed: 0, transfer: undefined, progress: 0 };
+  return { actions: remove(jobs, seen.importJob), state: waitingState(image, next, step, context) };
+};
+
+const planNoClass = (image: Image, context: PlanContext): Plan => {
+  const { className } = image.storage;
+  const message =
+    className === undefined
+      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
+      : `storage class "${className}" does not exist: create it, or make the image anew with another`;
+  const step = { phase: 'Pending', reason: 'StorageClassNotFound', message } as const;
+  return { actions: [], state: waitingState(image, image.state, step, context) };
+};
+
+const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+  const job = seen.inspectJob;
+  if (job === undefined) return startInspection(image, context);
+  const run = readTransfer(job, seen.pods, context.now);
+  if (run.is !== 'succeeded') return followTransfer(image, job, run, context);
+  const { inspection } = run.report;
+  if (inspection.virtualSize === undefined) {
+    const message = `the source does not tell how large its disk is: ask for a size in spec; ${retryHint}`;
+    return { actions: [], state: failedState({ ...image.state, inspection }, 'SizeUnknown', message) };
+  }
+  return makeVolume(image, seen, { diskBytes: inspection.virtualSize, state: { ...image.state, inspection } }, context);
+};
+
+const startInspection = (image: Image, context: PlanContext): Plan => {
+  const job = buildInspectJob(image, context.settings);
+  const step = { phase: 'Pending', reason: 'Inspecting', message: 'looking at the source to find its size' } as const;
+  const next = withJob(image.state, job.metadata.name);
+  return { actions: [create(jobs, job)], state: waitingState(image, next, step, context) };
+};
+
+const withJob = (state: ImageState, job: string, volume?: string): ImageState => ({
+  ...state,
+  attempts: 0,
+  attemptsFailed: 0,
+  lastFailure: undefined,
+  transfer: undefined,
+  progress: 0,
+  children: { ...state.children, job, ...(volume === undefined ? {} : { volume }) },
+});
+
+interface Size {
+  /** Exactly this volume… */
+  readonly bytes?: number;
+  /** …or one that this disk fits into. */
+  readonly diskBytes?: number;
+  readonly state: ImageState;
+}
+
+const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContext): Plan => {
+  const volume = volumeFor(image, seen, size, context);
+  const job = buildImportJob(image, volume, context.settings);
+  const actions: readonly Action[] = [
+    create(persistentVolumeClaims, volume),
+    create(jobs, job),
+    ...remove(jobs, seen.inspectJob),
+  ];
+  const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
+  const next = withJob(size.state, job.metadata.name, volume.metadata.name);
+  const storageClassName = seen.storageClass?.metadata.name;
+  return { actions, state: waitingState(image, { ...next, storageClassName }, step, context) };
+};
+
+const volumeFor = (image: Image, seen: CsiSeen, size: Size, { settings }: PlanContext): PersistentVolumeClaim => {
+  const profile = claimProfileOf(seen.storageClass);
+  const volumeMode = image.storage.volumeMode ?? profile.volumeMode;
+  return buildVolume({
+    owner: image.ref,
+    name: image.childNames.volume,
+    storageClassName: seen.storageClass?.metadata.name,
+    volumeMode,
+    accessModes: image.storage.accessModes ?? profile.accessModes,
+    bytes: size.bytes ?? volumeBytesFor(size.diskBytes ?? 0, volumeMode, settings.filesystemOverhead),
+    annotations: image.volumeMarks.filling,
+  });
+};

@@ -1,0 +1,84 @@
+// A filled volume: snapshot it where its driver can, and say that the image is usable.
+import { type PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { create } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { buildSnapshot, chooseSnapshotClass } from '#shared/populate/snapshot.ts';
+import type { Population } from '#shared/populate/volume.ts';
+
+type Filled = CsiSeen & { readonly volume: PersistentVolumeClaim };
+
+export const planSnapshot = (image: Image, seen: Filled, population: Population, context: PlanContext): Plan => {
+  const state = filledState(image, seen.volume, population);
+  if (seen.snapshot !== undefined) return wait(image, state, seen.snapshot, context);
+  // A usable image that never had a snapshot is not taken out of use because a snapshot class has appeared since.
+  const isUsableWithout = image.state.phase === 'Available' && image.state.children?.snapshot === undefined;
+  if (isUsableWithout) return { actions: [], state: usableState(image, state) };
+  if (seen.snapshotClasses === undefined) return wait(image, state, undefined, context);
+  const choice = chooseSnapshotClass(seen.snapshotClasses, driverOf(seen), image.storage.snapshotClassName);
+  switch (choice.is) {
+    case 'none': {
+      const children = { ...state.children, snapshot: undefined };
+      return { actions: [], state: usableState(image, { ...state, children }) };
+    }
+    case 'wrong':
+      return { actions: [], state: failedState(state, 'SnapshotClassInvalid', `${choice.message}; ${retryHint}`) };
+    case 'found': {
+      const snapshot = buildSnapshot(image.ref, image.childNames.snapshot, seen.volume.metadata.name, choice.name);
+      return { ...wait(image, state, snapshot, context), actions: [create(volumeSnapshots, snapshot)] };
+    }
+  }
+};
+
+const wait = (image: Image, state: ImageState, snapshot: VolumeSnapshot | undefined, context: PlanContext): Plan => ({
+  actions: [],
+  state: snapshotState(image, state, snapshot, context),
+});
+
+/** Who made the volume, from the volume itself where Kubernetes noted it: its class may be gone by now. */
+const driverOf = ({ volume, storageClass }: Filled): string | undefined =>
+  volume.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'] ?? storageClass?.provisioner;
+
+/** What the filled volume says of itself. */
+export const filledState = (image: Image, volume: PersistentVolumeClaim, population: Population): ImageState => ({
+  ...image.state,
+  inspection: population.inspection,
+  digests: population.digests,
+  lastFailure: undefined,
+  storageClassName: image.state.storageClassName ?? volume.spec.storageClassName,
+  children: { ...image.state.children, volume: volume.metadata.name },
+});
+
+const snapshotState = (
+  image: Image,
+  before: ImageState,
+  snapshot: VolumeSnapshot | undefined,
+  context: PlanContext,
+): ImageState => {
+  const name = image.childNames.snapshot;
+  const state = { ...before, progress: 99, transfer: undefined, children: { ...before.children, snapshot: name } };
+  const isLeaving = snapshot?.metadata.deletionTimestamp !== undefined;
+  if (snapshot?.status?.readyToUse === true && !isLeaving) return usableState(image, state);
+  const error = snapshot?.status?.error?.message;
+  const step =
+    error === undefined
+      ? { reason: 'Snapshotting', message: `waiting for VolumeSnapshot ${name} to become ready` }
+      : { reason: 'SnapshotFailed', message: `VolumeSnapshot ${name} is in error: ${error}` };
+  return waitingState(image, state, { phase: 'Snapshotting', ...step }, context);
+};
+
+const usableState = (image: Image, state: ImageState): ImageState => ({
+  ...state,
+  phase: 'Available',
+  reason: 'Ready',
+  message: 'the image is ready to use',
+  progress: 100,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+  transfer: undefined,
+  // A usable image is never started over, so a retry that came late is answered by it.
+  handledRetryToken: image.retryToken ?? state.handledRetryToken,
+});

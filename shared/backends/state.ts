@@ -1,0 +1,97 @@
+// The moves between states that every backend makes, so that all keep the same promises: counts add up, waits have deadlines.
+import type { Image, ImagePhase, ImageState, TransferState } from '#shared/backends/image.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { TransferRun } from '#shared/populate/attempts.ts';
+import type { TransferPhase } from '#shared/transfer/progress.ts';
+
+export interface Step {
+  readonly phase: ImagePhase;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d{3}Z$/, 'Z');
+
+export const unchanged = (image: Image): Plan => ({ actions: [], state: image.state });
+
+/** Nothing more happens until the user does something. */
+export const failedState = (state: ImageState, reason: string, message: string): ImageState => ({
+  ...state,
+  phase: 'Failed',
+  reason,
+  message,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+});
+
+/**
+ * Waiting for something that has a deadline. The deadline is set when the wait begins and stays, whatever the reason of the moment, so that
+ * reasons that take turns do not put it off for ever. Past it the image fails with the reason it was stuck for. `next` is the state so far.
+ */
+export const waitingState = (image: Image, next: ImageState, step: Step, context: PlanContext): ImageState => {
+  const deadline = isSameWait(image.state, next, step)
+    ? image.state.deadline
+    : isoTime(context.now + context.settings.childSeconds * 1000);
+  if (isPast(deadline, context.now)) {
+    return failedState(next, step.reason, `gave up waiting: ${step.message}; ${retryHint}`);
+  }
+  return { ...next, ...step, deadline, nextAttemptTime: undefined };
+};
+
+export const retryHint = 'remove the cause, then start again with a new value of the annotation bullion.dev/retry';
+
+const isSameWait = (before: ImageState, next: ImageState, step: Step): boolean =>
+  before.deadline !== undefined &&
+  before.phase === step.phase &&
+  before.attempts === next.attempts &&
+  before.children?.job === next.children?.job;
+
+export const isPast = (time: string | undefined, now: number): boolean => time !== undefined && Date.parse(time) <= now;
+
+/** Takes over what a transfer tells of its attempts. */
+export const countAttempts = (state: ImageState, run: TransferRun): ImageState => {
+  const newFailures = Math.max(0, run.failures - state.attemptsFailed);
+  const counted = {
+    ...state,
+    attempts: Math.max(state.attempts, run.attempts),
+    attemptsFailed: Math.max(state.attemptsFailed, run.failures),
+    failures: state.failures + newFailures,
+  };
+  if (run.lastFault === undefined) return counted;
+  const { reason, message, time } = run.lastFault;
+  return { ...counted, lastFailure: { reason, message }, lastFailureTime: time ?? state.lastFailureTime };
+};
+
+const phaseOfTransfer = {
+  Inspecting: 'Pending',
+  Downloading: 'Downloading',
+  Converting: 'Converting',
+  Verifying: 'Verifying',
+} as const satisfies Record<TransferPhase, ImagePhase>;
+
+const sayOfTransfer = {
+  Inspecting: 'looking at the source',
+  Downloading: 'downloading',
+  Converting: 'converting to raw',
+  Verifying: 'verifying',
+} as const satisfies Record<TransferPhase, string>;
+
+/** `attempt 2 of 4: downloading; the attempt before failed: …` */
+export const describeAttempt = (image: Image, state: ImageState, doing: string): string => {
+  const before = state.lastFailure === undefined ? '' : `; the attempt before failed: ${state.lastFailure.message}`;
+  return `attempt ${state.attempts} of ${image.retries + 1}: ${doing}${before}`;
+};
+
+/** A running transfer as its newest report tells it. */
+export const reportedState = (image: Image, state: ImageState, transfer: TransferState): ImageState => {
+  const phase = phaseOfTransfer[transfer.phase];
+  const doing =
+    transfer.note === undefined ? sayOfTransfer[transfer.phase] : `${sayOfTransfer[transfer.phase]} (${transfer.note})`;
+  return {
+    ...state,
+    phase,
+    reason: transfer.phase,
+    message: describeAttempt(image, state, doing),
+    transfer,
+  };
+};

@@ -1,0 +1,35 @@
+// How an operator shapes the work that fills volumes. One place, filled from the functions' configuration and passed to every plan.
+
+export interface PopulateSettings {
+  /** OCI image of transfer-job. */
+  readonly transferImage: string;
+  /** Command of the container: where transfer-job starts in that image. */
+  readonly transferCommand: readonly string[];
+  /** Left out: the namespace's default account, whose token is never mounted. */
+  readonly transferServiceAccount?: string | undefined;
+  /** Requests and limits of the container, as a Pod has them. */
+  readonly transferResources: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** CIDRs sources may point to although they are loopback, link-local or metadata addresses. */
+  readonly allowedAddresses: readonly string[];
+  /** Where transfer-job posts progress; left out: it posts none. */
+  readonly eventSink?: string | undefined;
+  /** Seconds one attempt may take. */
+  readonly attemptSeconds: number;
+  /** Seconds a child may take to become usable (bound, running, ready) before the image says it is stuck and fails. */
+  readonly childSeconds: number;
+  /** Share of a volume that a file system keeps for itself. */
+  readonly filesystemOverhead: number;
+}
+
+export const defaultSettings: PopulateSettings = {
+  transferImage: 'ghcr.io/bullion/transfer-job:latest',
+  transferCommand: ['node', 'functions/transfer-job/index.ts'],
+  transferResources: {
+    requests: { cpu: '100m', memory: '128Mi' },
+    limits: { cpu: '2', memory: '512Mi' },
+  },
+  allowedAddresses: [],
+  attemptSeconds: 6 * 3600,
+  childSeconds: 600,
+  filesystemOverhead: 0.06,
+};

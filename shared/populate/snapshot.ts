@@ -1,0 +1,54 @@
+// The snapshot of a filled volume: which class makes it, and how it is asked for. Called by backends.
+import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+
+const defaultMark = 'snapshot.storage.kubernetes.io/is-default-class';
+
+export type SnapshotClassChoice =
+  | { readonly is: 'found'; readonly name: string }
+  /** The driver makes no snapshots, and none was asked for. */
+  | { readonly is: 'none' }
+  | { readonly is: 'wrong'; readonly message: string };
+
+/** The class to use for volumes of `driver`: the one asked for if it fits, else the driver's default one, else its first by name. */
+export const chooseSnapshotClass = (
+  classes: readonly VolumeSnapshotClass[],
+  driver: string | undefined,
+  asked: string | undefined,
+): SnapshotClassChoice => {
+  if (asked !== undefined && asked !== '') return checkAsked(classes, driver, asked);
+  const fitting = classes
+    .filter((candidate) => candidate.driver === driver)
+    .sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+  const chosen = fitting.find((candidate) => candidate.metadata.annotations?.[defaultMark] === 'true') ?? fitting[0];
+  return chosen === undefined ? { is: 'none' } : { is: 'found', name: chosen.metadata.name };
+};
+
+const checkAsked = (
+  classes: readonly VolumeSnapshotClass[],
+  driver: string | undefined,
+  asked: string,
+): SnapshotClassChoice => {
+  const found = classes.find((candidate) => candidate.metadata.name === asked);
+  if (found === undefined) {
+    return {
+      is: 'wrong',
+      message: `VolumeSnapshotClass "${asked}" does not exist: create it, or leave snapshotClassName out`,
+    };
+  }
+  if (driver !== undefined && found.driver !== driver) {
+    return {
+      is: 'wrong',
+      message: `VolumeSnapshotClass "${asked}" is of driver ${found.driver}, but the volume is of ${driver}: name one of that driver`,
+    };
+  }
+  return { is: 'found', name: asked };
+};
+
+export const buildSnapshot = (owner: ObjectRef, name: string, claim: string, className: string): VolumeSnapshot => ({
+  apiVersion: 'snapshot.storage.k8s.io/v1',
+  kind: 'VolumeSnapshot',
+  metadata: childMetadata(owner, 'snapshot', name),
+  spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: claim } },
+});

@@ -1,0 +1,139 @@
+// The Job that moves bytes: the only place that knows how transfer-job is started. Called by backends.
+import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import type { Checksum, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
+
+export type TransferMode = TransferSpec['mode'];
+
+/** Where the pod finds its volume. */
+const devicePath = '/dev/bullion-target';
+const mountPath = '/target';
+const scratchDir = '/scratch';
+
+/** KubeVirt runs guests as this user, so that it can read what we write. */
+const qemuUser = 107;
+
+/** Seconds a worker gets beyond its own deadline before it is killed from outside. */
+const graceSeconds = 60;
+
+/** Kubernetes waits 10 s · 2^(n-1) before try n+1 of a Job, at most 6 minutes. */
+export const backoffSeconds = (failures: number): number => Math.min(360, 10 * 2 ** Math.max(0, failures - 1));
+
+export interface TransferTargetVolume {
+  readonly claimName: string;
+  readonly volumeMode: VolumeMode;
+  /** Largest disk to let in. */
+  readonly capacityBytes: number;
+}
+
+export interface TransferRequest {
+  readonly mode: TransferMode;
+  readonly owner: ObjectRef;
+  readonly source: TransferSource;
+  readonly checksum?: Checksum | undefined;
+  /** Needed by `import`. */
+  readonly target?: TransferTargetVolume | undefined;
+  /** Failed attempts tolerated. */
+  readonly retries: number;
+}
+
+/** Fixed by the owner's UID, so that no second transfer of an image can ever run beside the first. */
+export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'>): string => `${mode}-${owner.uid}`;
+
+const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
+  mode: request.mode,
+  source: request.source,
+  ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
+  ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
+  scratchDir,
+  limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
+  allowedAddresses: [...settings.allowedAddresses],
+});
+
+const targetOf = ({ volumeMode, capacityBytes }: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
+  path: volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,
+  volumeMode,
+  capacityBytes,
+});
+
+const environmentOf = (request: TransferRequest, settings: PopulateSettings): readonly EnvVar[] => [
+  { name: 'BULLION_TRANSFER', value: JSON.stringify(specOf(request, settings)) },
+  { name: 'BULLION_OWNER', value: JSON.stringify(request.owner) },
+  { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+  ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
+];
+
+const volumesOf = ({ target }: TransferRequest): readonly Volume[] => [
+  { name: 'scratch', emptyDir: {} },
+  ...(target === undefined ? [] : [{ name: 'target', persistentVolumeClaim: { claimName: target.claimName } }]),
+];
+
+const mountsOf = ({ target }: TransferRequest): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
+  const scratch = { name: 'scratch', mountPath: scratchDir };
+  if (target?.volumeMode === 'Block') {
+    return { volumeMounts: [scratch], volumeDevices: [{ name: 'target', devicePath }] };
+  }
+  return { volumeMounts: target === undefined ? [scratch] : [scratch, { name: 'target', mountPath }] };
+};
+
+const containerOf = (request: TransferRequest, settings: PopulateSettings): Container => ({
+  name: 'transfer',
+  image: settings.transferImage,
+  command: settings.transferCommand,
+  env: environmentOf(request, settings),
+  ...mountsOf(request),
+  resources: settings.transferResources,
+  terminationMessagePath: '/dev/termination-log',
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  },
+});
+
+/** Longest a Job may live: every attempt to its limit, and the waits between them. */
+const jobSeconds = (retries: number, settings: PopulateSettings): number => {
+  const waits = Array.from({ length: retries }, (_, index) => backoffSeconds(index + 1));
+  const attempts = (settings.attemptSeconds + graceSeconds) * (retries + 1);
+  return attempts + waits.reduce((sum, wait) => sum + wait, 0) + settings.childSeconds;
+};
+
+/**
+ * The Job of one transfer. Attempts are its pods, each of which leaves a TransferReport as its termination message. A permanent fault ends
+ * the Job as succeeded with a failed report; a transient one fails the pod and Kubernetes tries again.
+ */
+export const buildTransferJob = (request: TransferRequest, settings: PopulateSettings): Job => {
+  const metadata = childMetadata(request.owner, request.mode, transferJobName(request.mode, request.owner));
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata,
+    spec: {
+      backoffLimit: request.retries,
+      activeDeadlineSeconds: jobSeconds(request.retries, settings),
+      template: {
+        metadata: { labels: metadata.labels ?? {}, annotations: metadata.annotations ?? {} },
+        spec: {
+          restartPolicy: 'Never',
+          activeDeadlineSeconds: settings.attemptSeconds + graceSeconds,
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          ...(settings.transferServiceAccount === undefined
+            ? {}
+            : { serviceAccountName: settings.transferServiceAccount }),
+          securityContext: {
+            runAsNonRoot: true,
+            runAsUser: qemuUser,
+            runAsGroup: qemuUser,
+            fsGroup: qemuUser,
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+          containers: [containerOf(request, settings)],
+          volumes: volumesOf(request),
+        },
+      },
+    },
+  };
+};

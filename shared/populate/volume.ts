@@ -1,0 +1,67 @@
+// The volume being filled: how it is asked for, and the mark that says its bytes are complete. Called by backends.
+import { z } from 'zod';
+import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
+import { Inspection } from '#shared/transfer/report.ts';
+
+/**
+ * What a volume was filled from: the value of the populated annotation. It stands on the volume itself, so that a volume tells what it holds
+ * even when the image's status was lost, and is never filled twice.
+ */
+export const Population = z.object({
+  inspection: Inspection,
+  digests: z.record(z.string(), z.string()),
+});
+export type Population = z.infer<typeof Population>;
+
+export interface VolumeRequest {
+  readonly owner: ObjectRef;
+  readonly name: string;
+  readonly storageClassName: string | undefined;
+  readonly volumeMode: VolumeMode;
+  readonly accessModes: readonly AccessMode[];
+  readonly bytes: number;
+  /** Annotations that clients of the owner's kind look for. */
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export const buildVolume = (request: VolumeRequest): PersistentVolumeClaim => {
+  const metadata = childMetadata(request.owner, 'volume', request.name);
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { ...metadata, annotations: { ...metadata.annotations, ...request.annotations } },
+    spec: {
+      accessModes: request.accessModes,
+      volumeMode: request.volumeMode,
+      ...(request.storageClassName === undefined ? {} : { storageClassName: request.storageClassName }),
+      resources: { requests: { storage: formatQuantity(request.bytes) } },
+    },
+  };
+};
+
+/** Bytes a claim asked for; 0 when it does not say. */
+export const requestedBytes = (volume: PersistentVolumeClaim): number =>
+  parseQuantity(volume.spec.resources?.requests?.['storage']) ?? 0;
+
+/** Kubernetes' own default is Filesystem. */
+export const volumeModeOf = (volume: PersistentVolumeClaim): VolumeMode => volume.spec.volumeMode ?? 'Filesystem';
+
+/** `undefined` until the volume is filled, verified and flushed. */
+export const populationOf = (volume: PersistentVolumeClaim | undefined): Population | undefined => {
+  const mark = volume?.metadata.annotations?.[annotations.populated];
+  if (mark === undefined) return undefined;
+  try {
+    return Population.safeParse(JSON.parse(mark)).data;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Merge patch that marks a volume as filled, together with what clients of the owner's kind look for. */
+export const populatedPatch = (population: Population, marks: Readonly<Record<string, string>>): object => ({
+  metadata: { annotations: { [annotations.populated]: JSON.stringify(population), ...marks } },
+});
