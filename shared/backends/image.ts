@@ -24,8 +24,6 @@ export type ImagePhase = (typeof imagePhases)[number];
 export interface Image {
   readonly ref: ObjectRef;
   readonly generation: number;
-  /** RFC 3339, from the API server. */
-  readonly createdAt: string;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly backend: BackendName;

@@ -1,6 +1,7 @@
 // What a transfer Job and its pods tell: how many attempts, how each ended, what is being waited for. Pure; called by backends.
 import type { ContainerStatus, Job, Pod } from '#shared/api/foreign/core.ts';
 import { backoffSeconds } from '#shared/populate/transfer-job.ts';
+import { redact } from '#shared/runtime/redact.ts';
 import { type TransferReport, parseReport } from '#shared/transfer/report.ts';
 
 export interface Fault {
@@ -59,7 +60,8 @@ const faultOf = (pod: Pod): Fault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
   const told = report?.outcome === 'failed' ? { reason: report.reason, message: report.message } : silentFaultOf(pod);
-  return { ...told, time: terminated?.finishedAt };
+  // The worker redacts what it says; a runtime that ended it may not.
+  return { reason: told.reason, message: redact(told.message), time: terminated?.finishedAt };
 };
 
 const silentFaultOf = (pod: Pod): Omit<Fault, 'time'> => {

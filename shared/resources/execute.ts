@@ -1,0 +1,35 @@
+// Carries out what a plan asks for. Nothing is decided here.
+import type { Action } from '#shared/backends/actions.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+/**
+ * In order, stopping at the first that fails. Conflict means that the world is no longer as it was seen (a name was taken, an object was
+ * replaced): what is left of the plan is void, read and plan again.
+ */
+export const execute = async (kube: KubeClient, actions: readonly Action[]): Promise<void> => {
+  for (const action of actions) {
+    // One after the other: plans rely on the order for what a crash leaves behind.
+    // oxlint-disable-next-line no-await-in-loop
+    await carryOut(kube, action);
+  }
+};
+
+const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
+  switch (action.do) {
+    case 'create':
+      await kube.create(action.type, action.object);
+      return;
+    case 'patch':
+      // A UID in a patch is a precondition: the API server refuses to change it.
+      await kube.mergePatch(action.type, action.key, withUid(action.patch, action.uid));
+      return;
+    case 'delete':
+      await kube.delete(action.type, action.key, { uid: action.uid, propagation: 'Background' });
+      return;
+  }
+};
+
+const withUid = (patch: object, uid: string): object => {
+  const { metadata = {} } = patch as { readonly metadata?: object };
+  return { ...patch, metadata: { ...metadata, uid } };
+};

@@ -1,0 +1,53 @@
+// A progress report folded into an image's state. Reports come late, twice and out of order; status only ever moves forward.
+import { type Image, type ImageState, isFinal, type TransferState } from '#shared/backends/image.ts';
+import { reportedState } from '#shared/backends/state.ts';
+import { redact } from '#shared/runtime/redact.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+
+/** Milliseconds between two writes. */
+const writeInterval = 2000;
+
+/** The state with the report in it; `undefined` when it tells nothing new, or comes too soon after the last one. `now` is ms since the epoch. */
+export const foldProgress = (image: Image, report: TransferProgress, now: number): ImageState | undefined => {
+  const { state } = image;
+  if (image.deleting || isFinal(state) || state.phase === 'Snapshotting') return undefined;
+  if (!isOfPresentJob(state, report) || !isNewer(state.transfer, report)) return undefined;
+  const isNews = report.inspection !== undefined && state.inspection?.virtualSize === undefined;
+  if (!isNews && isTooSoon(state.transfer, now)) return undefined;
+  return withReport(image, report, now);
+};
+
+/** Pods are named after their Job. */
+const isOfPresentJob = ({ children }: ImageState, { run }: TransferProgress): boolean =>
+  children?.job !== undefined && run.startsWith(`${children.job}-`);
+
+const isNewer = (known: TransferState | undefined, report: TransferProgress): boolean => {
+  if (known === undefined) return true;
+  if (known.run === report.run) return report.sequence > known.sequence;
+  return Date.parse(report.startedAt) > Date.parse(known.startedAt);
+};
+
+const isTooSoon = (known: TransferState | undefined, now: number): boolean =>
+  known !== undefined && Math.abs(now - Date.parse(known.reportedAt)) < writeInterval;
+
+const withReport = (image: Image, report: TransferProgress, now: number): ImageState => {
+  const { state } = image;
+  const { inspection, note, ...rest } = report;
+  const isSameRun = state.transfer?.run === report.run;
+  const isImport = report.phase !== 'Inspecting';
+  const percent = isImport ? Math.floor(report.percent) : 0;
+  const next: ImageState = {
+    ...state,
+    inspection: inspection ?? state.inspection,
+    progress: isSameRun ? Math.max(state.progress, percent) : percent,
+    // A run that reports has begun, also before its Job says so.
+    attempts: Math.max(state.attempts, isSameRun ? 1 : state.attemptsFailed + 1),
+    deadline: undefined,
+    nextAttemptTime: undefined,
+  };
+  return reportedState(image, next, {
+    ...rest,
+    ...(note === undefined ? {} : { note: redact(note) }),
+    reportedAt: new Date(now).toISOString(),
+  });
+};

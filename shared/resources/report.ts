@@ -1,0 +1,43 @@
+// A progress report of a transfer, written into the status of the image it belongs to. Called by sidecar-sync.
+import { isoTime } from '#shared/backends/state.ts';
+import { type DriverDeps, type Target } from '#shared/resources/driver.ts';
+import { foldProgress } from '#shared/resources/progress.ts';
+import { dialectOf } from '#shared/resources/registry.ts';
+import { writeStatus } from '#shared/resources/write.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+import { type Outcome, done } from '#shared/runtime/outcome.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+
+const maxRounds = 3;
+
+/** A report that finds the status contended is dropped: the next one is on its way. */
+export const recordProgress = async (
+  deps: DriverDeps,
+  owner: Target & { readonly uid: string },
+  report: TransferProgress,
+): Promise<Outcome> => {
+  for (let round = 0; round < maxRounds; round += 1) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await recordOnce(deps, owner, report);
+      return done;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+  return done;
+};
+
+const recordOnce = async (
+  deps: DriverDeps,
+  owner: Target & { readonly uid: string },
+  report: TransferProgress,
+): Promise<void> => {
+  const dialect = dialectOf(owner);
+  const object = dialect && (await deps.kube.get(dialect.kind.type, owner));
+  if (dialect === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
+  const image = dialect.toImage(object);
+  const now = deps.now();
+  const state = foldProgress(image, report, now);
+  if (state !== undefined) await writeStatus({ deps, dialect, object, image }, state, isoTime(now));
+};

@@ -1,0 +1,108 @@
+// The common part of status ↔ ImageState. Nothing is lost on the way there and back. Called by the dialects.
+import { findCondition, setConditions, type DesiredCondition } from '#shared/api/conditions.ts';
+import type { CommonImageStatus } from '#shared/api/image-status.ts';
+import {
+  type Image,
+  type ImagePhase,
+  type ImageState,
+  type TransferState,
+  imagePhases,
+  initialState,
+} from '#shared/backends/image.ts';
+import { Inspection } from '#shared/transfer/report.ts';
+import { transferPhases } from '#shared/transfer/progress.ts';
+
+export const readyCondition = 'Ready';
+
+/** Reads what an earlier pass wrote down. A status that nobody wrote is that of a new image. */
+export const toState = (status: CommonImageStatus | undefined, phase: string | undefined): ImageState => {
+  const counts = toCounts(status ?? {});
+  if (status === undefined || phase === undefined || !isPhase(phase)) {
+    return { ...initialState, failures: counts.failures };
+  }
+  const ready = findCondition(status.conditions, readyCondition);
+  return {
+    phase,
+    reason: ready?.reason ?? initialState.reason,
+    message: ready?.message ?? '',
+    ...counts,
+    lastFailureTime: status.lastFailedTime,
+    lastFailure: status.lastFailure,
+    nextAttemptTime: status.nextAttemptTime,
+    deadline: status.deadline,
+    handledRetryToken: status.retryHandled,
+    inspection: toInspection(status),
+    digests: status.digests,
+    storageClassName: status.storageClassName,
+    children: status.children,
+    transfer: toTransfer(status.transfer),
+    announced: status.announced,
+  };
+};
+
+const toCounts = ({
+  progress = 0,
+  attempts = 0,
+  attemptsFailed = 0,
+  failed = 0,
+}: CommonImageStatus): Pick<ImageState, 'progress' | 'attempts' | 'attemptsFailed' | 'failures'> => ({
+  progress,
+  attempts,
+  attemptsFailed,
+  failures: failed,
+});
+
+const isPhase = (phase: string): phase is ImagePhase => (imagePhases as readonly string[]).includes(phase);
+
+const toInspection = ({ format, compression, size, virtualSize }: CommonImageStatus): Inspection | undefined =>
+  Inspection.safeParse({ format, compression, size, virtualSize }).data;
+
+const toTransfer = (transfer: CommonImageStatus['transfer']): TransferState | undefined => {
+  const phase = transferPhases.find((known) => known === transfer?.phase);
+  return transfer === undefined || phase === undefined ? undefined : { ...transfer, phase };
+};
+
+/** The common fields of a status that says `state`. */
+export const toCommonStatus = (image: Image, state: ImageState): CommonImageStatus => ({
+  observedGeneration: image.generation,
+  progress: state.progress,
+  size: state.inspection?.size,
+  virtualSize: state.inspection?.virtualSize,
+  format: state.inspection?.format,
+  compression: state.inspection?.compression,
+  digests: state.digests === undefined ? undefined : { ...state.digests },
+  storageClassName: state.storageClassName,
+  attempts: state.attempts,
+  attemptsFailed: state.attemptsFailed,
+  attemptsAllowed: image.retries + 1,
+  failed: state.failures,
+  lastFailedTime: state.lastFailureTime,
+  lastFailure: state.lastFailure,
+  nextAttemptTime: state.nextAttemptTime,
+  deadline: state.deadline,
+  retryHandled: state.handledRetryToken,
+  children: state.children,
+  transfer: state.transfer,
+  announced: state.announced,
+});
+
+/** Ours beside the kind's own: True exactly when the image can be used. */
+export const toReadyCondition = (state: ImageState): DesiredCondition => ({
+  type: readyCondition,
+  status: state.phase === 'Available' ? 'True' : 'False',
+  reason: state.reason,
+  message: state.message,
+});
+
+/** `status` with the conditions set, each for this generation, and without the fields that have no value. */
+export const finishStatus = <S extends CommonImageStatus>(
+  status: S,
+  conditions: readonly DesiredCondition[],
+  image: Image,
+  now: string,
+): S => {
+  const observed = conditions.map((condition) => ({ ...condition, observedGeneration: image.generation }));
+  return withoutUndefined({ ...status, conditions: [...setConditions(status.conditions ?? [], observed, now)] });
+};
+
+const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;

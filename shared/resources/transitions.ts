@@ -1,0 +1,65 @@
+// What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the driver.
+import { createHash } from 'node:crypto';
+import type { KubeEvent } from '#shared/api/foreign/core.ts';
+import { fieldManager } from '#shared/api/names.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { type Image, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+
+export interface Note {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  /** Tells this occurrence from others of the same object; a repeat of the same occurrence has the same. */
+  readonly occurrence: string;
+}
+
+/** Bytes Kubernetes allows in the message of an Event. */
+const maxMessageLength = 1000;
+
+/** The Events of one step. */
+export const notesOf = (before: ImageState, after: ImageState): readonly Note[] => {
+  const notes: Note[] = [];
+  const run = `${after.handledRetryToken ?? ''}/${after.failures}`;
+  if (after.failures > before.failures && after.lastFailure !== undefined && after.phase !== 'Failed') {
+    const { reason, message } = after.lastFailure;
+    notes.push({ type: 'Warning', reason, message, occurrence: `attempt/${after.failures}` });
+  }
+  if (after.phase === before.phase) return notes;
+  if (after.phase === 'Failed') {
+    notes.push({ type: 'Warning', reason: after.reason, message: after.message, occurrence: `failed/${run}` });
+  }
+  if (after.phase === 'Available') {
+    notes.push({ type: 'Normal', reason: 'Ready', message: after.message, occurrence: `ready/${run}` });
+  }
+  return notes;
+};
+
+/** The Event of a note. Its name is fixed by object and occurrence, so that saying it twice leaves one. `now` is RFC 3339. */
+export const toKubeEvent = (ref: ObjectRef, note: Note, now: string): KubeEvent => {
+  const digest = createHash('sha256').update(`${ref.uid}/${note.reason}/${note.occurrence}`).digest('hex').slice(0, 16);
+  const namespace = ref.namespace ?? 'default';
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${ref.name.slice(0, 230)}.${digest}`, namespace },
+    involvedObject: { ...ref, namespace },
+    reason: note.reason,
+    message: note.message.slice(0, maxMessageLength),
+    type: note.type,
+    count: 1,
+    firstTimestamp: now,
+    lastTimestamp: now,
+    source: { component: fieldManager },
+  };
+};
+
+/** Names the final transition an image has come to, as its status keeps it once told; `undefined` while it is on its way. */
+export const announcementOf = ({ generation }: Image, state: ImageState): string | undefined =>
+  isFinal(state) ? `${state.phase}/${generation}/${state.failures}/${state.handledRetryToken ?? ''}` : undefined;
+
+/** Whether nothing is left to do for an image until its children or the user's mind change. */
+export const isSettled = (image: Image): boolean =>
+  !image.deleting &&
+  isFinal(image.state) &&
+  !isRetryDue(image) &&
+  announcementOf(image, image.state) === image.state.announced;
