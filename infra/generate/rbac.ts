@@ -62,7 +62,7 @@ export const buildDriverAccess = (
   grant(fn.name, [
     ...objects.flatMap((type) => [
       rule(type, ['get', 'list', 'patch']),
-      rule(type, ['get', 'patch'], 'status'),
+      rule(type, ['get', 'update'], 'status'),
       rule(type, ['update'], 'finalizers'),
     ]),
     ...children.map(({ type, verbs }) => rule(type, ['get', 'list', ...verbs])),

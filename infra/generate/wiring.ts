@@ -1,7 +1,8 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
-import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+import { servedBackends } from '#shared/backends/registry.ts';
 
 /** Events a function subscribes to. Each becomes one Trigger. */
 export interface Subscription {
@@ -86,7 +87,7 @@ export const eventFunctions: readonly EventFunction[] = [
 export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } as const;
 
 /** What every function that drives images looks up beside the objects and their children. */
-export const driverLookups: readonly ResourceType[] = [storageClasses, volumeSnapshotClasses];
+export const driverLookups: readonly ResourceType[] = servedBackends.flatMap(({ reads }) => reads);
 
 /** One entry of a webhook configuration. */
 export interface Webhook {

@@ -185,7 +185,7 @@ const conclude = async (pass: Pass, state: ImageState): Promise<Outcome> => {
   const told = isQuiet ? { ...state, announced: announcementOf(image, state) } : state;
   const now = isoTime(deps.now());
   const written = await writeStatus(pass, told, now);
-  await sayNotes(pass, told, now);
+  await sayNotes(pass, told);
   const isTold = isQuiet || (await announceFinal({ ...pass, object: written }, told, now));
   return isTold ? outcomeOf(state) : retry(10, 'the event sink does not take events');
 };

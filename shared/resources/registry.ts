@@ -1,8 +1,8 @@
 // The image kinds, one line each, and how an owner named by a child or an event is found among them.
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
-import { harvesterImages } from '#shared/resources/harvester.ts';
-import { hyperCloudImages } from '#shared/resources/hypercloud.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 
 const erased = <T extends ImageObject>(dialect: ImageDialect<T>): ImageDialect => dialect as unknown as ImageDialect;
 

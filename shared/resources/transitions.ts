@@ -1,7 +1,7 @@
 // What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the driver.
 import { createHash } from 'node:crypto';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
-import { fieldManager } from '#shared/api/names.ts';
+import { fieldManager, finalizers } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { type Image, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 
@@ -63,3 +63,13 @@ export const isSettled = (image: Image): boolean =>
   isFinal(image.state) &&
   !isRetryDue(image) &&
   announcementOf(image, image.state) === image.state.announced;
+
+/**
+ * Whether an image as an event shows it has been dealt with: some pass has seen this spec and holds the image, so that its children, the
+ * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
+ */
+export const isDealtWith = (image: Image, observedGeneration: number | undefined): boolean =>
+  !image.deleting &&
+  !isRetryDue(image) &&
+  observedGeneration === image.generation &&
+  (isSettled(image) || image.finalizers.includes(finalizers.image));

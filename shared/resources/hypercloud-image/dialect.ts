@@ -6,6 +6,8 @@ import type { Image, ImagePhase, ImageState, ImageStorage } from '#shared/backen
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
+import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.ts';
+import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferSource } from '#shared/transfer/spec.ts';
@@ -15,18 +17,14 @@ const retries = 3;
 
 const toImage = (object: HyperCloudImage): Image => {
   const { metadata, spec } = object;
-  const faults: Fault[] = [];
-  const source = readSource(spec.source, faults);
-  const checksum = readChecksum(spec.checksum, faults);
-  const storage = readStorage(spec, faults);
   return {
     ...readMetadata(object),
     backend: 'csi',
     displayName: metadata.name,
-    faults,
-    source,
-    checksum,
-    storage,
+    faults: [...faultsOf(hyperCloudImageRules, object), ...unservedSources(spec.source)],
+    source: readSource(spec.source),
+    checksum: readChecksum(spec.checksum),
+    storage: readStorage(spec),
     childNames: { volume: `${metadata.name}-image-pvc`, snapshot: `${metadata.name}-image-snapshot` },
     volumeMarks: { filling: { imported: 'no' }, filled: { imported: 'yes' } },
     retries,
@@ -34,53 +32,33 @@ const toImage = (object: HyperCloudImage): Image => {
   };
 };
 
-const readSource = (source: HyperCloudImage['spec']['source'], faults: Fault[]): TransferSource | undefined => {
-  if (source.objectStore !== undefined) {
-    faults.push({ field: 'spec.source.objectStore', message: 'is not served by this installation: use http' });
-  }
-  if (source.hostPath !== undefined) {
-    faults.push({ field: 'spec.source.hostPath', message: 'is not served, since it reads files of a node: use http' });
-  }
-  if (source.http === undefined) {
-    if (faults.length === 0) faults.push({ field: 'spec.source', message: 'names no source: set http' });
-    return undefined;
-  }
-  const parsed = parseSourceUrl(source.http);
-  if ('value' in parsed) return { type: 'http', url: parsed.value };
-  faults.push({ field: 'spec.source.http', message: parsed.problem });
-  return undefined;
+type Source = HyperCloudImage['spec']['source'];
+
+const unservedSources = ({ objectStore, hostPath }: Source): readonly Fault[] => [
+  ...faultIf(objectStore !== undefined, 'spec.source.objectStore', 'is not served by this installation; use http'),
+  ...faultIf(hostPath !== undefined, 'spec.source.hostPath', 'is not served, since it reads files of a node; use http'),
+];
+
+const readSource = ({ http }: Source): TransferSource | undefined => {
+  const parsed = parseSourceUrl(http ?? '');
+  return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
 };
 
-const readChecksum = (text: string | undefined, faults: Fault[]): Image['checksum'] => {
-  if (text === undefined) return undefined;
-  const parsed = parseChecksum(text);
-  if ('value' in parsed) return parsed.value;
-  faults.push({ field: 'spec.checksum', message: parsed.problem });
-  return undefined;
+const readChecksum = (text: string | undefined): Image['checksum'] => {
+  const parsed = text === undefined ? undefined : parseChecksum(text);
+  return parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
 };
 
-const readStorage = (spec: HyperCloudImage['spec'], faults: Fault[]): ImageStorage => {
-  const { pvc = {} } = spec;
-  return {
-    className: nonEmpty(spec.storageClassName) ?? nonEmpty(pvc.storageClassName),
-    // The released operator knew block volumes alone, and its clients restore them as such.
-    volumeMode: pvc.volumeMode ?? 'Block',
-    accessModes: pvc.accessModes,
-    capacityBytes: readCapacity(pvc, faults),
-    snapshotClassName: nonEmpty(spec.snapshotClassName),
-  };
-};
+const readStorage = ({ pvc = {}, ...spec }: HyperCloudImage['spec']): ImageStorage => ({
+  className: nonEmpty(spec.storageClassName) ?? nonEmpty(pvc.storageClassName),
+  // The released operator knew block volumes alone, and its clients restore them as such.
+  volumeMode: pvc.volumeMode ?? 'Block',
+  accessModes: pvc.accessModes,
+  capacityBytes: parseQuantity(pvc.resources?.requests?.['storage']),
+  snapshotClassName: nonEmpty(spec.snapshotClassName),
+});
 
 const nonEmpty = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
-
-const readCapacity = ({ resources }: NonNullable<HyperCloudImage['spec']['pvc']>, faults: Fault[]) => {
-  const request = resources?.requests?.['storage'];
-  if (request === undefined) return undefined;
-  const bytes = parseQuantity(request);
-  if (bytes !== undefined && bytes > 0) return bytes;
-  faults.push({ field: 'spec.pvc.resources.requests.storage', message: `is no size: ${JSON.stringify(request)}` });
-  return undefined;
-};
 
 const states = {
   Pending: 'Creating',

@@ -5,6 +5,8 @@ import type { Image, ImagePhase, ImageState } from '#shared/backends/image.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
+import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
+import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
@@ -17,22 +19,20 @@ const usablePhase = 'Imported';
 
 const toImage = (object: HarvesterImage): Image => {
   const { metadata, spec } = object;
-  const faults: Fault[] = [];
-  const source = readSource(spec, faults);
-  const checksum = readChecksum(spec.checksum, faults);
+  const name = `vmi-${metadata.uid ?? ''}`;
   const phase = object.status?.phase === usablePhase ? 'Available' : object.status?.phase;
   return {
     ...readMetadata(object),
     backend: spec.backend ?? 'backingimage',
     displayName: spec.displayName,
-    faults,
-    source,
-    checksum,
+    faults: [...faultsOf(harvesterImageRules, object), ...unservedSource(spec)],
+    source: readSource(spec),
+    checksum: readChecksum(spec.checksum),
     storage: {
       className: spec.targetStorageClassName || metadata.annotations?.[harvesterAnnotations.storageClassName],
     },
-    childNames: { volume: `vmi-${metadata.uid ?? ''}`, snapshot: `vmi-${metadata.uid ?? ''}` },
-    volumeMarks: { filling: imageId(object), filled: imageId(object) },
+    childNames: { volume: name, snapshot: name },
+    volumeMarks: { filling: imageId(object), filled: {} },
     retries: spec.retry ?? defaultRetries,
     state: toState(object.status, phase),
   };
@@ -43,26 +43,21 @@ const imageId = ({ metadata }: HarvesterImage): Readonly<Record<string, string>>
   'harvesterhci.io/imageId': `${metadata.namespace ?? ''}/${metadata.name}`,
 });
 
-const readSource = (spec: HarvesterImage['spec'], faults: Fault[]): TransferSource | undefined => {
-  if (spec.sourceType !== 'download') {
-    faults.push({
-      field: 'spec.sourceType',
-      message: `${JSON.stringify(spec.sourceType)} is not served by this installation: use download`,
-    });
-    return undefined;
-  }
-  const parsed = parseSourceUrl(spec.url ?? '');
-  if ('value' in parsed) return { type: 'http', url: parsed.value };
-  faults.push({ field: 'spec.url', message: parsed.problem });
-  return undefined;
+const unservedSource = ({ sourceType }: HarvesterImage['spec']): readonly Fault[] =>
+  faultIf(
+    sourceType !== 'download',
+    'spec.sourceType',
+    `"${sourceType}" is not served by this installation; use download`,
+  );
+
+const readSource = ({ sourceType, url }: HarvesterImage['spec']): TransferSource | undefined => {
+  const parsed = sourceType === 'download' ? parseSourceUrl(url ?? '') : undefined;
+  return parsed !== undefined && 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
 };
 
-const readChecksum = (text: string | undefined, faults: Fault[]): Image['checksum'] => {
-  if (text === undefined || text.trim() === '') return undefined;
-  const parsed = parseChecksum(text, 'sha512');
-  if ('value' in parsed) return parsed.value;
-  faults.push({ field: 'spec.checksum', message: parsed.problem });
-  return undefined;
+const readChecksum = (text: string | undefined): Image['checksum'] => {
+  const parsed = text === undefined || text === '' ? undefined : parseChecksum(text, 'sha512');
+  return parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
 };
 
 const toPhase = (phase: ImagePhase): string => (phase === 'Available' ? usablePhase : phase);

@@ -1,0 +1,11 @@
+// Entry point: reads the configuration, makes the clients, serves.
+import { createApp } from '#functions/initialize/app.ts';
+import { Config } from '#functions/initialize/config.ts';
+import { createDriverDeps } from '#shared/resources/settings.ts';
+import { loadConfig } from '#shared/runtime/config.ts';
+import { createLogger } from '#shared/runtime/log.ts';
+import { serve } from '#shared/runtime/serve.ts';
+
+const config = loadConfig(Config);
+const log = createLogger({ level: config.logLevel });
+await serve({ app: createApp(createDriverDeps(config, log)), log, port: config.port, host: config.host });

@@ -1,0 +1,5 @@
+// Settings of sidecar-sync; the README table is generated from them.
+import { z } from 'zod';
+import { driverSettings } from '#shared/resources/settings.ts';
+
+export const Config = z.object(driverSettings);

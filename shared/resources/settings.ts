@@ -1,0 +1,93 @@
+// The configuration of the functions that drive images, and the driver's dependencies made from it at the edge.
+import { z } from 'zod';
+import { createSender } from '#events/send.ts';
+import { backends } from '#shared/backends/registry.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
+import { createAnnouncer } from '#shared/resources/announcer.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { kubeSettings, serverSettings, setting, sinkSettings, wholeNumber } from '#shared/runtime/config.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+const list = (separator: RegExp) =>
+  z.string().transform((text) =>
+    text
+      .split(separator)
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  );
+
+export const driverSettings = {
+  ...serverSettings,
+  ...kubeSettings,
+  ...sinkSettings,
+  transferImage: setting(
+    'TRANSFER_IMAGE',
+    'OCI image of transfer-job.',
+    z.string().default(defaultSettings.transferImage),
+  ),
+  transferCommand: setting(
+    'TRANSFER_COMMAND',
+    'Command that starts transfer-job in its image, words separated by spaces.',
+    z.string().default(defaultSettings.transferCommand.join(' ')).pipe(list(/\s+/)),
+  ),
+  transferServiceAccount: setting(
+    'TRANSFER_SERVICE_ACCOUNT',
+    'Service account of transfer Jobs; it needs no rights.',
+    z.string().optional(),
+  ),
+  transferSink: setting(
+    'TRANSFER_SINK',
+    'URL that transfer Jobs post their progress to; without it K_SINK is taken.',
+    z.url().optional(),
+  ),
+  transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
+  transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
+  allowedAddresses: setting(
+    'ALLOWED_ADDRESSES',
+    'CIDRs that sources may point to although they are loopback, link-local or metadata addresses, separated by commas.',
+    z.string().default('').pipe(list(/,/)),
+  ),
+  attemptSeconds: setting(
+    'ATTEMPT_SECONDS',
+    'Seconds one attempt of a transfer may take.',
+    wholeNumber(1).default(defaultSettings.attemptSeconds),
+  ),
+  childSeconds: setting(
+    'CHILD_SECONDS',
+    'Seconds a pod, volume or snapshot may take to become usable before its image fails.',
+    wholeNumber(1).default(defaultSettings.childSeconds),
+  ),
+  filesystemOverhead: setting(
+    'FILESYSTEM_OVERHEAD',
+    'Share of a volume that its file system keeps for itself, 0 to 1.',
+    z.coerce.number<string>().min(0).max(1).default(defaultSettings.filesystemOverhead),
+  ),
+} as const;
+
+/** What the schema of a function's configuration gives, as far as the driver is concerned. */
+export type DriverConfig = z.output<z.ZodObject<typeof driverSettings>>;
+
+export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
+  transferImage: config.transferImage,
+  transferCommand: config.transferCommand,
+  transferServiceAccount: config.transferServiceAccount,
+  transferResources: {
+    requests: defaultSettings.transferResources['requests'] ?? {},
+    limits: { cpu: config.transferCpu, memory: config.transferMemory },
+  },
+  allowedAddresses: config.allowedAddresses,
+  eventSink: config.transferSink ?? config.sink,
+  attemptSeconds: config.attemptSeconds,
+  childSeconds: config.childSeconds,
+  filesystemOverhead: config.filesystemOverhead,
+});
+
+export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps => ({
+  kube: createKubeClient(loadKubeConfig(config.kubeconfig)),
+  backends,
+  settings: toPopulateSettings(config),
+  now: Date.now,
+  log,
+  ...(config.sink === undefined ? {} : { announce: createAnnouncer(createSender({ sink: config.sink })) }),
+});
