@@ -1,0 +1,113 @@
+// metadata.managedFields: who owns which fields, read from and written to an object.
+
+import { fromEntries, get, isList, isObject, withKey, withoutKey, type Json, type JsonObject } from '../schema/json.ts';
+import { isEmptySet, parseFieldsV1, toFieldsV1, type FieldSet } from './field-set.ts';
+
+export interface Manager {
+  readonly name: string;
+  readonly operation: 'Apply' | 'Update';
+  readonly apiVersion: string;
+  /** Empty for the main resource. */
+  readonly subresource: string;
+  readonly fields: FieldSet;
+  /** RFC 3339 with seconds, of the last change. */
+  readonly time: string | undefined;
+}
+
+/** Managers by identity. Never changed in place. */
+export type Managers = ReadonlyMap<string, Manager>;
+
+/** An applier is one whatever version it applies; an updater is one for each version. */
+export const managerId = (manager: Omit<Manager, 'fields' | 'time'>): string =>
+  JSON.stringify([
+    manager.name,
+    manager.operation,
+    manager.operation === 'Apply' ? '' : manager.apiVersion,
+    manager.subresource,
+  ]);
+
+const textOf = (entry: JsonObject, key: string): string => {
+  const value = entry[key];
+  return typeof value === 'string' ? value : '';
+};
+
+const parseEntry = (entry: Json): Manager | undefined => {
+  if (!isObject(entry)) return undefined;
+  const operation = textOf(entry, 'operation');
+  const apiVersion = textOf(entry, 'apiVersion');
+  if ((operation !== 'Apply' && operation !== 'Update') || apiVersion === '') return undefined;
+  if (entry['fieldsType'] !== 'FieldsV1') return undefined;
+  const time = textOf(entry, 'time');
+  return {
+    name: textOf(entry, 'manager'),
+    operation,
+    apiVersion,
+    subresource: textOf(entry, 'subresource'),
+    fields: parseFieldsV1(entry['fieldsV1']),
+    time: time === '' ? undefined : time,
+  };
+};
+
+const entriesOf = (object: JsonObject): readonly Json[] | undefined => {
+  const metadata = get(object, 'metadata');
+  const entries = isObject(metadata) ? get(metadata, 'managedFields') : undefined;
+  return isList(entries) ? entries : undefined;
+};
+
+/** The managers of an object; undefined when an entry is malformed. */
+export const parseManagers = (object: JsonObject): Managers | undefined => {
+  const managers = (entriesOf(object) ?? []).map(parseEntry);
+  const valid = managers.filter((manager) => manager !== undefined);
+  return valid.length === managers.length ? new Map(valid.map((manager) => [managerId(manager), manager])) : undefined;
+};
+
+/** Whether a writer asked to forget all managers: an empty list, or one empty entry. */
+export const resetsManagers = (object: JsonObject): boolean => {
+  const entries = entriesOf(object);
+  if (entries === undefined) return false;
+  const [first] = entries;
+  return entries.length === 0 || (entries.length === 1 && isObject(first) && Object.keys(first).length === 0);
+};
+
+const seconds = (manager: Manager): number =>
+  manager.time === undefined ? 0 : Math.floor(Date.parse(manager.time) / 1000);
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const compareManagers = (a: Manager, b: Manager): number =>
+  compareText(a.operation, b.operation) ||
+  seconds(a) - seconds(b) ||
+  compareText(a.name, b.name) ||
+  compareText(a.apiVersion, b.apiVersion) ||
+  compareText(a.subresource, b.subresource);
+
+const toEntry = (manager: Manager): JsonObject => ({
+  ...(manager.name === '' ? {} : { manager: manager.name }),
+  operation: manager.operation,
+  apiVersion: manager.apiVersion,
+  ...(manager.time === undefined ? {} : { time: manager.time }),
+  fieldsType: 'FieldsV1',
+  fieldsV1: toFieldsV1(manager.fields),
+  ...(manager.subresource === '' ? {} : { subresource: manager.subresource }),
+});
+
+export const withoutManagers = (object: JsonObject): JsonObject => {
+  const metadata = get(object, 'metadata');
+  return isObject(metadata) ? withKey(object, 'metadata', withoutKey(metadata, 'managedFields')) : object;
+};
+
+/** The object with these managers; those that own nothing are left out. */
+export const withManagers = (object: JsonObject, managers: Managers): JsonObject => {
+  const owning = [...managers.values()].filter((manager) => !isEmptySet(manager.fields)).toSorted(compareManagers);
+  const bare = withoutManagers(object);
+  if (owning.length === 0) return bare;
+  const metadata = get(bare, 'metadata');
+  return withKey(bare, 'metadata', {
+    ...(isObject(metadata) ? fromEntries(Object.entries(metadata)) : {}),
+    managedFields: owning.map(toEntry),
+  });
+};
+
+/** The managers without times, to tell whether anything but a time changed. */
+export const timeless = (object: JsonObject): Json =>
+  (entriesOf(object) ?? []).map((entry) => (isObject(entry) ? withoutKey(entry, 'time') : entry));
