@@ -1,0 +1,68 @@
+// How an HTTP exchange fails before or while bytes flow. Status codes are answers, not failures.
+import { AppError, type AppErrorOptions, messageOf } from '#shared/runtime/errors.ts';
+
+/** Kinds of failure, and whether trying again can help. */
+export const httpFaults = {
+  /** The name leads only to addresses that the policy refuses. */
+  AddressRefused: { retryable: false },
+  /** The server's certificate is not trusted. */
+  CertificateRefused: { retryable: false },
+  /** Redirects without end, without target or to another scheme. */
+  RedirectRefused: { retryable: false },
+  /** No connection: DNS, refused, no route. */
+  Unreachable: { retryable: true },
+  /** Connected, then silence. */
+  Stalled: { retryable: true },
+  /** Connected, then cut or garbled. */
+  Interrupted: { retryable: true },
+} as const;
+export type HttpFault = keyof typeof httpFaults;
+
+export class HttpFailure extends AppError {
+  override readonly code: HttpFault;
+  override readonly retryable: boolean;
+
+  constructor(code: HttpFault, message: string, options: AppErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.retryable = httpFaults[code].retryable;
+  }
+}
+
+const unreachable = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+  'EAI_NODATA',
+  'EAI_NONAME',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+const stalled = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const isCertificateCode = (code: string): boolean =>
+  /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/.test(code);
+
+/** Several addresses tried and failed arrive as one AggregateError: the first tells enough. */
+const codeOf = (error: unknown): string => {
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
+  if (typeof error !== 'object' || error === null) return '';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return 'cause' in error ? codeOf(error.cause) : '';
+};
+
+/** What undici, TLS or the socket threw, as a failure that says which host. */
+export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
+  if (error instanceof HttpFailure) return error;
+  const code = codeOf(error);
+  const options = { cause: error };
+  const detail = code === '' ? messageOf(error) : code;
+  if (unreachable.has(code)) return new HttpFailure('Unreachable', `cannot connect to ${host}: ${detail}`, options);
+  if (stalled.has(code)) return new HttpFailure('Stalled', `${host} accepted the connection but did not answer`, options);
+  if (isCertificateCode(code)) {
+    return new HttpFailure('CertificateRefused', `the certificate of ${host} is not trusted: ${detail}`, options);
+  }
+  return new HttpFailure('Interrupted', `the connection to ${host} broke: ${detail}`, options);
+};

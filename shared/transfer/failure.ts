@@ -1,0 +1,31 @@
+// Any error as the failed half of a report: reason, whether to try again, a sentence without secrets.
+import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import { redact } from '#shared/runtime/redact.ts';
+import { isTransferError } from '#shared/transfer/fault.ts';
+import { type TransferFault, type TransferReport, maxReportBytes, transferFaults } from '#shared/transfer/report.ts';
+
+export interface Failure {
+  readonly reason: TransferFault;
+  readonly message: string;
+  readonly retryable: boolean;
+}
+
+const mostMessageChars = 1000;
+
+const reasonOf = (error: unknown): TransferFault => {
+  if (isTransferError(error)) return error.code;
+  return error instanceof InvalidInput ? 'InvalidSpec' : 'InternalFault';
+};
+
+export const toFailure = (error: unknown): Failure => {
+  const reason = reasonOf(error);
+  const retryable = isTransferError(error) ? error.retryable : transferFaults[reason].retryable;
+  return { reason, message: redact(messageOf(error)).slice(0, mostMessageChars), retryable };
+};
+
+/** The report as the termination message: JSON that fits. */
+export const serializeReport = (report: TransferReport): string => {
+  const text = JSON.stringify(report);
+  if (Buffer.byteLength(text) <= maxReportBytes || report.outcome === 'succeeded') return text;
+  return serializeReport({ ...report, message: report.message.slice(0, Math.floor(report.message.length / 2)) });
+};

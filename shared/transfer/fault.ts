@@ -1,0 +1,51 @@
+// The one error of the data plane: a stable reason, whether to try again, and a sentence fit for a user.
+import { AppError, type AppErrorOptions, messageOf } from '#shared/runtime/errors.ts';
+import { type TransferFault, transferFaults } from '#shared/transfer/report.ts';
+
+export interface TransferErrorOptions extends AppErrorOptions {
+  /** The pass cannot go on from where it was, but one from the first byte may succeed. */
+  readonly startOver?: boolean;
+  /** Overrides what the reason says in general. */
+  readonly retryable?: boolean;
+}
+
+export class TransferError extends AppError {
+  override readonly code: TransferFault;
+  override readonly retryable: boolean;
+  readonly startOver: boolean;
+
+  constructor(code: TransferFault, message: string, options: TransferErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.retryable = options.retryable ?? transferFaults[code].retryable;
+    this.startOver = options.startOver ?? false;
+  }
+}
+
+export const isTransferError = (error: unknown): error is TransferError => error instanceof TransferError;
+
+const noSpaceCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+const systemCodeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' && /^E[A-Z0-9]+$/.test(error.code)
+    ? error.code
+    : undefined;
+
+/** What a write to the target or to scratch threw. `where` names the path. Other errors come back as they are. */
+export const toWriteFault = (error: unknown, where: string): unknown => {
+  const code = systemCodeOf(error);
+  if (code === undefined || isTransferError(error)) return error;
+  if (noSpaceCodes.has(code)) {
+    return new TransferError('TargetFull', `no space left at ${where} (${code}); a larger volume is needed`, { cause: error });
+  }
+  return new TransferError('TargetFailed', `cannot write to ${where}: ${messageOf(error)}`, { cause: error });
+};
+
+/** Runs a piece of work whose system errors are the target's fault. */
+export const writing = async <T>(where: string, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw toWriteFault(error, where);
+  }
+};

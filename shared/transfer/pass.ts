@@ -1,0 +1,23 @@
+// What one pass over a source has at hand. A pass reads from the first byte; a run makes several when the source changes under it.
+import type { Digester } from '#shared/transfer/checksum.ts';
+import type { Meter } from '#shared/transfer/meter.ts';
+import type { TransferPlan } from '#shared/transfer/plan.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import type { Source } from '#shared/transfer/source/source.ts';
+import type { TransferSpec } from '#shared/transfer/spec.ts';
+
+export interface Pass {
+  readonly spec: TransferSpec;
+  readonly source: Source;
+  readonly plan: TransferPlan;
+  readonly digester: Digester;
+  readonly meter: Meter;
+  readonly signal: AbortSignal;
+}
+
+/** What a pass that ended well found out. */
+export interface PassResult {
+  readonly inspection: Inspection;
+  readonly digests: Readonly<Record<string, string>>;
+  readonly writtenBytes: number;
+}

@@ -1,0 +1,131 @@
+// Looks at a source and decides how it is moved: streamed to the target, or over scratch space through qemu-img.
+import { decompress } from '#shared/transfer/compression/decompress.ts';
+import { decompressHead } from '#shared/transfer/compression/head.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { type Compression, type ImageFormat, detectCompression, detectFormat, smallestDiskBytes } from '#shared/transfer/format/detect.ts';
+import { type DiskReader, bufferReader, roundToSector } from '#shared/transfer/format/disk.ts';
+import { inspectDisk, isStructured } from '#shared/transfer/format/inspect.ts';
+import { fixedVhdSize, vhdFooterBytes } from '#shared/transfer/format/vhd.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
+
+export interface TransferPlan {
+  /** `virtualSize` is absent where only reading everything can tell it. */
+  readonly inspection: Inspection;
+  readonly route: 'stream' | 'scratch';
+}
+
+/** Of the uncompressed beginning: an ISO shows itself at 32 KiB. */
+const contentHeadBytes = 64 * 1024;
+
+/** Something lies beyond the part of the file that can be seen so far; not a fault of the file. */
+const unseen = new TransferError('InternalFault', 'the needed part of the file was not read yet');
+
+const rangedReader = (source: Source, { size, head }: SourceFacts): DiskReader => ({
+  size,
+  read: (offset, length) => {
+    const end = Math.min(offset + length, size ?? 0);
+    if (end <= head.length) return Promise.resolve(head.subarray(offset, Math.max(offset, end)));
+    return source.read(offset, Math.max(0, end - offset));
+  },
+});
+
+/** Only the beginning is there; to read beyond it throws `unseen`. */
+const prefixReader = (prefix: Buffer): DiskReader => ({
+  size: undefined,
+  read: (offset, length) =>
+    offset + length > prefix.length ? Promise.reject(unseen) : Promise.resolve(prefix.subarray(offset, offset + length)),
+});
+
+/** The beginning of what the file unpacks to; streamed where the head of the file is not enough. */
+const contentHead = async (source: Source, facts: SourceFacts, compression: Compression): Promise<Buffer> => {
+  const head = await decompressHead(compression, facts.head, contentHeadBytes);
+  if (compression === 'none' || facts.isWhole || head.length === contentHeadBytes) return head;
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of decompress(compression, source.stream())) {
+    parts.push(chunk);
+    length += chunk.length;
+    if (length >= contentHeadBytes) break;
+  }
+  return Buffer.concat(parts).subarray(0, contentHeadBytes);
+};
+
+const refuseNested = (compression: Compression, content: Buffer): void => {
+  if (compression === 'none') return;
+  if (content.length === 0) throw new TransferError('NotADiskImage', `the ${compression} file unpacks to nothing`);
+  const inner = detectCompression(content);
+  if (inner !== 'none') {
+    throw new TransferError('UnsupportedFormat', `the ${compression} file holds another compressed file (${inner}); publish the disk compressed once`);
+  }
+};
+
+const structuredSize = async (format: ImageFormat, reader: DiskReader): Promise<number | undefined> => {
+  if (!isStructured(format)) return undefined;
+  try {
+    return (await inspectDisk(format, reader)).virtualSize;
+  } catch (error) {
+    if (error === unseen) return undefined;
+    throw error;
+  }
+};
+
+/** A raw disk's size is the file's, unless its last sector makes it a fixed vhd. */
+const rawSize = async (reader: DiskReader, canSeeTail: boolean): Promise<Pick<Inspection, 'virtualSize'> & { isVhd: boolean }> => {
+  const { size } = reader;
+  if (size === undefined) return { isVhd: false };
+  if (size < smallestDiskBytes) throw new TransferError('NotADiskImage', `the file has ${size} bytes, less than one sector`);
+  const tail = canSeeTail ? await reader.read(size - vhdFooterBytes, vhdFooterBytes) : Buffer.alloc(0);
+  const fixed = fixedVhdSize(tail, size);
+  return { virtualSize: roundToSector(fixed ?? size), isVhd: fixed !== undefined };
+};
+
+const inspectionOf = (facts: SourceFacts, found: Omit<Inspection, 'size'>): Inspection => ({
+  format: found.format,
+  compression: found.compression,
+  ...(facts.size === undefined ? {} : { size: facts.size }),
+  ...(found.virtualSize === undefined ? {} : { virtualSize: found.virtualSize }),
+});
+
+const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPlan> => {
+  const format = detectFormat(facts.head, facts.contentType);
+  const canSeeAll = facts.hasRanges || facts.isWhole;
+  const reader = canSeeAll ? rangedReader(source, facts) : prefixReader(facts.head);
+  if (isStructured(format)) {
+    const virtualSize = await structuredSize(format, reader);
+    return { inspection: inspectionOf(facts, { format, compression: 'none', virtualSize }), route: 'scratch' };
+  }
+  const { virtualSize, isVhd } = await rawSize({ ...reader, size: facts.size }, canSeeAll);
+  return { inspection: inspectionOf(facts, { format: isVhd ? 'vhd' : format, compression: 'none', virtualSize }), route: 'stream' };
+};
+
+const compressedPlan = async (source: Source, facts: SourceFacts, compression: Compression): Promise<TransferPlan> => {
+  const content = await contentHead(source, facts, compression);
+  refuseNested(compression, content);
+  const format = detectFormat(content);
+  const isComplete = content.length < contentHeadBytes;
+  const reader = isComplete ? bufferReader(content, content.length) : prefixReader(content);
+  if (isStructured(format)) {
+    const virtualSize = await structuredSize(format, reader);
+    return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'scratch' };
+  }
+  const virtualSize = isComplete ? roundToSector(content.length) : undefined;
+  return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream' };
+};
+
+/** Throws TransferError: whatever makes the file unfit to be a disk, found before anything is written. */
+export const planTransfer = async (source: Source): Promise<TransferPlan> => {
+  const facts = await source.probe();
+  const compression = detectCompression(facts.head);
+  return compression === 'none' ? plainPlan(source, facts) : compressedPlan(source, facts, compression);
+};
+
+const gib = (bytes: number): string => `${bytes} bytes (${(bytes / 1024 ** 3).toFixed(2)} GiB)`;
+
+/** Throws ImageTooLarge with both numbers. `atLeast`: reading stopped before the end was known. */
+export const checkCapacity = (virtualSize: number, limitBytes: number, atLeast = false): void => {
+  if (virtualSize <= limitBytes) return;
+  const needs = `${atLeast ? 'more than ' : ''}${gib(virtualSize)}`;
+  throw new TransferError('ImageTooLarge', `the image's disk has ${needs}, the volume takes ${gib(limitBytes)}; ask for a larger volume`);
+};
+

@@ -1,0 +1,33 @@
+// The bytes of a source on their way: counted for progress, digested as published, then uncompressed.
+import { verifyChecksum } from '#shared/transfer/checksum.ts';
+import { decompress } from '#shared/transfer/compression/decompress.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import type { Pass } from '#shared/transfer/pass.ts';
+
+async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
+  const { plan, source, meter, signal } = pass;
+  const total = plan.inspection.size;
+  let position = 0;
+  meter.expect(total);
+  for await (const chunk of source.stream()) {
+    signal.throwIfAborted();
+    position += chunk.length;
+    if (total !== undefined && total > 0) meter.advance(position / total);
+    meter.note(undefined);
+    yield chunk;
+  }
+}
+
+/** Uncompressed bytes of the image file. */
+export const contentOf = (pass: Pass): AsyncIterable<Buffer> =>
+  decompress(pass.plan.inspection.compression, pass.digester.watch(counted(pass)));
+
+/** The digests of the published file, held against the checksum asked for. Only after `contentOf` came to its end. */
+export const verifiedDigests = (pass: Pass): Readonly<Record<string, string>> => {
+  const digests = pass.digester.digests();
+  if (digests === undefined) {
+    throw new TransferError('ImageCorrupt', `bytes follow the end of the ${pass.plan.inspection.compression} data`);
+  }
+  verifyChecksum(pass.spec.checksum, digests);
+  return digests;
+};

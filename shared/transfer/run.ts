@@ -1,0 +1,145 @@
+// One attempt at a transfer, from spec to report. Called by transfer-job; knows no Kubernetes.
+import { setMaxListeners } from 'node:events';
+import { createDigester } from '#shared/transfer/checksum.ts';
+import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
+import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
+import type { Pass, PassResult } from '#shared/transfer/pass.ts';
+import { createPatience } from '#shared/transfer/patience.ts';
+import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { Inspection, TransferReport } from '#shared/transfer/report.ts';
+import { importScratch, measureScratch } from '#shared/transfer/scratch-route.ts';
+import { openSink } from '#shared/transfer/sink/open.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
+import { openSource } from '#shared/transfer/source/open.ts';
+import type { Source } from '#shared/transfer/source/source.ts';
+import type { TransferSpec } from '#shared/transfer/spec.ts';
+import { importStream, measureStream } from '#shared/transfer/stream-route.ts';
+import { toFailure } from '#shared/transfer/failure.ts';
+
+export interface RunOptions {
+  /** Names the run in progress reports: the pod's name. */
+  readonly run: string;
+  /** Aborting it cancels the transfer; the report then says Cancelled. */
+  readonly signal: AbortSignal;
+  /** Sends a progress report. Bounded in time, never throws. */
+  readonly send: (progress: TransferProgress) => Promise<void>;
+  /** A line for the log: a constant message and facts. Secrets are redacted behind it. */
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  readonly now?: () => number;
+}
+
+interface Run {
+  readonly spec: TransferSpec;
+  readonly source: Source;
+  readonly sink: Sink | undefined;
+  readonly meter: Meter;
+  readonly signal: AbortSignal;
+  readonly log: RunOptions['log'];
+  /** The newest inspection, for the report of a failure. */
+  seen: Inspection | undefined;
+}
+
+const finishInspect = (pass: Pass): Promise<PassResult> => {
+  const { inspection, route } = pass.plan;
+  if (inspection.virtualSize !== undefined) return Promise.resolve({ inspection, digests: {}, writtenBytes: 0 });
+  pass.meter.enter('Downloading', 98);
+  return route === 'stream' ? measureStream(pass) : measureScratch(pass);
+};
+
+const finishImport = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+  const { inspection, route } = pass.plan;
+  if (inspection.virtualSize !== undefined) checkCapacity(inspection.virtualSize, sink.limitBytes);
+  await pass.meter.inspected(inspection);
+  pass.meter.enter('Downloading', route === 'stream' ? 97 : 60);
+  if (route === 'scratch') return importScratch(pass, sink);
+  await sink.prepare(inspection.virtualSize ?? 0);
+  return importStream(pass, sink);
+};
+
+const onePass = async (run: Run): Promise<PassResult> => {
+  const { spec, source, sink, meter, signal } = run;
+  meter.enter('Inspecting', 1);
+  const plan = await planTransfer(source);
+  run.seen = plan.inspection;
+  run.log('source inspected', { ...plan.inspection, route: plan.route });
+  const pass: Pass = { spec, source, plan, digester: createDigester(spec.checksum), meter, signal };
+  if (spec.mode === 'inspect' || sink === undefined) {
+    const result = await finishInspect(pass);
+    await meter.inspected(result.inspection);
+    return result;
+  }
+  return finishImport(pass, sink);
+};
+
+/** Passes until one ends, or patience does. Between passes the target is emptied. */
+const passes = async (run: Run, onRetry: (error: unknown, waitMs: number) => void): Promise<PassResult> => {
+  const patience = createPatience({ retries: run.spec.limits.retries, signal: run.signal, onRetry });
+  for (;;) {
+    try {
+      return await onePass(run);
+    } catch (error) {
+      await run.sink?.abandon();
+      if (!isTransferError(error) || !error.startOver) throw error;
+      await patience.afterFailure(error);
+    }
+  }
+};
+
+/** setTimeout cannot count further. */
+const longestTimerMs = 2 ** 31 - 1;
+
+const withDeadline = async <T>(seconds: number, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+  const inner = new AbortController();
+  // Each read waits on the signal, and several are in flight.
+  setMaxListeners(0, inner.signal);
+  const expire = () => inner.abort(new TransferError('DeadlineExceeded', `the transfer took longer than its ${seconds} seconds`));
+  const cancel = () => inner.abort(new TransferError('Cancelled', 'the transfer was cancelled'));
+  const timer = setTimeout(expire, Math.min(seconds * 1000, longestTimerMs));
+  if (outer.aborted) cancel();
+  outer.addEventListener('abort', cancel, { once: true });
+  try {
+    return await work(inner.signal);
+  } finally {
+    clearTimeout(timer);
+    outer.removeEventListener('abort', cancel);
+    inner.abort(new TransferError('Cancelled', 'the transfer is over'));
+  }
+};
+
+/** Carries a transfer out. Never throws: whatever happens is in the report. */
+export const runTransfer = async (spec: TransferSpec, options: RunOptions): Promise<TransferReport> => {
+  const now = options.now ?? Date.now;
+  const startedAt = now();
+  let source: Source | undefined;
+  let run: Run | undefined;
+  const receivedBytes = () => source?.receivedBytes() ?? 0;
+  const meter = createMeter({ run: options.run, now, send: options.send, receivedBytes });
+  const ticking = setInterval(meter.tick, reportEveryMs);
+  const onRetry = (error: unknown, waitMs: number) => {
+    const { message } = toFailure(error);
+    options.log('transient fault, trying again', { fault: message, waitMs: Math.round(waitMs) });
+    meter.note(message);
+  };
+  try {
+    const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
+      source = await openSource(spec, { signal, onRetry });
+      const sink = spec.mode === 'import' ? await openSink(requireTarget(spec), signal) : undefined;
+      run = { spec, source, sink, meter, signal, log: options.log, seen: undefined };
+      return passes(run, onRetry);
+    });
+    return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };
+  } catch (error) {
+    const failure = toFailure(error);
+    options.log('transfer failed', { ...failure, error });
+    return { outcome: 'failed', ...failure, ...(run?.seen === undefined ? {} : { inspection: run.seen }), receivedBytes: receivedBytes() };
+  } finally {
+    clearInterval(ticking);
+    await source?.close().catch(() => {});
+  }
+};
+
+const requireTarget = (spec: TransferSpec) => {
+  if (spec.target === undefined) throw new TransferError('InvalidSpec', 'an import needs a target');
+  return spec.target;
+};

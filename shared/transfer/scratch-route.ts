@@ -1,0 +1,120 @@
+// Formats with a structure: downloaded to scratch, proven whole, then converted by qemu-img.
+import { type FileHandle, mkdir, mkdtemp, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TransferError, writing } from '#shared/transfer/fault.ts';
+import type { DiskReader } from '#shared/transfer/format/disk.ts';
+import { roundToSector } from '#shared/transfer/format/disk.ts';
+import { type StructuredFormat, inspectDisk, isStructured, verifyDisk } from '#shared/transfer/format/inspect.ts';
+import type { Pass, PassResult } from '#shared/transfer/pass.ts';
+import { checkCapacity } from '#shared/transfer/plan.ts';
+import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
+import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
+import { checkQcow2, convertImage } from '#shared/transfer/tool/qemu-img.ts';
+
+/** An image file larger than twice its disk, and then some for tables and snapshots, is no honest one. */
+const mostFileBytes = (virtualSize: number): number => 2 * virtualSize + 1024 ** 3;
+
+const fileReader = (file: FileHandle, size: number): DiskReader => ({
+  size,
+  read: async (offset, length) => {
+    const wanted = Math.max(0, Math.min(length, size - offset));
+    const bytes = Buffer.allocUnsafe(wanted);
+    const { bytesRead } = await file.read(bytes, 0, wanted, offset);
+    return bytes.subarray(0, bytesRead);
+  },
+});
+
+interface Scratch {
+  readonly path: string;
+  readonly file: FileHandle;
+}
+
+/** Gives `work` an empty file that is gone afterwards, whatever happens. */
+const withScratch = async <T>(directory: string, work: (scratch: Scratch) => Promise<T>): Promise<T> => {
+  const own = await writing(directory, async () => {
+    await mkdir(directory, { recursive: true });
+    return mkdtemp(join(directory, 'bullion-scratch-'));
+  });
+  try {
+    const path = join(own, 'image');
+    const file = await writing(directory, () => open(path, 'wx+'));
+    return await work({ path, file }).finally(() => file.close());
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
+};
+
+const download = async (pass: Pass, { file }: Scratch): Promise<number> => {
+  const where = pass.spec.scratchDir;
+  const limit = mostFileBytes(pass.plan.inspection.virtualSize ?? pass.spec.target?.capacityBytes ?? Number.MAX_SAFE_INTEGER);
+  const writer = createSparseWriter(file, where);
+  let position = 0;
+  try {
+    for await (const chunk of contentOf(pass)) {
+      pass.signal.throwIfAborted();
+      if (position + chunk.length > limit) {
+        throw new TransferError('ImageTooLarge', `the image file has more than ${limit} bytes, far more than its disk can need`);
+      }
+      await writer.write(chunk, position);
+      position += chunk.length;
+    }
+  } finally {
+    await writer.settle();
+  }
+  await writer.finish();
+  await writing(where, () => file.truncate(position));
+  return position;
+};
+
+const formatOf = ({ format }: Inspection): StructuredFormat => {
+  if (isStructured(format)) return format;
+  throw new TransferError('InternalFault', `${format} needs no scratch space`);
+};
+
+/** Downloads, checks digests and reads the header again, now from the whole file. */
+const fetchWhole = async (pass: Pass, scratch: Scratch) => {
+  const size = await download(pass, scratch);
+  const digests = verifiedDigests(pass);
+  const reader = fileReader(scratch.file, size);
+  const { virtualSize } = await inspectDisk(formatOf(pass.plan.inspection), reader);
+  const inspection: Inspection & { readonly virtualSize: number } = { ...pass.plan.inspection, virtualSize: roundToSector(virtualSize) };
+  return { digests, reader, inspection };
+};
+
+/** For `inspect`, where the header could not be seen without the whole file. */
+export const measureScratch = (pass: Pass): Promise<PassResult> =>
+  withScratch(pass.spec.scratchDir, async (scratch) => {
+    const { digests, inspection } = await fetchWhole(pass, scratch);
+    return { digests, inspection, writtenBytes: 0 };
+  });
+
+const proveStructure = async (format: StructuredFormat, reader: DiskReader, pass: Pass, path: string): Promise<void> => {
+  if (format === 'qcow2') await checkQcow2(path, pass.signal);
+  else await verifyDisk(format, reader);
+};
+
+/** The sink is prepared here, once everything about the image is proven. */
+export const importScratch = (pass: Pass, sink: Sink): Promise<PassResult> =>
+  withScratch(pass.spec.scratchDir, async (scratch) => {
+    const { digests, reader, inspection } = await fetchWhole(pass, scratch);
+    const format = formatOf(inspection);
+    await proveStructure(format, reader, pass, scratch.path);
+    checkCapacity(inspection.virtualSize, sink.limitBytes);
+    if (pass.plan.inspection.virtualSize === undefined) await pass.meter.inspected(inspection);
+    pass.meter.enter('Converting', 95);
+    await sink.prepare(inspection.virtualSize);
+    await convertImage({
+      path: scratch.path,
+      format,
+      target: sink.path,
+      virtualSize: inspection.virtualSize,
+      signal: pass.signal,
+      onProgress: pass.meter.advance,
+    });
+    pass.meter.enter('Verifying', 99);
+    const writtenBytes = await sink.writtenBytes();
+    await sink.commit(inspection.virtualSize);
+    return { digests, inspection, writtenBytes };
+  });

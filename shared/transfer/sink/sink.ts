@@ -1,0 +1,19 @@
+// What every target of bytes can do. Used by the pipeline.
+
+/** A guest's disk being filled. Nothing looks complete before `commit`. All methods throw TransferError. */
+export interface Sink {
+  /** Where a program may write the disk; valid after `prepare`. */
+  readonly path: string;
+  /** Bytes a guest disk may have here: the smaller of what was promised and what is there. */
+  readonly limitBytes: number;
+  /** Makes the target all zero and `size` bytes long where that can be set; 0 when the size is not known yet. */
+  prepare(size: number): Promise<void>;
+  /** Writes what is not zero. `bytes` belongs to the sink from here on. Returns before the data is on disk. */
+  write(bytes: Buffer, position: number): Promise<void>;
+  /** Bytes written so far, zeroes left out; of what another program wrote, the bytes that take up space. */
+  writtenBytes(): Promise<number>;
+  /** Sets the final size, waits until everything is on disk, and makes the target visible. */
+  commit(size: number): Promise<void>;
+  /** Leaves nothing that could be taken for a disk. Never throws. */
+  abandon(): Promise<void>;
+}

@@ -1,0 +1,122 @@
+// What is known of one HTTP source between requests, and the one way to send a request for it.
+import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
+import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
+import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { type Patience, createPatience } from '#shared/transfer/patience.ts';
+import type { TransferFault } from '#shared/transfer/report.ts';
+import { type Identity, statusFault } from '#shared/transfer/source/http/answer.ts';
+
+export interface HttpSourceOptions {
+  readonly client: HttpClient;
+  /** With user info, if any: it becomes basic authorization for this origin. */
+  readonly url: URL;
+  /** Sent to the URL's own origin only. Names in lower case. */
+  readonly secretHeaders: Readonly<Record<string, string>>;
+  readonly retries: number;
+  readonly signal: AbortSignal;
+  readonly onRetry: (error: unknown, waitMs: number) => void;
+  readonly now?: () => number;
+}
+
+/** The object that reads are pinned to. */
+export interface Pinned {
+  /** The server at the end of the redirects. */
+  readonly final: Destination;
+  readonly identity: Identity;
+  readonly size: number | undefined;
+}
+
+export interface Session {
+  readonly options: HttpSourceOptions;
+  /** The URL as it may be shown. */
+  readonly where: string;
+  readonly origin: Destination;
+  pinned: Pinned | undefined;
+  /** The server answered ranges at first and then did not. */
+  rangesBroken: boolean;
+  receivedBytes: number;
+}
+
+export const createSession = (options: HttpSourceOptions): Session => ({
+  options,
+  where: redactUrl(options.url.href),
+  origin: toDestination(options.url, options.secretHeaders),
+  pinned: undefined,
+  rangesBroken: false,
+  receivedBytes: 0,
+});
+
+export const requirePinned = (session: Session): Pinned => {
+  if (session.pinned === undefined) throw new TransferError('InternalFault', 'the source was read before it was probed');
+  return session.pinned;
+};
+
+const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
+  AddressRefused: 'SourceAddressRefused',
+  CertificateRefused: 'SourceRefused',
+  RedirectRefused: 'SourceRefused',
+  Unreachable: 'SourceUnreachable',
+  Stalled: 'SourceStalled',
+  Interrupted: 'SourceInterrupted',
+};
+
+export const toTransferError = (error: unknown): unknown =>
+  error instanceof HttpFailure ? new TransferError(faultOfFailure[error.code], error.message, { cause: error }) : error;
+
+export const patienceOf = ({ options }: Session): Patience =>
+  createPatience({ retries: options.retries, signal: options.signal, onRetry: options.onRetry });
+
+/** Repeats `work` while patience lasts. */
+export const patiently = async <T>(session: Session, work: () => Promise<T>): Promise<T> => {
+  const patience = patienceOf(session);
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const fault = toTransferError(error);
+      if (fault instanceof TransferError && fault.startOver) throw fault;
+      await patience.afterFailure(fault);
+    }
+  }
+};
+
+/** A pinned redirect target may expire (signed URLs do); then the redirect is followed anew. */
+const isExpiry = (status: number): boolean => status === 401 || status === 403 || status === 404 || status === 410;
+
+/** One exchange with the pinned server, or through the redirects where none is pinned. */
+export const ask = async (session: Session, headers: Readonly<Record<string, string>>) => {
+  const { options, origin, pinned } = session;
+  const from = pinned?.final ?? origin;
+  const answer = await followRedirects(options.client, { origin: from, headers, signal: options.signal });
+  if (pinned !== undefined && from.url.href !== origin.url.href && isExpiry(answer.response.status)) {
+    answer.response.discard();
+    session.pinned = { ...pinned, final: origin };
+    throw new TransferError('SourceUnavailable', `${session.where} redirected to an address that has expired`);
+  }
+  if (pinned !== undefined) session.pinned = { ...pinned, final: answer.final };
+  return answer;
+};
+
+/** Gives an answer up and throws the fault in it. */
+export const refuse = (session: Session, response: HttpResponse): never =>
+  giveUp(response, statusFault(response, session.where, (session.options.now ?? Date.now)()));
+
+export const giveUp = (response: HttpResponse, fault: TransferError): never => {
+  response.discard();
+  throw fault;
+};
+
+/** At most `limit` bytes of a body; the connection is closed when more would follow. Counts what arrived. */
+export const readUpTo = async (session: Session, response: HttpResponse, limit: number): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response.body) {
+    parts.push(chunk);
+    length += chunk.length;
+    if (length > limit) break;
+  }
+  session.receivedBytes += length;
+  return Buffer.concat(parts).subarray(0, limit);
+};

@@ -1,0 +1,97 @@
+// Raw disks, plain or compressed: written to the target as they arrive, without scratch space.
+import { roundToSector } from '#shared/transfer/format/disk.ts';
+import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
+import { fixedVhdSize, vhdFooterBytes } from '#shared/transfer/format/vhd.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import type { Pass, PassResult } from '#shared/transfer/pass.ts';
+import { checkCapacity } from '#shared/transfer/plan.ts';
+import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
+
+const regroupBytes = 1024 * 1024;
+
+/** The same bytes in pieces of `regroupBytes`, the last one shorter, so that writes are large and aligned. */
+async function* regrouped(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  let group = Buffer.allocUnsafe(regroupBytes);
+  let filled = 0;
+  for await (const chunk of input) {
+    for (let at = 0; at < chunk.length; ) {
+      if (filled === 0 && chunk.length - at >= regroupBytes) {
+        yield chunk.subarray(at, at + regroupBytes);
+        at += regroupBytes;
+        continue;
+      }
+      const copied = chunk.copy(group, filled, at);
+      at += copied;
+      filled += copied;
+      if (filled < regroupBytes) continue;
+      yield group;
+      group = Buffer.allocUnsafe(regroupBytes);
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield group.subarray(0, filled);
+}
+
+interface Measured {
+  /** Bytes of the uncompressed file. */
+  readonly length: number;
+  /** The guest's bytes in it, when a footer at its end makes it a fixed vhd. */
+  readonly fixedSize: number | undefined;
+}
+
+type Take = (bytes: Buffer, position: number) => Promise<void>;
+
+/** Passes everything to `take` but a vhd's footer: the last group is held back until it is known to be the last. */
+const drain = async (pass: Pass, take: Take): Promise<Measured> => {
+  let held: Buffer = Buffer.alloc(0);
+  let position = 0;
+  for await (const group of regrouped(contentOf(pass))) {
+    pass.signal.throwIfAborted();
+    if (held.length > 0) await take(held, position);
+    position += held.length;
+    held = group;
+  }
+  const length = position + held.length;
+  const fixedSize = fixedVhdSize(held, length);
+  await take(fixedSize === undefined ? held : held.subarray(0, -vhdFooterBytes), position);
+  return { length, fixedSize };
+};
+
+/** What the whole file turned out to be. Throws when it differs from what its beginning promised. */
+const settle = (pass: Pass, { length, fixedSize }: Measured): Inspection & { readonly virtualSize: number } => {
+  const { inspection } = pass.plan;
+  if (length < smallestDiskBytes) throw new TransferError('NotADiskImage', `the file has ${length} bytes, less than one sector`);
+  const virtualSize = roundToSector(fixedSize ?? length);
+  if (inspection.virtualSize !== undefined && inspection.virtualSize < virtualSize) {
+    throw new TransferError('InternalFault', `the file holds ${length} bytes, ${inspection.virtualSize} were expected`);
+  }
+  return { ...inspection, ...(fixedSize === undefined ? {} : { format: 'vhd' as const }), virtualSize };
+};
+
+/** Only counts: for `inspect`, where nothing else tells the size. */
+export const measureStream = async (pass: Pass): Promise<PassResult> => {
+  const measured = await drain(pass, () => Promise.resolve());
+  return { digests: verifiedDigests(pass), inspection: settle(pass, measured), writtenBytes: 0 };
+};
+
+/** Stops at the target's size: that is where a decompression bomb ends. */
+const takeInto =
+  (sink: Sink): Take =>
+  async (bytes, position) => {
+    checkCapacity(position + bytes.length, sink.limitBytes, true);
+    await sink.write(bytes, position);
+  };
+
+/** The sink must be prepared. */
+export const importStream = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+  const measured = await drain(pass, takeInto(sink));
+  pass.meter.enter('Verifying', 99);
+  const digests = verifiedDigests(pass);
+  const inspection = settle(pass, measured);
+  checkCapacity(inspection.virtualSize, sink.limitBytes);
+  const writtenBytes = await sink.writtenBytes();
+  await sink.commit(inspection.virtualSize);
+  return { digests, inspection, writtenBytes };
+};
