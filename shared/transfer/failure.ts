@@ -2,6 +2,7 @@
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
+import { TransferSpec } from '#shared/transfer/spec.ts';
 import { type TransferFault, type TransferReport, maxReportBytes, transferFaults } from '#shared/transfer/report.ts';
 
 export interface Failure {
@@ -28,4 +29,27 @@ export const serializeReport = (report: TransferReport): string => {
   const text = JSON.stringify(report);
   if (Buffer.byteLength(text) <= maxReportBytes || report.outcome === 'succeeded') return text;
   return serializeReport({ ...report, message: report.message.slice(0, Math.floor(report.message.length / 2)) });
+};
+
+const invalidSpec = (message: string): TransferReport => ({
+  outcome: 'failed',
+  reason: 'InvalidSpec',
+  message: `the transfer's description is wrong: ${redact(message).slice(0, mostMessageChars)}`,
+  retryable: transferFaults.InvalidSpec.retryable,
+  receivedBytes: 0,
+});
+
+export type ParsedSpec =
+  | { readonly spec: TransferSpec; readonly report?: never }
+  | { readonly spec?: undefined; readonly report: TransferReport };
+
+/** A spec from its JSON text, or the report that says what is wrong with it, every fault at once. */
+export const parseSpec = (text: string): ParsedSpec => {
+  try {
+    const { data, error } = TransferSpec.safeParse(JSON.parse(text));
+    if (data !== undefined) return { spec: data };
+    return { report: invalidSpec(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')) };
+  } catch {
+    return { report: invalidSpec('it is not JSON') };
+  }
 };

@@ -36,7 +36,9 @@ export const toWriteFault = (error: unknown, where: string): unknown => {
   const code = systemCodeOf(error);
   if (code === undefined || isTransferError(error)) return error;
   if (noSpaceCodes.has(code)) {
-    return new TransferError('TargetFull', `no space left at ${where} (${code}); a larger volume is needed`, { cause: error });
+    return new TransferError('TargetFull', `no space left at ${where} (${code}); a larger volume is needed`, {
+      cause: error,
+    });
   }
   return new TransferError('TargetFailed', `cannot write to ${where}: ${messageOf(error)}`, { cause: error });
 };

@@ -1,12 +1,10 @@
 // Keeps the progress of one run: what is sent, when, and that it never goes backwards.
-import { type TransferPhase, type TransferProgress } from '#shared/transfer/progress.ts';
+import { createPace, createScale } from '#shared/transfer/pace.ts';
+import type { TransferPhase, TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 /** At most one report in this time, phase changes and the inspection aside. */
 export const reportEveryMs = 2000;
-/** Weight of the newest interval in the smoothed speed. */
-const newestWeight = 0.4;
-const mostPercent = 99;
 
 export interface MeterOptions {
   readonly run: string;
@@ -33,83 +31,54 @@ export interface Meter {
   tick(): void;
 }
 
-interface Sample {
-  at: number;
-  bytes: number;
-  fraction: number;
+/** What each report repeats, written into it as it is. */
+interface Facts {
+  phase: TransferPhase;
+  totalBytes?: number;
+  inspection?: Inspection;
+  note?: string;
 }
-
-const blend = (before: number | undefined, newest: number): number =>
-  before === undefined ? newest : before * (1 - newestWeight) + newest * newestWeight;
 
 export const createMeter = (options: MeterOptions): Meter => {
   const { now, send, receivedBytes } = options;
   const startedAt = new Date(now()).toISOString();
+  const facts: Facts = { phase: 'Inspecting' };
+  const scale = createScale();
+  const pace = createPace(now);
   let sequence = 0;
-  let phase: TransferPhase = 'Inspecting';
-  let span = { from: 0, to: 1 };
-  let fraction = 0;
-  let percent = 0;
-  let totalBytes: number | undefined;
-  let inspection: Inspection | undefined;
-  let note: string | undefined;
-  let last: Sample = { at: now(), bytes: 0, fraction: 0 };
-  let bytesPerSecond: number | undefined;
-  let fractionPerSecond: number | undefined;
-
-  const measure = (): void => {
-    const seconds = (now() - last.at) / 1000;
-    if (seconds < 0.5) return;
-    const bytes = receivedBytes();
-    bytesPerSecond = blend(bytesPerSecond, (bytes - last.bytes) / seconds);
-    fractionPerSecond = blend(fractionPerSecond, Math.max(0, fraction - last.fraction) / seconds);
-    last = { at: now(), bytes, fraction };
-  };
 
   const current = (): TransferProgress => {
-    percent = Math.min(mostPercent, Math.max(percent, span.from + (span.to - span.from) * fraction));
-    const eta = fractionPerSecond === undefined || fractionPerSecond <= 0 ? undefined : (1 - fraction) / fractionPerSecond;
+    const { bytesPerSecond, etaSeconds } = pace.measure(receivedBytes(), scale.fraction());
     return {
       run: options.run,
       startedAt,
       sequence: sequence++,
-      phase,
-      percent: Math.floor(percent * 10) / 10,
+      percent: scale.percent(),
       receivedBytes: receivedBytes(),
-      ...(totalBytes === undefined ? {} : { totalBytes }),
-      ...(bytesPerSecond === undefined || phase !== 'Downloading' ? {} : { bytesPerSecond: Math.round(bytesPerSecond) }),
-      ...(eta === undefined ? {} : { etaSeconds: Math.round(eta) }),
-      ...(inspection === undefined ? {} : { inspection }),
-      ...(note === undefined ? {} : { note }),
+      ...(bytesPerSecond === undefined || facts.phase !== 'Downloading' ? {} : { bytesPerSecond }),
+      ...(etaSeconds === undefined ? {} : { etaSeconds }),
+      ...facts,
     };
   };
-  const report = (): Promise<void> => {
-    measure();
-    return send(current());
-  };
-
   return {
-    enter: (next, to) => {
-      span = { from: Math.max(percent, span.from + (span.to - span.from) * fraction), to };
-      phase = next;
-      fraction = 0;
-      fractionPerSecond = undefined;
-      last = { at: now(), bytes: receivedBytes(), fraction: 0 };
-      void report();
+    enter: (phase, to) => {
+      facts.phase = phase;
+      scale.begin(to);
+      pace.restart(receivedBytes());
+      void send(current());
     },
-    advance: (done) => {
-      fraction = Math.min(1, Math.max(fraction, done));
-    },
+    advance: (fraction) => scale.advance(fraction),
     expect: (bytes) => {
-      totalBytes = bytes;
+      if (bytes !== undefined) facts.totalBytes = bytes;
     },
-    inspected: async (found) => {
-      inspection = found;
-      await report();
+    inspected: (inspection) => {
+      facts.inspection = inspection;
+      return send(current());
     },
     note: (text) => {
-      note = text;
+      if (text === undefined) delete facts.note;
+      else facts.note = text;
     },
-    tick: () => void report(),
+    tick: () => void send(current()),
   };
 };

@@ -2,7 +2,13 @@
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { decompressHead } from '#shared/transfer/compression/head.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type Compression, type ImageFormat, detectCompression, detectFormat, smallestDiskBytes } from '#shared/transfer/format/detect.ts';
+import {
+  type Compression,
+  type ImageFormat,
+  detectCompression,
+  detectFormat,
+  smallestDiskBytes,
+} from '#shared/transfer/format/detect.ts';
 import { type DiskReader, bufferReader, roundToSector } from '#shared/transfer/format/disk.ts';
 import { inspectDisk, isStructured } from '#shared/transfer/format/inspect.ts';
 import { fixedVhdSize, vhdFooterBytes } from '#shared/transfer/format/vhd.ts';
@@ -34,7 +40,9 @@ const rangedReader = (source: Source, { size, head }: SourceFacts): DiskReader =
 const prefixReader = (prefix: Buffer): DiskReader => ({
   size: undefined,
   read: (offset, length) =>
-    offset + length > prefix.length ? Promise.reject(unseen) : Promise.resolve(prefix.subarray(offset, offset + length)),
+    offset + length > prefix.length
+      ? Promise.reject(unseen)
+      : Promise.resolve(prefix.subarray(offset, offset + length)),
 });
 
 /** The beginning of what the file unpacks to; streamed where the head of the file is not enough. */
@@ -56,7 +64,10 @@ const refuseNested = (compression: Compression, content: Buffer): void => {
   if (content.length === 0) throw new TransferError('NotADiskImage', `the ${compression} file unpacks to nothing`);
   const inner = detectCompression(content);
   if (inner !== 'none') {
-    throw new TransferError('UnsupportedFormat', `the ${compression} file holds another compressed file (${inner}); publish the disk compressed once`);
+    throw new TransferError(
+      'UnsupportedFormat',
+      `the ${compression} file holds another compressed file (${inner}); publish the disk compressed once`,
+    );
   }
 };
 
@@ -71,10 +82,14 @@ const structuredSize = async (format: ImageFormat, reader: DiskReader): Promise<
 };
 
 /** A raw disk's size is the file's, unless its last sector makes it a fixed vhd. */
-const rawSize = async (reader: DiskReader, canSeeTail: boolean): Promise<Pick<Inspection, 'virtualSize'> & { isVhd: boolean }> => {
+const rawSize = async (
+  reader: DiskReader,
+  canSeeTail: boolean,
+): Promise<Pick<Inspection, 'virtualSize'> & { isVhd: boolean }> => {
   const { size } = reader;
   if (size === undefined) return { isVhd: false };
-  if (size < smallestDiskBytes) throw new TransferError('NotADiskImage', `the file has ${size} bytes, less than one sector`);
+  if (size < smallestDiskBytes)
+    throw new TransferError('NotADiskImage', `the file has ${size} bytes, less than one sector`);
   const tail = canSeeTail ? await reader.read(size - vhdFooterBytes, vhdFooterBytes) : Buffer.alloc(0);
   const fixed = fixedVhdSize(tail, size);
   return { virtualSize: roundToSector(fixed ?? size), isVhd: fixed !== undefined };
@@ -96,7 +111,10 @@ const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPl
     return { inspection: inspectionOf(facts, { format, compression: 'none', virtualSize }), route: 'scratch' };
   }
   const { virtualSize, isVhd } = await rawSize({ ...reader, size: facts.size }, canSeeAll);
-  return { inspection: inspectionOf(facts, { format: isVhd ? 'vhd' : format, compression: 'none', virtualSize }), route: 'stream' };
+  return {
+    inspection: inspectionOf(facts, { format: isVhd ? 'vhd' : format, compression: 'none', virtualSize }),
+    route: 'stream',
+  };
 };
 
 const compressedPlan = async (source: Source, facts: SourceFacts, compression: Compression): Promise<TransferPlan> => {
@@ -126,6 +144,8 @@ const gib = (bytes: number): string => `${bytes} bytes (${(bytes / 1024 ** 3).to
 export const checkCapacity = (virtualSize: number, limitBytes: number, atLeast = false): void => {
   if (virtualSize <= limitBytes) return;
   const needs = `${atLeast ? 'more than ' : ''}${gib(virtualSize)}`;
-  throw new TransferError('ImageTooLarge', `the image's disk has ${needs}, the volume takes ${gib(limitBytes)}; ask for a larger volume`);
+  throw new TransferError(
+    'ImageTooLarge',
+    `the image's disk has ${needs}, the volume takes ${gib(limitBytes)}; ask for a larger volume`,
+  );
 };
-

@@ -89,11 +89,16 @@ const passes = async (run: Run, onRetry: (error: unknown, waitMs: number) => voi
 /** setTimeout cannot count further. */
 const longestTimerMs = 2 ** 31 - 1;
 
-const withDeadline = async <T>(seconds: number, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+const withDeadline = async <T>(
+  seconds: number,
+  outer: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> => {
   const inner = new AbortController();
   // Each read waits on the signal, and several are in flight.
   setMaxListeners(0, inner.signal);
-  const expire = () => inner.abort(new TransferError('DeadlineExceeded', `the transfer took longer than its ${seconds} seconds`));
+  const expire = () =>
+    inner.abort(new TransferError('DeadlineExceeded', `the transfer took longer than its ${seconds} seconds`));
   const cancel = () => inner.abort(new TransferError('Cancelled', 'the transfer was cancelled'));
   const timer = setTimeout(expire, Math.min(seconds * 1000, longestTimerMs));
   if (outer.aborted) cancel();
@@ -115,7 +120,7 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   let run: Run | undefined;
   const receivedBytes = () => source?.receivedBytes() ?? 0;
   const meter = createMeter({ run: options.run, now, send: options.send, receivedBytes });
-  const ticking = setInterval(meter.tick, reportEveryMs);
+  const ticking = setInterval(() => meter.tick(), reportEveryMs);
   const onRetry = (error: unknown, waitMs: number) => {
     const { message } = toFailure(error);
     options.log('transient fault, trying again', { fault: message, waitMs: Math.round(waitMs) });
@@ -132,7 +137,12 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   } catch (error) {
     const failure = toFailure(error);
     options.log('transfer failed', { ...failure, error });
-    return { outcome: 'failed', ...failure, ...(run?.seen === undefined ? {} : { inspection: run.seen }), receivedBytes: receivedBytes() };
+    return {
+      outcome: 'failed',
+      ...failure,
+      ...(run?.seen === undefined ? {} : { inspection: run.seen }),
+      receivedBytes: receivedBytes(),
+    };
   } finally {
     clearInterval(ticking);
     await source?.close().catch(() => {});

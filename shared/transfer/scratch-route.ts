@@ -40,7 +40,11 @@ const withScratch = async <T>(directory: string, work: (scratch: Scratch) => Pro
   try {
     const path = join(own, 'image');
     const file = await writing(directory, () => open(path, 'wx+'));
-    return await work({ path, file }).finally(() => file.close());
+    try {
+      return await work({ path, file });
+    } finally {
+      await file.close();
+    }
   } finally {
     await rm(own, { recursive: true, force: true });
   }
@@ -48,14 +52,19 @@ const withScratch = async <T>(directory: string, work: (scratch: Scratch) => Pro
 
 const download = async (pass: Pass, { file }: Scratch): Promise<number> => {
   const where = pass.spec.scratchDir;
-  const limit = mostFileBytes(pass.plan.inspection.virtualSize ?? pass.spec.target?.capacityBytes ?? Number.MAX_SAFE_INTEGER);
+  const limit = mostFileBytes(
+    pass.plan.inspection.virtualSize ?? pass.spec.target?.capacityBytes ?? Number.MAX_SAFE_INTEGER,
+  );
   const writer = createSparseWriter(file, where);
   let position = 0;
   try {
     for await (const chunk of contentOf(pass)) {
       pass.signal.throwIfAborted();
       if (position + chunk.length > limit) {
-        throw new TransferError('ImageTooLarge', `the image file has more than ${limit} bytes, far more than its disk can need`);
+        throw new TransferError(
+          'ImageTooLarge',
+          `the image file has more than ${limit} bytes, far more than its disk can need`,
+        );
       }
       await writer.write(chunk, position);
       position += chunk.length;
@@ -79,7 +88,10 @@ const fetchWhole = async (pass: Pass, scratch: Scratch) => {
   const digests = verifiedDigests(pass);
   const reader = fileReader(scratch.file, size);
   const { virtualSize } = await inspectDisk(formatOf(pass.plan.inspection), reader);
-  const inspection: Inspection & { readonly virtualSize: number } = { ...pass.plan.inspection, virtualSize: roundToSector(virtualSize) };
+  const inspection: Inspection & { readonly virtualSize: number } = {
+    ...pass.plan.inspection,
+    virtualSize: roundToSector(virtualSize),
+  };
   return { digests, reader, inspection };
 };
 
@@ -90,7 +102,12 @@ export const measureScratch = (pass: Pass): Promise<PassResult> =>
     return { digests, inspection, writtenBytes: 0 };
   });
 
-const proveStructure = async (format: StructuredFormat, reader: DiskReader, pass: Pass, path: string): Promise<void> => {
+const proveStructure = async (
+  format: StructuredFormat,
+  reader: DiskReader,
+  pass: Pass,
+  path: string,
+): Promise<void> => {
   if (format === 'qcow2') await checkQcow2(path, pass.signal);
   else await verifyDisk(format, reader);
 };
@@ -111,7 +128,7 @@ export const importScratch = (pass: Pass, sink: Sink): Promise<PassResult> =>
       target: sink.path,
       virtualSize: inspection.virtualSize,
       signal: pass.signal,
-      onProgress: pass.meter.advance,
+      onProgress: (fraction) => pass.meter.advance(fraction),
     });
     pass.meter.enter('Verifying', 99);
     const writtenBytes = await sink.writtenBytes();

@@ -16,7 +16,7 @@ async function* regrouped(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer, 
   let group = Buffer.allocUnsafe(regroupBytes);
   let filled = 0;
   for await (const chunk of input) {
-    for (let at = 0; at < chunk.length; ) {
+    for (let at = 0; at < chunk.length;) {
       if (filled === 0 && chunk.length - at >= regroupBytes) {
         yield chunk.subarray(at, at + regroupBytes);
         at += regroupBytes;
@@ -62,7 +62,8 @@ const drain = async (pass: Pass, take: Take): Promise<Measured> => {
 /** What the whole file turned out to be. Throws when it differs from what its beginning promised. */
 const settle = (pass: Pass, { length, fixedSize }: Measured): Inspection & { readonly virtualSize: number } => {
   const { inspection } = pass.plan;
-  if (length < smallestDiskBytes) throw new TransferError('NotADiskImage', `the file has ${length} bytes, less than one sector`);
+  if (length < smallestDiskBytes)
+    throw new TransferError('NotADiskImage', `the file has ${length} bytes, less than one sector`);
   const virtualSize = roundToSector(fixedSize ?? length);
   if (inspection.virtualSize !== undefined && inspection.virtualSize < virtualSize) {
     throw new TransferError('InternalFault', `the file holds ${length} bytes, ${inspection.virtualSize} were expected`);

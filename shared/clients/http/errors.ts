@@ -60,7 +60,8 @@ export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
   const options = { cause: error };
   const detail = code === '' ? messageOf(error) : code;
   if (unreachable.has(code)) return new HttpFailure('Unreachable', `cannot connect to ${host}: ${detail}`, options);
-  if (stalled.has(code)) return new HttpFailure('Stalled', `${host} accepted the connection but did not answer`, options);
+  if (stalled.has(code))
+    return new HttpFailure('Stalled', `${host} accepted the connection but did not answer`, options);
   if (isCertificateCode(code)) {
     return new HttpFailure('CertificateRefused', `the certificate of ${host} is not trusted: ${detail}`, options);
   }

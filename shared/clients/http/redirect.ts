@@ -44,7 +44,10 @@ const nextUrl = (from: URL, response: HttpResponse): URL => {
   }
   const next = new URL(location, from);
   if (next.protocol !== 'http:' && next.protocol !== 'https:') {
-    throw new HttpFailure('RedirectRefused', `${from.host} redirects to a ${next.protocol} address; only http and https work`);
+    throw new HttpFailure(
+      'RedirectRefused',
+      `${from.host} redirects to a ${next.protocol} address; only http and https work`,
+    );
   }
   return next;
 };

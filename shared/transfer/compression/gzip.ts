@@ -7,8 +7,9 @@ import { TransferError } from '#shared/transfer/fault.ts';
 const chunkBytes = 1024 * 1024;
 
 export const gunzipFault = (error: unknown): unknown => {
-  if (!(error instanceof Error) || !('code' in error) || !/^Z_/.test(String(error.code))) return error;
-  if (error.code === 'Z_BUF_ERROR') return new TransferError('ImageTruncated', 'the gzip data ends too early: the file is cut off');
+  if (!(error instanceof Error) || !('code' in error) || !String(error.code).startsWith('Z_')) return error;
+  if (error.code === 'Z_BUF_ERROR')
+    return new TransferError('ImageTruncated', 'the gzip data ends too early: the file is cut off');
   return new TransferError('ImageCorrupt', `the gzip data is broken: ${messageOf(error)}`);
 };
 

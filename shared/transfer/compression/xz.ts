@@ -13,19 +13,31 @@ const toFault = (complaint: string, status: number | null, killedBy: string | nu
   if (/unexpected end of input/i.test(words)) {
     return new TransferError('ImageTruncated', 'the xz data ends too early: the file is cut off');
   }
-  if (/memory/i.test(words)) return new TransferError('UnsupportedFormat', `the xz data needs more than ${memoryLimit} of memory to unpack`);
+  if (/memory/i.test(words))
+    return new TransferError('UnsupportedFormat', `the xz data needs more than ${memoryLimit} of memory to unpack`);
   if (killedBy !== null) return new TransferError('InternalFault', `xz was killed by ${killedBy}`);
-  return new TransferError('ImageCorrupt', `the xz data is broken: ${words === '' ? `xz ended with ${status}` : words}`);
+  return new TransferError(
+    'ImageCorrupt',
+    `the xz data is broken: ${words === '' ? `xz ended with ${status}` : words}`,
+  );
 };
 
 const missing = (error: unknown): TransferError =>
-  new TransferError('InternalFault', `cannot run xz, which unpacks .xz images (Debian package xz-utils): ${messageOf(error)}`, { cause: error });
+  new TransferError(
+    'InternalFault',
+    `cannot run xz, which unpacks .xz images (Debian package xz-utils): ${messageOf(error)}`,
+    { cause: error },
+  );
 
 const startXz = () => {
-  const child = spawn('xz', ['--decompress', '--stdout', '--format=xz', '--quiet', `--memlimit-decompress=${memoryLimit}`], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' },
-  });
+  const child = spawn(
+    'xz',
+    ['--decompress', '--stdout', '--format=xz', '--quiet', `--memlimit-decompress=${memoryLimit}`],
+    {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' },
+    },
+  );
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     complaint = (complaint + text).slice(0, maxComplaintChars);

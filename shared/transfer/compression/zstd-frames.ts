@@ -122,7 +122,7 @@ export const createFrameSplitter = (): FrameSplitter => {
     push: (chunk) => {
       const pieces: FramePiece[] = [];
       let start = 0;
-      for (let at = 0; at < chunk.length; ) {
+      for (let at = 0; at < chunk.length;) {
         const before = splitting.state;
         at = step(splitting, chunk, at);
         if (before === 'magic') {

@@ -10,7 +10,10 @@ const chunkBytes = 1024 * 1024;
 export const unzstdFault = (error: unknown): unknown => {
   if (!(error instanceof Error) || !('code' in error) || !/^(Z_|ZSTD_)/.test(String(error.code))) return error;
   if (/window|memory/i.test(`${String(error.code)} ${error.message}`)) {
-    return new TransferError('UnsupportedFormat', 'the zstd data needs a window above 128 MiB; compress it without --long or --ultra');
+    return new TransferError(
+      'UnsupportedFormat',
+      'the zstd data needs a window above 128 MiB; compress it without --long or --ultra',
+    );
   }
   return new TransferError('ImageCorrupt', `the zstd data is broken: ${messageOf(error)}`);
 };
@@ -18,7 +21,8 @@ export const unzstdFault = (error: unknown): unknown => {
 async function* pieces(input: AsyncIterable<Buffer>): AsyncGenerator<FramePiece, void, undefined> {
   const splitter = createFrameSplitter();
   for await (const chunk of input) yield* splitter.push(chunk);
-  if (!splitter.isComplete()) throw new TransferError('ImageTruncated', 'the zstd data ends too early: the file is cut off');
+  if (!splitter.isComplete())
+    throw new TransferError('ImageTruncated', 'the zstd data ends too early: the file is cut off');
 }
 
 async function* oneFrame(first: Buffer, rest: AsyncIterator<FramePiece>): AsyncGenerator<Buffer, void, undefined> {

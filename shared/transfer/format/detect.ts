@@ -47,7 +47,8 @@ const foreignMagics: readonly Magic<string>[] = [
 const matches = ({ at, bytes }: Magic<unknown>, head: Buffer): boolean =>
   head.subarray(at, at + bytes.length / 2).equals(Buffer.from(bytes, 'hex'));
 
-const find = <T>(magics: readonly Magic<T>[], head: Buffer): T | undefined => magics.find((magic) => matches(magic, head))?.is;
+const find = <T>(magics: readonly Magic<T>[], head: Buffer): T | undefined =>
+  magics.find((magic) => matches(magic, head))?.is;
 
 /** A zstd file may begin with skippable frames: magic numbers 0x184D2A50 to 0x184D2A5F, little-endian. */
 const isSkippableFrame = (head: Buffer): boolean =>
@@ -59,7 +60,11 @@ export const detectCompression = (head: Buffer): Compression =>
 /** A disk's first sectors hold zeroes or machine code; text alone is a page, a script or a listing. */
 const looksLikeText = (head: Buffer): boolean => {
   const sample = head.subarray(0, 4096);
-  if (sample.some((byte) => byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d && byte !== 0x1b && byte !== 0x0c)) {
+  if (
+    sample.some(
+      (byte) => byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d && byte !== 0x1b && byte !== 0x0c,
+    )
+  ) {
     return false;
   }
   // The sample may cut a character in two at its end: only then is a replacement character forgiven.
@@ -67,11 +72,15 @@ const looksLikeText = (head: Buffer): boolean => {
 };
 
 const quoteStart = (head: Buffer): string => {
-  const start = head.subarray(0, 48).toString('latin1').replace(/[^\x20-\x7e]+/g, ' ');
+  const start = head
+    .subarray(0, 48)
+    .toString('latin1')
+    .replace(/[^\x20-\x7e]+/g, ' ');
   return `it begins with "${start.trim()}"`;
 };
 
-const served = (contentType: string | undefined): string => (contentType === undefined ? '' : ` served as ${contentType}`);
+const served = (contentType: string | undefined): string =>
+  contentType === undefined ? '' : ` served as ${contentType}`;
 
 const refuseText = (head: Buffer, contentType: string | undefined): never => {
   if (head.subarray(0, 512).toString('latin1').includes('# Disk DescriptorFile')) {
@@ -80,7 +89,10 @@ const refuseText = (head: Buffer, contentType: string | undefined): never => {
       'the file is a vmdk descriptor, whose data is in other files; publish a monolithic or streamOptimized vmdk instead',
     );
   }
-  throw new TransferError('NotADiskImage', `the file${served(contentType)} is text, not a disk image: ${quoteStart(head)}`);
+  throw new TransferError(
+    'NotADiskImage',
+    `the file${served(contentType)} is text, not a disk image: ${quoteStart(head)}`,
+  );
 };
 
 /** A disk has at least one sector. */
@@ -94,13 +106,19 @@ export const detectFormat = (head: Buffer, contentType?: string): ImageFormat =>
   if (head.length === 0) throw new TransferError('NotADiskImage', `the file${served(contentType)} is empty`);
   const foreign = find(foreignMagics, head);
   if (foreign !== undefined) {
-    throw new TransferError('UnsupportedFormat', `the file is ${foreign}; publish the disk itself, as qcow2 or raw, plain or in gz, xz or zst`);
+    throw new TransferError(
+      'UnsupportedFormat',
+      `the file is ${foreign}; publish the disk itself, as qcow2 or raw, plain or in gz, xz or zst`,
+    );
   }
   const format = find(formatMagics, head);
   if (format !== undefined) return format;
   if (looksLikeText(head)) return refuseText(head, contentType);
   if (head.length < smallestDiskBytes) {
-    throw new TransferError('NotADiskImage', `the file${served(contentType)} has ${head.length} bytes, less than one sector: ${quoteStart(head)}`);
+    throw new TransferError(
+      'NotADiskImage',
+      `the file${served(contentType)} has ${head.length} bytes, less than one sector: ${quoteStart(head)}`,
+    );
   }
   return 'raw';
 };

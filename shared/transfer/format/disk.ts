@@ -23,10 +23,18 @@ export const bufferReader = (bytes: Buffer, size?: number): DiskReader => ({
 });
 
 /** `length` bytes or an ImageTruncated fault naming `what` is missing. */
-export const readExactly = async (reader: DiskReader, offset: number, length: number, what: string): Promise<Buffer> => {
+export const readExactly = async (
+  reader: DiskReader,
+  offset: number,
+  length: number,
+  what: string,
+): Promise<Buffer> => {
   const bytes = await reader.read(offset, length);
   if (bytes.length === length) return bytes;
-  throw new TransferError('ImageTruncated', `the file ends inside its ${what}: ${length} bytes at ${offset} are needed`);
+  throw new TransferError(
+    'ImageTruncated',
+    `the file ends inside its ${what}: ${length} bytes at ${offset} are needed`,
+  );
 };
 
 export const corrupt = (message: string): TransferError => new TransferError('ImageCorrupt', message);

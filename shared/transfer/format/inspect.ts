@@ -30,7 +30,9 @@ const rules: Readonly<Record<StructuredFormat, FormatRules>> = {
 };
 
 /** Throws TransferError: ImageCorrupt, ImageTruncated, ImageEncrypted, ExternalReference, UnsupportedFormat. */
-export const inspectDisk = (format: StructuredFormat, reader: DiskReader): Promise<DiskHeader> => rules[format].inspect(reader);
+export const inspectDisk = (format: StructuredFormat, reader: DiskReader): Promise<DiskHeader> =>
+  rules[format].inspect(reader);
 
 /** Throws TransferError: ImageCorrupt, ImageTruncated. */
-export const verifyDisk = async (format: StructuredFormat, reader: DiskReader): Promise<void> => rules[format].verify?.(reader);
+export const verifyDisk = async (format: StructuredFormat, reader: DiskReader): Promise<void> =>
+  rules[format].verify?.(reader);

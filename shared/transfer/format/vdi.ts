@@ -1,6 +1,13 @@
 // VirtualBox disk images: header and block map, checked before qemu-img may read one.
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type DiskHeader, type DiskReader, checkInside, corrupt, readExactly, toSafeNumber } from '#shared/transfer/format/disk.ts';
+import {
+  type DiskHeader,
+  type DiskReader,
+  checkInside,
+  corrupt,
+  readExactly,
+  toSafeNumber,
+} from '#shared/transfer/format/disk.ts';
 
 const headerBytes = 512;
 const version11 = 0x0001_0001;
@@ -21,13 +28,18 @@ const refuseParents = (head: Buffer): void => {
   const type = head.readUInt32LE(0x4c);
   const hasParent = head.subarray(0x1a8, 0x1c8).some((byte) => byte !== 0);
   if (type === 3 || type === 4 || hasParent) {
-    throw new TransferError('ExternalReference', 'the vdi is a difference to a parent disk; clone it to a full disk and publish that');
+    throw new TransferError(
+      'ExternalReference',
+      'the vdi is a difference to a parent disk; clone it to a full disk and publish that',
+    );
   }
-  if (type !== 1 && type !== 2) throw new TransferError('UnsupportedFormat', `the vdi has image type ${type}; dynamic (1) and fixed (2) are known`);
+  if (type !== 1 && type !== 2)
+    throw new TransferError('UnsupportedFormat', `the vdi has image type ${type}; dynamic (1) and fixed (2) are known`);
 };
 
 const parseHeader = (head: Buffer): VdiHeader => {
-  if (head.readUInt32LE(0x44) !== version11) throw new TransferError('UnsupportedFormat', 'the vdi is not of version 1.1');
+  if (head.readUInt32LE(0x44) !== version11)
+    throw new TransferError('UnsupportedFormat', 'the vdi is not of version 1.1');
   refuseParents(head);
   const header = {
     virtualSize: toSafeNumber(head.readBigUInt64LE(0x170), 'the size of the vdi'),
@@ -36,8 +48,10 @@ const parseHeader = (head: Buffer): VdiHeader => {
     blockSize: head.readUInt32LE(0x178),
     blocks: head.readUInt32LE(0x180),
   };
-  if (header.blockSize === 0 || header.blocks > maxBlocks) throw corrupt(`the vdi has ${header.blocks} blocks of ${header.blockSize} bytes`);
-  if (header.blocks * header.blockSize < header.virtualSize) throw corrupt('the vdi has fewer blocks than its size needs');
+  if (header.blockSize === 0 || header.blocks > maxBlocks)
+    throw corrupt(`the vdi has ${header.blocks} blocks of ${header.blockSize} bytes`);
+  if (header.blocks * header.blockSize < header.virtualSize)
+    throw corrupt('the vdi has fewer blocks than its size needs');
   return header;
 };
 
@@ -49,13 +63,16 @@ export const inspectVdi = async (reader: DiskReader): Promise<DiskHeader> => {
 
 /** Reads the whole block map and proves that every stored block lies inside the file (qemu-img does not). */
 export const verifyVdi = async (reader: DiskReader): Promise<void> => {
-  const { mapOffset, dataOffset, blockSize, blocks } = parseHeader(await readExactly(reader, 0, headerBytes, 'vdi header'));
+  const { mapOffset, dataOffset, blockSize, blocks } = parseHeader(
+    await readExactly(reader, 0, headerBytes, 'vdi header'),
+  );
   for (let first = 0; first < blocks; first += mapChunkEntries) {
     const entries = Math.min(mapChunkEntries, blocks - first);
     const map = await readExactly(reader, mapOffset + first * 4, entries * 4, 'vdi block map');
     for (let index = 0; index < entries; index++) {
       const block = map.readUInt32LE(index * 4);
-      if (block < firstFreeEntry) checkInside(reader, dataOffset + block * blockSize, blockSize, `block ${first + index} of the vdi`);
+      if (block < firstFreeEntry)
+        checkInside(reader, dataOffset + block * blockSize, blockSize, `block ${first + index} of the vdi`);
     }
   }
 };

@@ -1,6 +1,13 @@
 // Virtual PC and Azure disks: the dynamic kind begins with a footer, the fixed kind is a raw disk with a footer at its end.
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type DiskHeader, type DiskReader, checkInside, corrupt, readExactly, toSafeNumber } from '#shared/transfer/format/disk.ts';
+import {
+  type DiskHeader,
+  type DiskReader,
+  checkInside,
+  corrupt,
+  readExactly,
+  toSafeNumber,
+} from '#shared/transfer/format/disk.ts';
 
 export const vhdFooterBytes = 512;
 const dynamicHeaderBytes = 1024;
@@ -18,12 +25,13 @@ interface Footer {
 const hasValidSum = (block: Buffer, at: number): boolean => {
   let sum = 0;
   for (const [index, byte] of block.entries()) if (index < at || index >= at + 4) sum += byte;
-  return block.readUInt32BE(at) === (~sum >>> 0);
+  return block.readUInt32BE(at) === ~sum >>> 0;
 };
 
 /** A footer by magic and checksum; `undefined` for any other 512 bytes. */
 const parseFooter = (block: Buffer): Footer | undefined => {
-  if (block.length !== vhdFooterBytes || block.toString('latin1', 0, 8) !== 'conectix' || !hasValidSum(block, 64)) return undefined;
+  if (block.length !== vhdFooterBytes || block.toString('latin1', 0, 8) !== 'conectix' || !hasValidSum(block, 64))
+    return undefined;
   return {
     type: block.readUInt32BE(60),
     currentSize: toSafeNumber(block.readBigUInt64BE(48), 'the size of the vhd'),
@@ -49,12 +57,20 @@ const readDynamic = async (reader: DiskReader): Promise<DynamicVhd> => {
   const footer = parseFooter(await readExactly(reader, 0, vhdFooterBytes, 'vhd footer'));
   if (footer === undefined) throw corrupt('the checksum of the vhd footer is wrong');
   if (footer.type === types.difference) {
-    throw new TransferError('ExternalReference', 'the vhd is a difference to a parent disk; merge it and publish the full disk');
+    throw new TransferError(
+      'ExternalReference',
+      'the vhd is a difference to a parent disk; merge it and publish the full disk',
+    );
   }
-  if (footer.type !== types.dynamic) throw new TransferError('UnsupportedFormat', `the vhd has disk type ${footer.type}; dynamic (3) and fixed (2) are known`);
+  if (footer.type !== types.dynamic)
+    throw new TransferError(
+      'UnsupportedFormat',
+      `the vhd has disk type ${footer.type}; dynamic (3) and fixed (2) are known`,
+    );
   const at = toSafeNumber(footer.headerOffset, 'the header offset of the vhd');
   const header = await readExactly(reader, at, dynamicHeaderBytes, 'vhd dynamic header');
-  if (header.toString('latin1', 0, 8) !== 'cxsparse' || !hasValidSum(header, 36)) throw corrupt('the dynamic header of the vhd is broken');
+  if (header.toString('latin1', 0, 8) !== 'cxsparse' || !hasValidSum(header, 36))
+    throw corrupt('the dynamic header of the vhd is broken');
   return {
     virtualSize: footer.currentSize,
     mapOffset: toSafeNumber(header.readBigUInt64BE(16), 'the block table offset of the vhd'),

@@ -1,6 +1,13 @@
 // Hyper-V disks: region table, metadata and block table, checked before qemu-img may read one.
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type DiskHeader, type DiskReader, checkInside, corrupt, readExactly, toSafeNumber } from '#shared/transfer/format/disk.ts';
+import {
+  type DiskHeader,
+  type DiskReader,
+  checkInside,
+  corrupt,
+  readExactly,
+  toSafeNumber,
+} from '#shared/transfer/format/disk.ts';
 
 const kib64 = 64 * 1024;
 const regionTableOffsets = [3 * kib64, 4 * kib64];
@@ -56,7 +63,10 @@ const requireRegion = (regions: ReadonlyMap<string, Region>, guid: string, what:
 };
 
 /** Values of the metadata table by GUID. */
-const readMetadata = async (reader: DiskReader, region: Region): Promise<(guid: string, bytes: number) => Promise<Buffer>> => {
+const readMetadata = async (
+  reader: DiskReader,
+  region: Region,
+): Promise<(guid: string, bytes: number) => Promise<Buffer>> => {
   const table = await readExactly(reader, region.offset, kib64, 'vhdx metadata table');
   if (table.toString('latin1', 0, 8) !== 'metadata') throw corrupt('the vhdx has no metadata table');
   const count = Math.min(table.readUInt16LE(10), maxTableEntries);
@@ -78,14 +88,22 @@ const readVhdx = async (reader: DiskReader): Promise<Vhdx> => {
   const parameters = await item(guids.fileParameters, 8);
   const blockSize = parameters.readUInt32LE(0);
   if ((parameters.readUInt32LE(4) & 2) !== 0) {
-    throw new TransferError('ExternalReference', 'the vhdx is a difference to a parent disk; merge it and publish the full disk');
+    throw new TransferError(
+      'ExternalReference',
+      'the vhdx is a difference to a parent disk; merge it and publish the full disk',
+    );
   }
   const isPowerOfTwo = blockSize >= mib && blockSize <= 256 * mib && (blockSize & (blockSize - 1)) === 0;
   if (!isPowerOfTwo) throw corrupt(`the vhdx has blocks of ${blockSize} bytes`);
   const sectorSize = (await item(guids.logicalSectorSize, 4)).readUInt32LE(0);
   if (sectorSize !== 512 && sectorSize !== 4096) throw corrupt(`the vhdx has sectors of ${sectorSize} bytes`);
   const virtualSize = toSafeNumber((await item(guids.virtualDiskSize, 8)).readBigUInt64LE(0), 'the size of the vhdx');
-  return { virtualSize, blockSize, sectorSize, blockTable: requireRegion(regions, guids.blockTableRegion, 'block table') };
+  return {
+    virtualSize,
+    blockSize,
+    sectorSize,
+    blockTable: requireRegion(regions, guids.blockTableRegion, 'block table'),
+  };
 };
 
 export const inspectVhdx = async (reader: DiskReader): Promise<DiskHeader> => {

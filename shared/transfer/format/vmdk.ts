@@ -1,6 +1,13 @@
 // VMware disks in one file (monolithicSparse, streamOptimized): header and descriptor, checked before qemu-img may read one.
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type DiskHeader, type DiskReader, checkInside, corrupt, readExactly, toSafeNumber } from '#shared/transfer/format/disk.ts';
+import {
+  type DiskHeader,
+  type DiskReader,
+  checkInside,
+  corrupt,
+  readExactly,
+  toSafeNumber,
+} from '#shared/transfer/format/disk.ts';
 
 const sector = 512;
 const headerBytes = 512;
@@ -22,7 +29,8 @@ interface VmdkHeader {
 const parseHeader = (head: Buffer): VmdkHeader => {
   if (head.toString('latin1', 0, 4) !== 'KDMV') throw corrupt('the vmdk header has lost its magic number');
   const version = head.readUInt32LE(4);
-  if (version < 1 || version > 3) throw new TransferError('UnsupportedFormat', `the vmdk has version ${version}; 1 to 3 are known`);
+  if (version < 1 || version > 3)
+    throw new TransferError('UnsupportedFormat', `the vmdk has version ${version}; 1 to 3 are known`);
   const header = {
     flags: head.readUInt32LE(8),
     capacitySectors: toSafeNumber(head.readBigUInt64LE(12), 'the size of the vmdk'),
@@ -34,18 +42,27 @@ const parseHeader = (head: Buffer): VmdkHeader => {
     directoryOffset: head.readBigUInt64LE(56),
   };
   if (header.capacitySectors === 0) {
-    throw new TransferError('ExternalReference', 'the vmdk holds a descriptor only, its data is in other files; publish a streamOptimized vmdk');
+    throw new TransferError(
+      'ExternalReference',
+      'the vmdk holds a descriptor only, its data is in other files; publish a streamOptimized vmdk',
+    );
   }
-  if (header.grainSectors < 1 || header.grainSectors > maxGrainSectors) throw corrupt(`the vmdk has grains of ${header.grainSectors} sectors`);
-  if (head.readUInt32LE(44) !== entriesPerTable) throw corrupt(`the vmdk has ${head.readUInt32LE(44)} entries a table; 512 are defined`);
-  if (header.descriptor.length > maxDescriptorBytes) throw corrupt(`the vmdk descriptor has ${header.descriptor.length} bytes`);
+  if (header.grainSectors < 1 || header.grainSectors > maxGrainSectors)
+    throw corrupt(`the vmdk has grains of ${header.grainSectors} sectors`);
+  if (head.readUInt32LE(44) !== entriesPerTable)
+    throw corrupt(`the vmdk has ${head.readUInt32LE(44)} entries a table; 512 are defined`);
+  if (header.descriptor.length > maxDescriptorBytes)
+    throw corrupt(`the vmdk descriptor has ${header.descriptor.length} bytes`);
   return header;
 };
 
 const refuseParent = (text: string): void => {
   const parent = /^\s*parentCID\s*=\s*([0-9a-f]+)/im.exec(text)?.[1]?.toLowerCase();
   if (/parentFileNameHint/i.test(text) || (parent !== undefined && parent !== 'ffffffff')) {
-    throw new TransferError('ExternalReference', 'the vmdk is a difference to a parent disk; clone it to a full disk and publish that');
+    throw new TransferError(
+      'ExternalReference',
+      'the vmdk is a difference to a parent disk; clone it to a full disk and publish that',
+    );
   }
 };
 
@@ -60,7 +77,10 @@ const checkDescriptor = (text: string): void => {
   const extents = text.match(/^\s*(RW|RDONLY|NOACCESS)\s.*$/gim) ?? [];
   const isOne = extents.length === 1 && /^\s*RW\s+\d+\s+SPARSE\s/i.test(extents[0] ?? '');
   if (!isOne) {
-    throw new TransferError('ExternalReference', `the vmdk names ${extents.length} extents; exactly one, in the file itself, is allowed`);
+    throw new TransferError(
+      'ExternalReference',
+      `the vmdk names ${extents.length} extents; exactly one, in the file itself, is allowed`,
+    );
   }
 };
 
@@ -73,7 +93,12 @@ export const inspectVmdk = async (reader: DiskReader): Promise<DiskHeader> => {
     checkDescriptor(descriptor.toString('latin1').replace(/\0[\s\S]*$/, ''));
   }
   if (header.directoryOffset !== directoryAtEnd) {
-    checkInside(reader, toSafeNumber(header.directoryOffset, 'the grain directory offset of the vmdk') * sector, 4, 'the vmdk grain directory');
+    checkInside(
+      reader,
+      toSafeNumber(header.directoryOffset, 'the grain directory offset of the vmdk') * sector,
+      4,
+      'the vmdk grain directory',
+    );
   }
   return { format: 'vmdk', virtualSize: header.capacitySectors * sector };
 };
@@ -106,7 +131,8 @@ export const verifyVmdk = async (reader: DiskReader): Promise<void> => {
   const first = parseHeader(await readExactly(reader, 0, headerBytes, 'vmdk header'));
   const isAtEnd = first.directoryOffset === directoryAtEnd;
   const header = isAtEnd ? await readFooter(reader, reader.size ?? 0) : first;
-  if (header.capacitySectors !== first.capacitySectors) throw corrupt('header and footer of the vmdk disagree on its size');
+  if (header.capacitySectors !== first.capacitySectors)
+    throw corrupt('header and footer of the vmdk disagree on its size');
   const grains = Math.ceil(header.capacitySectors / header.grainSectors);
   const tables = Math.ceil(grains / entriesPerTable);
   const directory = await readTable(reader, Number(header.directoryOffset) * sector, tables, 'vmdk grain directory');
@@ -115,7 +141,8 @@ export const verifyVmdk = async (reader: DiskReader): Promise<void> => {
     const table = await readTable(reader, at * sector, entriesPerTable, 'vmdk grain table');
     for (const grain of table) {
       // 0: nothing stored; 1: zeroes.
-      if (grain > 1) checkInside(reader, grain * sector, await grainLength(reader, grain * sector, header), 'a grain of the vmdk');
+      if (grain > 1)
+        checkInside(reader, grain * sector, await grainLength(reader, grain * sector, header), 'a grain of the vmdk');
     }
   }
 };

@@ -1,9 +1,9 @@
 // A guest's disk as a block device (or a file of fixed size that stands for one): zeroed first, then filled in place.
-import { type FileHandle, open, readFile, stat } from 'node:fs/promises';
+import { type FileHandle, readFile, stat } from 'node:fs/promises';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { type SparseWriter, createSparseWriter } from '#shared/transfer/sink/writer.ts';
+import { createSlot } from '#shared/transfer/sink/slot.ts';
 import { runTool } from '#shared/transfer/tool/run-tool.ts';
 
 const zeroChunkBytes = 1024 * 1024;
@@ -55,58 +55,46 @@ const zeroFile = async (file: FileHandle, bytes: number): Promise<void> => {
   await file.truncate(bytes);
 };
 
+/** Without its first megabyte (partition table, boot sector, superblock) nothing takes a device for a disk. Cheap: it fits a cancellation. */
+const eraseStart = async (file: FileHandle, device: Device): Promise<void> => {
+  if (device.isFile) await zeroFile(file, device.bytes);
+  else await file.write(Buffer.alloc(zeroChunkBytes), 0, Math.min(zeroChunkBytes, device.bytes), 0);
+  await file.datasync();
+};
+
+/** A stand-in file may have been made empty; it then grows to what was promised. */
+const usable = (device: Device, capacityBytes: number): Device =>
+  device.isFile ? { isFile: true, bytes: Math.max(device.bytes, capacityBytes) } : device;
+
+/** Throws TransferError when there is no such device. */
 export const createBlockSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> => {
   const { path } = target;
-  const device = await lookAt(path);
-  /** A stand-in file may have been made empty; it then grows to what was promised. */
-  const bytes = device.isFile ? Math.max(device.bytes, target.capacityBytes) : device.bytes;
-  let opened: { readonly file: FileHandle; readonly writer: SparseWriter } | undefined;
-
-  const zero = async (file: FileHandle, untilAborted: AbortSignal): Promise<void> => {
-    if (device.isFile) await zeroFile(file, bytes);
-    else await zeroDevice(path, file, bytes, untilAborted);
-  };
-  const requireOpened = () => {
-    if (opened === undefined) throw new TransferError('InternalFault', 'the target was used before it was prepared');
-    return opened;
-  };
-  const close = async (): Promise<void> => {
-    await opened?.writer.settle();
-    await opened?.file.close().catch(() => {});
-    opened = undefined;
-  };
+  const device = usable(await lookAt(path), target.capacityBytes);
+  const slot = createSlot(path);
   return {
     path,
-    limitBytes: Math.min(target.capacityBytes, bytes),
+    limitBytes: Math.min(target.capacityBytes, device.bytes),
     prepare: () =>
       writing(path, async () => {
-        await close();
-        const file = await open(path, 'r+');
-        opened = { file, writer: createSparseWriter(file, path) };
-        await zero(file, signal);
+        const file = await slot.open('r+');
+        if (device.isFile) await zeroFile(file, device.bytes);
+        else await zeroDevice(path, file, device.bytes, signal);
       }),
-    write: (chunk, position) => requireOpened().writer.write(chunk, position),
-    writtenBytes: async () => {
-      const { file, writer } = requireOpened();
-      return writer.writtenBytes() || (await file.stat()).blocks * 512;
-    },
+    write: (chunk, position) => slot.require().writer.write(chunk, position),
+    writtenBytes: () => slot.writtenBytes(),
     commit: () =>
       writing(path, async () => {
-        const { file, writer } = requireOpened();
+        const { file, writer } = slot.require();
         await writer.flush();
         await file.sync();
-        await close();
+        await slot.close();
       }),
     abandon: async () => {
-      if (opened === undefined) return;
-      const { file, writer } = opened;
+      if (!slot.isOpen()) return;
+      const { file, writer } = slot.require();
       await writer.settle();
-      // Without its first megabyte (partition table, boot sector, superblock) nothing takes this for a disk. Cheap, so it fits a cancellation.
-      await (device.isFile ? zeroFile(file, bytes) : file.write(Buffer.alloc(zeroChunkBytes), 0, Math.min(zeroChunkBytes, bytes), 0)).then(
-        () => file.datasync(),
-        () => {},
-      );
-      await close();
+      await eraseStart(file, device).catch(() => {});
+      await slot.close();
     },
   };
 };

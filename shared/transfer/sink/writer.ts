@@ -18,7 +18,7 @@ export interface SparseWriter {
 }
 
 const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
-  for (let done = 0; done < bytes.length; ) {
+  for (let done = 0; done < bytes.length;) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
     done += bytesWritten;
   }

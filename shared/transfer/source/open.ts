@@ -25,7 +25,8 @@ const readSecretHeaders = async (directory: string | undefined): Promise<Record<
   for (const name of await readdir(directory)) {
     if (name.startsWith('..')) continue;
     const value = (await readFile(join(directory, name), 'utf8')).trim();
-    if (!headerName.test(name) || /[\r\n\0]/.test(value)) throw new TransferError('InvalidSpec', `"${name}" in the header secret is no HTTP header`);
+    if (!headerName.test(name) || /[\r\n\0]/.test(value))
+      throw new TransferError('InvalidSpec', `"${name}" in the header secret is no HTTP header`);
     headers[name.toLowerCase()] = value;
   }
   return headers;
@@ -37,7 +38,10 @@ const reading = async <T>(what: string, read: () => Promise<T>): Promise<T> => {
     return await read();
   } catch (error) {
     if (error instanceof TransferError) throw error;
-    throw new TransferError('SourceForbidden', `cannot read the ${what}: ${messageOf(error)}`, { cause: error, retryable: true });
+    throw new TransferError('SourceForbidden', `cannot read the ${what}: ${messageOf(error)}`, {
+      cause: error,
+      retryable: true,
+    });
   }
 };
 
@@ -51,7 +55,8 @@ const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceC
   const url = parseUrl(source.url);
   const { secretHeadersDir, caFile } = source;
   const secretHeaders = await reading('headers of the source', () => readSecretHeaders(secretHeadersDir));
-  const ca = caFile === undefined ? undefined : await reading('CA bundle of the source', () => readFile(caFile, 'utf8'));
+  const ca =
+    caFile === undefined ? undefined : await reading('CA bundle of the source', () => readFile(caFile, 'utf8'));
   const client = createHttpClient({
     isRefused: createAddressPolicy(spec.allowedAddresses),
     idleMs: spec.limits.idleSeconds * 1000,
@@ -61,4 +66,5 @@ const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceC
 };
 
 /** Nothing is connected to yet. Throws TransferError. */
-export const openSource = (spec: TransferSpec, context: SourceContext): Promise<Source> => openHttp(spec.source, spec, context);
+export const openSource = (spec: TransferSpec, context: SourceContext): Promise<Source> =>
+  openHttp(spec.source, spec, context);

@@ -73,7 +73,20 @@ export const convertImage = async (conversion: Conversion): Promise<void> => {
   const end = await runTool({
     program: 'qemu-img',
     // -n with --target-is-zero: the target exists and holes stay holes. -W helps where decompression is the cost.
-    args: ['convert', '-p', '-n', '--target-is-zero', '-W', '-t', 'writeback', '--image-opts', sourceOptions(path, format), '-O', 'raw', target],
+    args: [
+      'convert',
+      '-p',
+      '-n',
+      '--target-is-zero',
+      '-W',
+      '-t',
+      'writeback',
+      '--image-opts',
+      sourceOptions(path, format),
+      '-O',
+      'raw',
+      target,
+    ],
     signal,
     limits: { ...convertLimits, fileBytes: virtualSize + 1024 * 1024 },
     onOutput: (text) => {

@@ -67,7 +67,12 @@ export const runTool = async (call: ToolCall): Promise<ToolEnd> => {
   const end = await new Promise<ToolEnd>((resolve) => {
     child.on('error', (error) => resolve({ status: undefined, output, complaint: error.message, isMissing: true }));
     child.on('close', (status) =>
-      resolve({ status: status ?? undefined, output, complaint: complaint.trim(), isMissing: status === 127 && call.limits !== undefined }),
+      resolve({
+        status: status ?? undefined,
+        output,
+        complaint: complaint.trim(),
+        isMissing: status === 127 && call.limits !== undefined,
+      }),
     );
   });
   call.signal.removeEventListener('abort', kill);

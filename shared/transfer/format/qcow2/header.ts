@@ -37,10 +37,16 @@ const refuseReferences = (head: Buffer, features: bigint): void => {
     const start = Number(backingOffset);
     const name = head.subarray(start, start + Math.min(backingLength, maxBackingNameBytes)).toString('latin1');
     const shown = name.replace(/[^\x20-\x7e]/g, '?').slice(0, 200);
-    throw new TransferError('ExternalReference', `the qcow2 has a backing file ("${shown}"); flatten it with qemu-img convert and publish that`);
+    throw new TransferError(
+      'ExternalReference',
+      `the qcow2 has a backing file ("${shown}"); flatten it with qemu-img convert and publish that`,
+    );
   }
   if ((features & incompatible.dataFile) !== 0n) {
-    throw new TransferError('ExternalReference', 'the qcow2 keeps its data in an external data file; publish one without');
+    throw new TransferError(
+      'ExternalReference',
+      'the qcow2 keeps its data in an external data file; publish one without',
+    );
   }
 };
 
@@ -50,13 +56,17 @@ const refuseState = (head: Buffer, features: bigint): void => {
     const method = encryption === 2 ? 'LUKS' : encryption === 1 ? 'AES' : `method ${encryption}`;
     throw new TransferError('ImageEncrypted', `the qcow2 is encrypted (${method}); publish it decrypted`);
   }
-  if ((features & incompatible.corrupt) !== 0n) throw corrupt('the qcow2 is marked corrupt; repair it with qemu-img check -r all');
+  if ((features & incompatible.corrupt) !== 0n)
+    throw corrupt('the qcow2 is marked corrupt; repair it with qemu-img check -r all');
   if ((features & incompatible.dirty) !== 0n) {
     throw corrupt('the qcow2 is marked dirty: it was not closed properly; repair it with qemu-img check -r all');
   }
   if ((features & ~knownIncompatible) !== 0n) {
     const bits = (features & ~knownIncompatible).toString(16);
-    throw new TransferError('UnsupportedFormat', `the qcow2 needs incompatible features that are not known (0x${bits})`);
+    throw new TransferError(
+      'UnsupportedFormat',
+      `the qcow2 needs incompatible features that are not known (0x${bits})`,
+    );
   }
 };
 
@@ -65,7 +75,11 @@ const compressionOf = (head: Buffer, features: bigint, headerLength: number): 'z
   if (((features & incompatible.compression) !== 0n) !== (type !== 0)) {
     throw corrupt(`the qcow2 says compression type ${type} but its feature bit says otherwise`);
   }
-  if (type > 1) throw new TransferError('UnsupportedFormat', `the qcow2 has compression type ${type}; zlib (0) and zstd (1) are known`);
+  if (type > 1)
+    throw new TransferError(
+      'UnsupportedFormat',
+      `the qcow2 has compression type ${type}; zlib (0) and zstd (1) are known`,
+    );
   return type === 1 ? 'zstd' : 'zlib';
 };
 
@@ -79,7 +93,8 @@ const versionOf = (head: Buffer): 2 | 3 => {
 const headerLengthOf = (head: Buffer, version: 2 | 3, clusterSize: number): number => {
   if (version === 2) return v2HeaderBytes;
   const length = head.readUInt32BE(100);
-  if (length < v3HeaderBytes || length % 8 !== 0 || length > clusterSize) throw corrupt(`the qcow2 header says it has ${length} bytes`);
+  if (length < v3HeaderBytes || length % 8 !== 0 || length > clusterSize)
+    throw corrupt(`the qcow2 header says it has ${length} bytes`);
   return length;
 };
 
@@ -94,7 +109,8 @@ const checkTables = (header: Qcow2Header): void => {
     throw corrupt(`the qcow2 refcount table has ${header.refcountTableClusters} clusters, more than any real disk`);
   }
   if (header.snapshots > maxSnapshots) throw corrupt(`the qcow2 says it holds ${header.snapshots} snapshots`);
-  if (l1Offset % clusterSize !== 0 || refcountTableOffset % clusterSize !== 0) throw corrupt('a qcow2 table is not aligned to clusters');
+  if (l1Offset % clusterSize !== 0 || refcountTableOffset % clusterSize !== 0)
+    throw corrupt('a qcow2 table is not aligned to clusters');
   if (l1Entries > 0 && l1Offset === 0) throw corrupt('the qcow2 has no L1 table');
 };
 
@@ -142,6 +158,11 @@ export const parseQcow2Header = (head: Buffer): Qcow2Header => {
 export const readQcow2Header = async (reader: DiskReader): Promise<Qcow2Header> => {
   const header = parseQcow2Header(await reader.read(0, 4096));
   checkInside(reader, header.l1Offset, header.l1Entries * 8, 'the qcow2 L1 table');
-  checkInside(reader, header.refcountTableOffset, header.refcountTableClusters * header.clusterSize, 'the qcow2 refcount table');
+  checkInside(
+    reader,
+    header.refcountTableOffset,
+    header.refcountTableClusters * header.clusterSize,
+    'the qcow2 refcount table',
+  );
   return header;
 };

@@ -17,7 +17,8 @@ const parseCount = (text: string | undefined): number | undefined => {
   return Number.isSafeInteger(count) ? count : undefined;
 };
 
-export const parseContentLength = (headers: Headers): number | undefined => parseCount(headers['content-length']?.trim());
+export const parseContentLength = (headers: Headers): number | undefined =>
+  parseCount(headers['content-length']?.trim());
 
 /** `bytes 0-99/1000` or `bytes 0-99/*`; `undefined` when missing or malformed. */
 export const parseContentRange = (headers: Headers): ContentRange | undefined => {
@@ -76,7 +77,11 @@ export const parseRetryAfter = (headers: Headers, nowMs: number): number | undef
 };
 
 /** The fault in a status that carries no bytes of the object. `where` is a URL fit to be shown. */
-export const statusFault = (response: Pick<HttpResponse, 'status' | 'headers'>, where: string, nowMs: number): TransferError => {
+export const statusFault = (
+  response: Pick<HttpResponse, 'status' | 'headers'>,
+  where: string,
+  nowMs: number,
+): TransferError => {
   const { status, headers } = response;
   if (status === 404 || status === 410) {
     return new TransferError('SourceNotFound', `${where} answered ${status}: there is no such file`);
@@ -87,7 +92,11 @@ export const statusFault = (response: Pick<HttpResponse, 'status' | 'headers'>, 
   if (status === 408 || status === 425 || status === 429 || status >= 500) {
     const retryAfterSeconds = parseRetryAfter(headers, nowMs);
     const message = `${where} answered ${status}: the server is busy or broken`;
-    return new TransferError('SourceUnavailable', message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+    return new TransferError(
+      'SourceUnavailable',
+      message,
+      retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
+    );
   }
   return new TransferError('SourceRefused', `${where} answered ${status}, which is not a file`);
 };

@@ -2,7 +2,12 @@
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import type { Destination } from '#shared/clients/http/redirect.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type ContentRange, identityOf, parseContentLength, parseContentRange } from '#shared/transfer/source/http/answer.ts';
+import {
+  type ContentRange,
+  identityOf,
+  parseContentLength,
+  parseContentRange,
+} from '#shared/transfer/source/http/answer.ts';
 import { type Session, ask, patiently, readUpTo, refuse } from '#shared/transfer/source/http/session.ts';
 import { type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
@@ -29,7 +34,11 @@ const wholeFacts = async (session: Session, response: HttpResponse, final: Desti
 const isUsable = (range: ContentRange | undefined): range is Required<ContentRange> =>
   range?.first === 0 && range.total !== undefined && range.last + 1 === Math.min(range.total, headBytes);
 
-const rangedFacts = async (session: Session, response: HttpResponse, final: Destination): Promise<SourceFacts | undefined> => {
+const rangedFacts = async (
+  session: Session,
+  response: HttpResponse,
+  final: Destination,
+): Promise<SourceFacts | undefined> => {
   const range = parseContentRange(response.headers);
   if (!isUsable(range)) {
     response.discard();
@@ -37,9 +46,18 @@ const rangedFacts = async (session: Session, response: HttpResponse, final: Dest
   }
   const head = await readUpTo(session, response, headBytes);
   if (head.length !== range.last + 1) {
-    throw new TransferError('SourceInterrupted', `${session.where} sent ${head.length} bytes for a range of ${range.last + 1}`);
+    throw new TransferError(
+      'SourceInterrupted',
+      `${session.where} sent ${head.length} bytes for a range of ${range.last + 1}`,
+    );
   }
-  return { size: range.total, head, isWhole: head.length === range.total, hasRanges: true, ...pin(session, final, response, range.total) };
+  return {
+    size: range.total,
+    head,
+    isWhole: head.length === range.total,
+    hasRanges: true,
+    ...pin(session, final, response, range.total),
+  };
 };
 
 const probeWhole = async (session: Session): Promise<SourceFacts> => {

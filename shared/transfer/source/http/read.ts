@@ -2,7 +2,15 @@
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { changedFault, isOtherObject, parseContentRange } from '#shared/transfer/source/http/answer.ts';
-import { type Session, ask, giveUp, patiently, readUpTo, refuse, requirePinned } from '#shared/transfer/source/http/session.ts';
+import {
+  type Session,
+  ask,
+  giveUp,
+  patiently,
+  readUpTo,
+  refuse,
+  requirePinned,
+} from '#shared/transfer/source/http/session.ts';
 
 const rangesLost = (session: Session): TransferError => {
   session.rangesBroken = true;
@@ -19,7 +27,10 @@ const checkRange = (session: Session, response: HttpResponse, wanted: { first: n
   if (isOtherObject(identity, response.headers) || isOtherSize) giveUp(response, changedFault(session.where));
   if (response.status === 200) giveUp(response, rangesLost(session));
   if (range?.first === wanted.first && range.last === wanted.last) return;
-  giveUp(response, new TransferError('SourceInterrupted', `${session.where} answered with another range than was asked for`));
+  giveUp(
+    response,
+    new TransferError('SourceInterrupted', `${session.where} answered with another range than was asked for`),
+  );
 };
 
 const readOnce = async (session: Session, offset: number, length: number): Promise<Buffer> => {

@@ -49,7 +49,8 @@ export const createSession = (options: HttpSourceOptions): Session => ({
 });
 
 export const requirePinned = (session: Session): Pinned => {
-  if (session.pinned === undefined) throw new TransferError('InternalFault', 'the source was read before it was probed');
+  if (session.pinned === undefined)
+    throw new TransferError('InternalFault', 'the source was read before it was probed');
   return session.pinned;
 };
 

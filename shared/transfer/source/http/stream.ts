@@ -8,7 +8,15 @@ import {
   parseContentLength,
   parseContentRange,
 } from '#shared/transfer/source/http/answer.ts';
-import { type Session, ask, giveUp, patienceOf, refuse, requirePinned, toTransferError } from '#shared/transfer/source/http/session.ts';
+import {
+  type Session,
+  ask,
+  giveUp,
+  patienceOf,
+  refuse,
+  requirePinned,
+  toTransferError,
+} from '#shared/transfer/source/http/session.ts';
 
 interface Opened {
   readonly response: HttpResponse;

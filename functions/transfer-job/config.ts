@@ -1,0 +1,31 @@
+// What transfer-job is told, all of it through the environment that a backend writes into the Job.
+import { z } from 'zod';
+import { ObjectRefData } from '#events/catalogue.ts';
+import { setting, sinkSettings } from '#shared/runtime/config.ts';
+
+/** JSON text that holds a `schema`. */
+const json = <S extends z.ZodType>(schema: S) =>
+  z
+    .string()
+    .transform((text, context) => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue({ code: 'custom', message: 'is not JSON' });
+        return z.NEVER;
+      }
+    })
+    .pipe(schema);
+
+export const TransferJobConfig = z.object({
+  transfer: setting('BULLION_TRANSFER', 'What to transfer: a TransferSpec as JSON.', z.string().min(1)),
+  owner: setting('BULLION_OWNER', 'The image this is done for: an ObjectRef as JSON.', json(ObjectRefData)),
+  run: setting('POD_NAME', 'Name of this run in progress reports; the pod has its own.', z.string().min(1)),
+  terminationLog: setting(
+    'BULLION_TERMINATION_LOG',
+    'File that receives the report.',
+    z.string().default('/dev/termination-log'),
+  ),
+  ...sinkSettings,
+});
+export type TransferJobConfig = z.infer<typeof TransferJobConfig>;

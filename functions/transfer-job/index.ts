@@ -1,0 +1,12 @@
+// The process of a Job's pod: reads what to do from the environment, does it once, exits.
+import { TransferJobConfig } from '#functions/transfer-job/config.ts';
+import { runJob } from '#functions/transfer-job/job.ts';
+import { loadConfig } from '#shared/runtime/config.ts';
+import { createLogger } from '#shared/runtime/log.ts';
+
+const config = loadConfig(TransferJobConfig);
+const cancelled = new AbortController();
+process.once('SIGTERM', () => cancelled.abort());
+process.once('SIGINT', () => cancelled.abort());
+const log = createLogger({ fields: { function: 'transfer-job', run: config.run } });
+process.exit(await runJob(config, { log, signal: cancelled.signal }));

@@ -1,0 +1,60 @@
+// One transfer as a process: progress out, report left behind, exit status for the Job controller. Called by index.ts.
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
+import { createProgressSender, createReporter } from '#functions/transfer-job/reporter.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+import { parseSpec, serializeReport } from '#shared/transfer/failure.ts';
+import type { TransferReport } from '#shared/transfer/report.ts';
+import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
+
+/** Longest wait for the last progress report, in milliseconds; a cancelled job must be gone within a second. */
+const closingMs = { ended: 3000, cancelled: 300 } as const;
+
+/** A retryable failure makes the Job controller start another pod; anything else is final. */
+export const exitCodeOf = (report: TransferReport): 0 | 1 => (report.outcome === 'failed' && report.retryable ? 1 : 0);
+
+const leaveReport = async (path: string, report: TransferReport, log: Logger): Promise<void> => {
+  try {
+    await writeFile(path, serializeReport(report));
+  } catch (error) {
+    log.error('the report cannot be left behind', { path, error: messageOf(error) });
+  }
+};
+
+/** A spec that cannot be read is a report like any other: trying again would not help. */
+const transfer = (text: string, options: RunOptions): Promise<TransferReport> => {
+  const parsed = parseSpec(text);
+  if (parsed.spec === undefined) return Promise.resolve(parsed.report);
+  options.log('transfer begins', { spec: parsed.spec });
+  return runTransfer(parsed.spec, options);
+};
+
+export interface JobDeps {
+  readonly log: Logger;
+  /** Aborted when the pod is asked to end. */
+  readonly signal: AbortSignal;
+}
+
+/** Resolves with the exit status. Never throws. */
+export const runJob = async (config: TransferJobConfig, { log, signal }: JobDeps): Promise<0 | 1> => {
+  const onLoss = (reason: string) => log.warn('a progress report was lost', { reason });
+  const reporter =
+    config.sink === undefined
+      ? undefined
+      : createReporter({ owner: config.owner, send: createProgressSender(config.sink), onLoss });
+  const report = await transfer(config.transfer, {
+    run: config.run,
+    signal,
+    send: (progress) => reporter?.send(progress) ?? Promise.resolve(),
+    log: (message, facts) => log.info(message, facts),
+  });
+  await leaveReport(config.terminationLog, report, log);
+  log.info('transfer ended', { report });
+  await Promise.race([
+    reporter?.close(),
+    delay(signal.aborted ? closingMs.cancelled : closingMs.ended, undefined, { ref: false }),
+  ]);
+  return exitCodeOf(report);
+};

@@ -1,0 +1,52 @@
+// Sends progress as CloudEvents: one at a time, the newest first, and never longer than the transfer can bear.
+import { buildTransferProgressed } from '#events/build.ts';
+import { wordsOf } from '#events/delivery.ts';
+import { type Send, createSender } from '#events/send.ts';
+import { subjectOf } from '#events/subject.ts';
+import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+
+/** A sink that does not answer in this time is passed over. Bounds what the inspection's report may cost. */
+const patienceMs = 3000;
+
+export interface Reporter {
+  /** Settled once this report was delivered, given up, or overtaken by a newer one. Never throws. */
+  send(progress: TransferProgress): Promise<void>;
+  /** Waits for what is under way. */
+  close(): Promise<void>;
+}
+
+export interface ReporterOptions {
+  readonly owner: TransferJobConfig['owner'];
+  readonly send: Send;
+  /** Told of reports that did not arrive. */
+  readonly onLoss: (reason: string) => void;
+}
+
+/** One try for each report: the next report is two seconds away and says more. */
+export const createProgressSender = (sink: string): Send =>
+  createSender({ sink, timeoutMs: patienceMs, policy: { retries: 0, delayMs: () => 0, isRetried: () => false } });
+
+export const createReporter = ({ owner, send, onLoss }: ReporterOptions): Reporter => {
+  let underWay: Promise<void> = Promise.resolve();
+  let newest = -1;
+  let isInspectionSent = false;
+  const deliver = async (progress: TransferProgress): Promise<void> => {
+    // A report that was overtaken while it waited has nothing left to say, unless somebody waits for the inspection in it.
+    const isAwaited = progress.inspection !== undefined && !isInspectionSent;
+    if (progress.sequence < newest && !isAwaited) return;
+    isInspectionSent ||= isAwaited;
+    const { isDelivered, last } = await send(
+      buildTransferProgressed({ owner, progress }, { source: subjectOf(owner) }),
+    );
+    if (!isDelivered) onLoss(wordsOf(last));
+  };
+  return {
+    send: (progress) => {
+      newest = progress.sequence;
+      underWay = underWay.then(() => deliver(progress));
+      return underWay;
+    },
+    close: () => underWay,
+  };
+};
