@@ -5,7 +5,7 @@ import type { CaseContext, ConformanceServer } from '#test/conformance/suite/cas
 import type { Http } from '#test/conformance/suite/http.ts';
 import type { JsonValue } from '#test/conformance/suite/json.ts';
 import { runKubectl } from '#test/conformance/suite/kubectl.ts';
-import { normalise } from '#test/conformance/suite/normalise.ts';
+import { normalise, normaliseText } from '#test/conformance/suite/normalise.ts';
 import type { WebhookServer } from '#test/conformance/suite/webhook-server.ts';
 
 export interface ContextParts {
@@ -48,7 +48,8 @@ export const createContext = (parts: ContextParts): OwnedContext => {
     },
     kubectl: (args, options) => runKubectl(server, args, options),
     webhook: (handler) => webhooks.open(id, handler),
-    same: (label, value) => {
+    same: (name, value) => {
+      const label = normaliseText(name, { id, url: server.url });
       const seen = normalise(value, { id, url: server.url });
       if (records) recording[label] = seen;
       else deepStrictEqual(seen, recording[label], `${label}: not what the real server answers`);

@@ -1,5 +1,5 @@
 // Makes two runs comparable: what differs from run to run becomes a placeholder, keys are sorted.
-import type { JsonValue } from '#test/conformance/suite/json.ts';
+import { type JsonValue, textAt } from '#test/conformance/suite/json.ts';
 
 export interface RunNames {
   readonly id: string;
@@ -35,9 +35,18 @@ export const normalise = (value: unknown, names: RunNames): JsonValue => {
     .map(([key, item]) => {
       const placeholder = opaque[key];
       const hides = placeholder !== undefined && typeof item === 'string' && item !== '' && item !== '0';
-      return [normaliseText(key, names), hides ? placeholder : normalise(item, names)] as const;
+      const shown = key === 'managedFields' ? inOrder(item) : item;
+      return [normaliseText(key, names), hides ? placeholder : normalise(shown, names)] as const;
     });
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+};
+
+/** Entries are ordered by time, which two runs do not share. */
+const inOrder = (entries: unknown): unknown => {
+  if (!Array.isArray(entries)) return entries;
+  const rank = (entry: JsonValue): string =>
+    ['operation', 'subresource', 'manager'].map((key) => textAt(entry, key)).join(' ');
+  return entries.toSorted((a: JsonValue, b: JsonValue) => (rank(a) < rank(b) ? -1 : 1));
 };
 
 /** kubectl output: ages become `<age>`, columns are two spaces apart. */

@@ -32,19 +32,19 @@ export const crud: Topic = {
         creationTimestamp: '2001-01-01T00:00:00Z',
         generation: 7,
       };
-      const created = await create(t, core(ns, 'configmaps'), configMap('a', {}, { ...meta, selfLink: '/x' }));
+      const created = await create(t, core(ns, 'configmaps'), configMap('a', undefined, { ...meta, selfLink: '/x' }));
       notStrictEqual(at(created, 'metadata.uid'), meta.uid);
       notStrictEqual(at(created, 'metadata.creationTimestamp'), meta.creationTimestamp);
       t.same('object', created);
     },
     'an object to create must not carry a version': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
-      const answer = await t.call('POST', path, { body: configMap('a', {}, { resourceVersion: '5' }) });
+      const answer = await t.call('POST', path, { body: configMap('a', undefined, { resourceVersion: '5' }) });
       t.same('answer', failureOf(answer));
     },
     'a deletion time cannot be created': async (t) => {
       const path = core(await t.namespace(), 'configmaps');
-      const created = await create(t, path, configMap('a', {}, { deletionTimestamp: '2001-01-01T00:00:00Z' }));
+      const created = await create(t, path, configMap('a', undefined, { deletionTimestamp: '2001-01-01T00:00:00Z' }));
       strictEqual(at(created, 'metadata.deletionTimestamp'), undefined);
     },
     'a replace with the current version gives a new version': async (t) => {
@@ -81,7 +81,7 @@ export const crud: Topic = {
     'a replace with the uid of another object conflicts': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'configmaps'), configMap('a'));
-      const body = configMap('a', {}, { uid: '11111111-1111-4111-8111-111111111111' });
+      const body = configMap('a', undefined, { uid: '11111111-1111-4111-8111-111111111111' });
       const answer = await t.call('PUT', core(ns, 'configmaps', 'a'), { body });
       strictEqual(at(expectStatus(answer, 409).body, 'reason'), 'Conflict');
     },
@@ -91,7 +91,7 @@ export const crud: Topic = {
       const renamed = await t.call('PUT', core(ns, 'configmaps', 'a'), { body: configMap('b') });
       t.same('other name', failureOf(expectStatus(renamed, 400)));
       const moved = await t.call('POST', core(ns, 'configmaps'), {
-        body: configMap('b', {}, { namespace: 'default' }),
+        body: configMap('b', undefined, { namespace: 'default' }),
       });
       t.same('other namespace', failureOf(expectStatus(moved, 400)));
     },
@@ -118,7 +118,7 @@ export const crud: Topic = {
       const ns = await t.namespace();
       for (const name of ['a', 'b', 'c']) {
         const labels = { tier: name === 'c' ? 'keep' : 'drop' };
-        await create(t, core(ns, 'configmaps'), configMap(name, {}, { labels }));
+        await create(t, core(ns, 'configmaps'), configMap(name, undefined, { labels }));
       }
       const answer = expectStatus(await t.call('DELETE', `${core(ns, 'configmaps')}?labelSelector=tier%3Ddrop`), 200);
       strictEqual(at(answer.body, 'kind'), 'ConfigMapList');

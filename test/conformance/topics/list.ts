@@ -22,7 +22,7 @@ const createFive = async (t: CaseContext): Promise<string> => {
     await create(
       t,
       core(ns, 'configmaps'),
-      configMap(name, {}, { labels: { name, odd: String('ace'.includes(name)) } }),
+      configMap(name, undefined, { labels: { name, odd: String('ace'.includes(name)) } }),
     );
   }
   return core(ns, 'configmaps');
@@ -188,7 +188,7 @@ export const list: Topic = {
     },
     'a list over all namespaces has them in order': async (t) => {
       const ns = await t.namespace();
-      await create(t, core(ns, 'configmaps'), configMap('z', {}, { labels: { case: t.id } }));
+      await create(t, core(ns, 'configmaps'), configMap('z', undefined, { labels: { case: t.id } }));
       await create(t, core('default', 'configmaps'), configMap(`a-${t.id}`, {}, { labels: { case: t.id } }));
       t.cleanup(() => t.call('DELETE', core('default', 'configmaps', `a-${t.id}`)));
       const seen = itemsAt(await get(t, `/api/v1/configmaps?labelSelector=case%3D${t.id}`));

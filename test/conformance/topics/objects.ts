@@ -20,11 +20,11 @@ export const core = (namespace: string, plural: string, name?: string): string =
 export const grouped = (groupVersion: string, namespace: string, plural: string, name?: string): string =>
   `/apis/${groupVersion}/namespaces/${namespace}/${plural}${name === undefined ? '' : `/${name}`}`;
 
-export const configMap = (name: string, data: Body = {}, metadata: Body = {}): Body => ({
+export const configMap = (name: string, data?: Body, metadata: Body = {}): Body => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name, ...metadata },
-  data,
+  ...(data === undefined ? {} : { data }),
 });
 
 export const pod = (name: string, spec: Body = {}): Body => ({

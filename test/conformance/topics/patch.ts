@@ -232,7 +232,7 @@ export const patch: Topic = {
       await create(
         t,
         core(ns, 'configmaps'),
-        configMap('a', {}, { finalizers: ['example.com/a'], ownerReferences: [first] }),
+        configMap('a', undefined, { finalizers: ['example.com/a'], ownerReferences: [first] }),
       );
       const path = core(ns, 'configmaps', 'a');
       t.cleanup(() => mergePatch(t, path, { metadata: { finalizers: null } }));

@@ -65,7 +65,7 @@ export const watch: Topic = {
       const path = core(await t.namespace(), 'configmaps');
       const version = await versionOf(t, path);
       const events = await t.watch(`${path}?watch=true&labelSelector=on%3Dyes&resourceVersion=${version}`);
-      await create(t, path, configMap('a', {}, { labels: { on: 'no' } }));
+      await create(t, path, configMap('a', undefined, { labels: { on: 'no' } }));
       await mergePatch(t, `${path}/a`, { metadata: { labels: { on: 'yes' } } });
       await mergePatch(t, `${path}/a`, { data: { k: 'v' } });
       await mergePatch(t, `${path}/a`, { metadata: { labels: { on: 'no' } } });
@@ -90,7 +90,7 @@ export const watch: Topic = {
     'a watch over all namespaces sees them all': async (t) => {
       const ns = await t.namespace();
       const events = await t.watch(`/api/v1/configmaps?watch=true&labelSelector=case%3D${t.id}`);
-      await create(t, core(ns, 'configmaps'), configMap('a', {}, { labels: { case: t.id } }));
+      await create(t, core(ns, 'configmaps'), configMap('a', undefined, { labels: { case: t.id } }));
       strictEqual(at((await events.next()).object, 'metadata.namespace'), ns);
     },
     'initial events end with a bookmark that says so': async (t) => {
@@ -127,8 +127,10 @@ export const watch: Topic = {
       const widgets = await createWidgets(t);
       const path = widgets.path(await t.namespace());
       await create(t, path, widgets.widget('a'));
-      const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=4&resourceVersion=${await versionOf(t, path)}`;
-      const events = await t.watch(`${path}?${query}`);
+      const options = 'watch=true&allowWatchBookmarks=true&timeoutSeconds=6&labelSelector=none';
+      const events = await t.watch(`${path}?${options}&resourceVersion=${await versionOf(t, path)}`);
+      // Nothing that the watch shows, but progress.
+      await create(t, path, widgets.widget('b'));
       // A bookmark comes at the latest shortly before the time-out.
       const { type, object } = await events.next({ bookmarks: true });
       strictEqual(type, 'BOOKMARK');
