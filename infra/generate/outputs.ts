@@ -1,6 +1,6 @@
 // Every generated file of the repository by its path: what main.ts writes, or compares in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
-import { children, objects } from '#infra/generate/declared.ts';
+import { children, objects, reads } from '#infra/generate/declared.ts';
 import {
   type EventSources,
   buildApiServerSources,
@@ -56,7 +56,7 @@ const rbac = (): Outputs => ({
   ...Object.fromEntries(
     eventFunctions.map((fn) => [
       `infra/rbac/${fn.name}.yaml`,
-      toYaml(`${wiring}, ${kindsAndBackends}`, buildDriverAccess(fn, objects, children)),
+      toYaml(`${wiring}, ${kindsAndBackends}`, buildDriverAccess(fn, { objects, children, reads })),
     ]),
   ),
   'infra/rbac/admission.yaml': toYaml(wiring, buildAdmissionAccess(objects)),

@@ -1,7 +1,7 @@
 // Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
 import { sourceAccount } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { type EventFunction, type Verb, admissionLookups, driverLookups } from '#infra/generate/wiring.ts';
+import { type EventFunction, type Verb, admissionLookups } from '#infra/generate/wiring.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -50,24 +50,27 @@ const grant = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
   },
 ];
 
+/** What drivers of images work with. */
+export interface DriverScope {
+  readonly objects: readonly ResourceType[];
+  readonly children: readonly ChildAccess[];
+  readonly reads: readonly ResourceType[];
+}
+
 /**
- * A function that drives images. Finalizers and status are patched; `finalizers` must be updatable for owner references that block
- * deletion where the cluster checks that.
+ * A function that drives images. Finalizers are patched, status is replaced; `finalizers` must be updatable for owner references that
+ * block deletion, where the cluster checks that.
  */
-export const buildDriverAccess = (
-  fn: EventFunction,
-  objects: readonly ResourceType[],
-  children: readonly ChildAccess[],
-): readonly Manifest[] =>
+export const buildDriverAccess = (fn: EventFunction, { objects, children, reads }: DriverScope): readonly Manifest[] =>
   grant(fn.name, [
     ...objects.flatMap((type) => [
-      rule(type, ['get', 'list', 'patch']),
-      rule(type, ['get', 'update'], 'status'),
+      rule(type, fn.sweeps ? ['get', 'list', 'patch'] : ['get', 'patch']),
+      rule(type, ['update'], 'status'),
       rule(type, ['update'], 'finalizers'),
     ]),
-    ...children.map(({ type, verbs }) => rule(type, ['get', 'list', ...verbs])),
-    ...driverLookups.map((type) => rule(type, ['get', 'list'])),
-    rule(kubeEvents, ['create', 'patch']),
+    ...children.map(({ type, verbs }) => rule(type, ['get', ...verbs])),
+    ...reads.map((type) => rule(type, ['get', 'list'])),
+    rule(kubeEvents, ['create']),
   ]);
 
 /** The sources read what they watch, and nothing else. */

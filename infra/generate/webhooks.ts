@@ -28,19 +28,19 @@ const namespaceSelector = {
   ],
 };
 
-/** Deleting objects and updates that change neither spec nor annotations pass without a call. */
-const objectConditions = [
-  { name: 'live', expression: '!has(object.metadata.deletionTimestamp)' },
-  {
-    name: 'changed',
-    expression: [
-      "request.operation == 'CREATE'",
-      'object.spec != oldObject.spec',
-      'has(object.metadata.annotations) != has(oldObject.metadata.annotations)',
-      '(has(object.metadata.annotations) && object.metadata.annotations != oldObject.metadata.annotations)',
-    ].join(' || '),
-  },
-];
+const differs = (field: string): string =>
+  `has(object.metadata.${field}) != has(oldObject.metadata.${field}) || ` +
+  `(has(object.metadata.${field}) && object.metadata.${field} != oldObject.metadata.${field})`;
+
+/** Deleting objects, and updates of nothing that is looked at, pass without a call. A label may be one that mutation keeps. */
+const objectConditions = (fn: AdmissionFunction): readonly object[] => {
+  const aspects = fn.name === 'mutate' ? ['annotations', 'labels'] : ['annotations'];
+  const changes = ["request.operation == 'CREATE'", 'object.spec != oldObject.spec', ...aspects.map(differs)];
+  return [
+    { name: 'live', expression: '!has(object.metadata.deletionTimestamp)' },
+    { name: 'changed', expression: changes.join(' || ') },
+  ];
+};
 
 const goldenConditions = [
   {
@@ -68,7 +68,7 @@ const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly
   matchPolicy: 'Equivalent',
   namespaceSelector,
   ...(webhook.on === 'objects'
-    ? { matchConditions: objectConditions }
+    ? { matchConditions: objectConditions(fn) }
     : {
         objectSelector: {
           matchExpressions: [

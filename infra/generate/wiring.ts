@@ -2,7 +2,6 @@
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { servedBackends } from '#shared/backends/registry.ts';
 
 /** Events a function subscribes to. Each becomes one Trigger. */
 export interface Subscription {
@@ -25,11 +24,6 @@ export type EventMatch =
 /** How hard delivery tries: `must` until minutes have passed and then as a dead letter; `may` where the next event says it all again. */
 export type DeliveryClass = 'must' | 'may';
 
-export interface AccessRule {
-  readonly type: ResourceType;
-  readonly subresource?: 'status' | 'finalizers';
-  readonly verbs: readonly Verb[];
-}
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 export interface EventFunction {
@@ -38,6 +32,8 @@ export interface EventFunction {
   readonly subscriptions: readonly Subscription[];
   /** Requests one instance works on at a time. */
   readonly concurrency: number;
+  /** Whether it looks at every object rather than at the one it was woken for. */
+  readonly sweeps: boolean;
 }
 
 export const eventFunctions: readonly EventFunction[] = [
@@ -45,6 +41,7 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'initialize',
     summary: 'Drives an image that was created or changed.',
     concurrency: 10,
+    sweeps: false,
     subscriptions: [
       {
         name: 'objects',
@@ -58,6 +55,7 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'sidecar-sync',
     summary: 'Drives the image a changed child belongs to, and folds transfer progress into its status.',
     concurrency: 10,
+    sweeps: false,
     subscriptions: [
       { name: 'children', summary: 'a child of an image changed', events: { of: 'children' }, delivery: 'must' },
       {
@@ -72,6 +70,7 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'cron-tick',
     summary: 'Each minute drives every image that is not settled, and enforces deadlines.',
     concurrency: 1,
+    sweeps: true,
     subscriptions: [
       {
         name: 'ping',
@@ -85,9 +84,6 @@ export const eventFunctions: readonly EventFunction[] = [
 
 /** Where events go that nobody could handle: the function that shows them to people. */
 export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } as const;
-
-/** What every function that drives images looks up beside the objects and their children. */
-export const driverLookups: readonly ResourceType[] = servedBackends.flatMap(({ reads }) => reads);
 
 /** One entry of a webhook configuration. */
 export interface Webhook {

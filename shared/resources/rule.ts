@@ -1,6 +1,7 @@
 // The form of a rule table. Rules of a spec alone are also what a dialect reports as `image.faults`, so that an object which slipped past
 // admission fails with the same words.
 import type { KubeObject } from '#shared/api/object.ts';
+import type { Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { RefusalReason } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
@@ -22,17 +23,22 @@ export interface RequestRule<T extends KubeObject> {
 
 export interface RuleRequest<T extends KubeObject> {
   readonly object: T;
-  /** On UPDATE only. */
+  /** What the object asks for. */
+  readonly image: Image;
+  /** On UPDATE only, and only where it can be read. */
   readonly before: T | undefined;
+  readonly imageBefore: Image | undefined;
   /** Look-ups are bounded: one object, or one page. */
   readonly kube: KubeClient;
 }
 
-/** Fills in what an object leaves open. Returns the same object when there is nothing to do, and does nothing the second time. */
+/** Fills in what an object leaves open; does nothing the second time. */
 export interface DefaultRule<T extends KubeObject> {
   readonly id: string;
-  readonly fill: (request: RuleRequest<T>) => T | Promise<T>;
+  readonly fill: (request: DefaultRequest<T>) => T | Promise<T>;
 }
+
+export type DefaultRequest<T extends KubeObject> = Pick<RuleRequest<T>, 'object' | 'before' | 'kube'>;
 
 export const faultsOf = <T extends KubeObject>(rules: readonly SpecRule<T>[], object: T): readonly Fault[] =>
   rules.flatMap(({ check }) => check(object));

@@ -15,10 +15,10 @@ type Rule = SpecRule<HarvesterImage>;
 const storageClassField = `metadata.annotations[${harvesterAnnotations.storageClassName}]`;
 
 /** An empty string is what clients in Go send for a field that is not set. */
-const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
+export const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
 
-const classAnnotationOf = (object: HarvesterImage): string | undefined =>
-  textOf(object.metadata.annotations?.[harvesterAnnotations.storageClassName]);
+export const classAnnotationOf = (object: HarvesterImage | undefined): string | undefined =>
+  textOf(object?.metadata.annotations?.[harvesterAnnotations.storageClassName]);
 
 const needsUrl = ({ spec }: HarvesterImage): boolean => spec.sourceType === 'download' || spec.sourceType === 'restore';
 
@@ -80,12 +80,12 @@ const displayNameFree: RequestRule<HarvesterImage>['check'] = async ({ object, k
 };
 
 const classAnnotationKept: RequestRule<HarvesterImage>['check'] = ({ object, before }) => {
-  const kept = before === undefined ? undefined : classAnnotationOf(before);
-  return faultIf(kept !== undefined && kept !== classAnnotationOf(object), storageClassField, 'cannot be changed');
+  const kept = classAnnotationOf(before);
+  return faultIf(kept !== undefined && kept !== classAnnotationOf(object), storageClassField, `must stay ${kept}`);
 };
 
 const targetMatchesAnnotation: RequestRule<HarvesterImage>['check'] = ({ object, before }) => {
-  const kept = before === undefined ? undefined : classAnnotationOf(before);
+  const kept = classAnnotationOf(before);
   const target = textOf(object.spec.targetStorageClassName);
   const differ = kept !== undefined && target !== undefined && target !== kept;
   return faultIf(differ, 'spec.targetStorageClassName', `must stay ${kept}, as ${storageClassField} says`);

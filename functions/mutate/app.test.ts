@@ -1,0 +1,157 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createApp } from './app.ts';
+import { createApp as createValidate } from '#functions/validate/app.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import {
+  type Asked,
+  type Draft,
+  aHarvesterImage,
+  aHyperCloudImage,
+  ask,
+  clusterOf,
+  patched,
+} from '#test/support/admission.ts';
+
+const aClass = (name: string, annotations: object = {}): Draft => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'StorageClass',
+  metadata: { name, annotations, creationTimestamp: '2026-01-01T00:00:00Z' },
+});
+const byDefault = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+const cluster = clusterOf(aClass('fast'), aClass('standard', byDefault));
+
+const mutate = async (asked: Asked, kube: KubeClient = cluster): Promise<Draft> => {
+  const response = await ask(createApp({ kube, log: silentLogger }), '/mutate', asked);
+  expect(response.allowed).toBe(true);
+  return patched(asked.object!, response);
+};
+
+const nameLabel = 'harvesterhci.io/imageDisplayName';
+const classAnnotation = 'harvesterhci.io/storageClassName';
+const settled = (name: string) => ({
+  metadata: { annotations: { [classAnnotation]: name } },
+  spec: { targetStorageClassName: name },
+});
+
+describe('a Harvester image gets', () => {
+  const image = aHarvesterImage;
+
+  it('M1 its backend and retries where the CRD did not fill them in, and keeps what was written', async () => {
+    const bare = image({ backend: undefined, retry: undefined });
+    expect(await mutate({ object: bare })).toMatchObject({ spec: { backend: 'backingimage', retry: 3 } });
+    expect(await mutate({ object: image({ retry: 0 }) })).toMatchObject({ spec: { backend: 'csi', retry: 0 } });
+  });
+
+  it('M2 a label of its display name, whatever the user wrote into it', async () => {
+    const forged = image({}, { labels: { [nameLabel]: 'other', mine: 'x' } });
+    expect(await mutate({ object: forged })).toMatchObject({
+      metadata: { labels: { [nameLabel]: 'leap', mine: 'x' } },
+    });
+  });
+
+  it('M2 a digest as label where the display name is no label value', async () => {
+    const { metadata } = await mutate({ object: image({ displayName: 'Debian 12 (bookworm)' }) });
+    expect((metadata['labels'] as Record<string, string>)[nameLabel]).toMatch(/^sha256-[0-9a-f]{48}$/);
+  });
+
+  it.each([
+    ['its annotation', image({}, { annotations: { [classAnnotation]: 'fast' } }), 'fast'],
+    ['its field', image({ targetStorageClassName: 'fast' }), 'fast'],
+    ['the default of the cluster', image(), 'standard'],
+  ])('M4 its storage class from %s, in both places', async (_where, object, name) => {
+    expect(await mutate({ object })).toMatchObject(settled(name));
+  });
+
+  it('M4 no storage class where the cluster has no default', async () => {
+    const { spec, metadata } = await mutate({ object: image() }, clusterOf(aClass('fast')));
+    expect([spec?.['targetStorageClassName'], metadata['annotations']]).toEqual([undefined, undefined]);
+  });
+
+  it('M4 no other storage class than the two it wrote, which validation refuses', async () => {
+    const object = image({ targetStorageClassName: 'a' }, { annotations: { [classAnnotation]: 'b' } });
+    expect(await mutate({ object })).toMatchObject({
+      metadata: { annotations: { [classAnnotation]: 'b' } },
+      spec: { targetStorageClassName: 'a' },
+    });
+  });
+
+  it('M4 its storage class back when a client applies a manifest that does not know of it', async () => {
+    const oldObject = image({ targetStorageClassName: 'fast' }, { annotations: { [classAnnotation]: 'fast' } });
+    expect(await mutate({ object: image({ description: 'new' }), oldObject })).toMatchObject(settled('fast'));
+  });
+
+  it('M4 no storage class on update that it never had', async () => {
+    const { spec } = await mutate({ object: image({ description: 'new' }), oldObject: image() });
+    expect(spec).not.toHaveProperty('targetStorageClassName');
+  });
+});
+
+describe('nothing is filled in', () => {
+  const patchOf = async (asked: Asked): Promise<string | undefined> =>
+    (await ask(createApp({ kube: cluster, log: silentLogger }), '/mutate', asked)).patch;
+
+  it.each([
+    ['a HyperCloud image, which leaves nothing open', { object: aHyperCloudImage() }],
+    ['an object whose shape the CRD will refuse', { object: aHarvesterImage({ displayName: 5 }) }],
+    ['an object on its way out', { object: aHarvesterImage({}, { deletionTimestamp: '2026-01-01T00:00:00Z' }) }],
+    ['status', { object: aHarvesterImage(), oldObject: aHarvesterImage({ retry: 4 }), subResource: 'status' }],
+    [
+      'an update of neither spec nor labels',
+      { object: aHarvesterImage({}, { finalizers: ['x'] }), oldObject: aHarvesterImage() },
+    ],
+    [
+      'an object of another kind',
+      { object: { ...aHyperCloudImage(), apiVersion: 'v1', kind: 'PersistentVolumeClaim' } },
+    ],
+  ] as const)('in %s', async (_what, asked) => {
+    expect(await patchOf(asked)).toBeUndefined();
+  });
+});
+
+describe('whatever is asked', () => {
+  const displayName = fc.string({ minLength: 1, maxLength: 80 });
+  const names = fc.constantFrom('fast', 'standard', '');
+  const drafts = fc
+    .record(
+      {
+        displayName,
+        annotation: names,
+        target: names,
+        retry: fc.integer({ min: 0, max: 10 }),
+        checksum: fc.constantFrom('', `sha256:${'a'.repeat(64)}`),
+        labels: fc.dictionary(fc.constantFrom(nameLabel, 'mine'), fc.string()),
+      },
+      { requiredKeys: [] },
+    )
+    .map(({ annotation, target, labels, ...spec }) =>
+      aHarvesterImage(
+        { ...spec, ...(target === undefined ? {} : { targetStorageClassName: target }) },
+        {
+          ...(annotation === undefined ? {} : { annotations: { [classAnnotation]: annotation } }),
+          ...(labels === undefined ? {} : { labels }),
+        },
+      ),
+    );
+
+  it('twice is once', async () => {
+    await fc.assert(
+      fc.asyncProperty(drafts, async (object) => {
+        const once = await mutate({ object });
+        expect(await mutate({ object: once })).toEqual(once);
+      }),
+    );
+  });
+
+  it('an image that is fine without the defaults is fine with them', async () => {
+    const app = createValidate({ kube: cluster, log: silentLogger });
+    await fc.assert(
+      fc.asyncProperty(drafts, async (object) => {
+        const plain = await ask(app, '/validate', { object });
+        const filled = await ask(app, '/validate', { object: await mutate({ object }) });
+        expect(filled.allowed).toBe(plain.allowed);
+      }),
+    );
+  });
+});

@@ -1,0 +1,14 @@
+// `mutate`: fills in what an image leaves open.
+import type { Hono } from 'hono';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createMutator } from '#shared/resources/admission.ts';
+import { admissionFunction } from '#shared/runtime/admission-function.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export interface Deps {
+  readonly kube: KubeClient;
+  readonly log: Logger;
+}
+
+export const createApp = ({ kube, log }: Deps): Hono =>
+  admissionFunction({ name: 'mutate', log, review: createMutator(kube) });

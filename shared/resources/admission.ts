@@ -1,0 +1,151 @@
+// Answers the reviews of every kind we serve from the rule tables. `functions/{validate,mutate}` call it.
+import { isDeepStrictEqual } from 'node:util';
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
+import { reviewGoldenDelete } from '#shared/resources/golden-rule.ts';
+import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
+import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import { imageRules } from '#shared/resources/image-rules.ts';
+import type { DefaultRule, RequestRule, RuleRequest } from '#shared/resources/rule.ts';
+import { type AdmissionAnswer, type RefusalReason, allowed, refused } from '#shared/runtime/admission-function.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
+
+/** What admission knows of a kind. */
+interface AdmittedKind {
+  readonly dialect: ImageDialect;
+  readonly rules: readonly RequestRule<KubeObject>[];
+  readonly defaults: readonly DefaultRule<KubeObject>[];
+}
+
+const admit = <T extends ImageObject>(kind: {
+  readonly dialect: ImageDialect<T>;
+  readonly rules: readonly RequestRule<T>[];
+  readonly defaults: readonly DefaultRule<T>[];
+}): AdmittedKind => kind as unknown as AdmittedKind;
+
+/** One line per kind: the tables that judge it. */
+const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
+  admit({
+    dialect: hyperCloudImages,
+    rules: imageRules(registry, { backend: 'spec', source: 'spec.source' }),
+    defaults: [],
+  }),
+  admit({
+    dialect: harvesterImages,
+    rules: [
+      ...imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }),
+      ...harvesterImageRequestRules,
+    ],
+    defaults: harvesterImageDefaults,
+  }),
+];
+
+const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>
+  kinds.find(({ dialect: { kind } }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
+
+/** `registry` differs from the product's own in tests only. */
+export const createValidator = (kube: KubeClient, registry: BackendRegistry = backends): Review => {
+  const kinds = admittedKinds(registry);
+  return async (request) => {
+    if (request.operation === 'DELETE') return reviewGoldenDelete(request, kube);
+    const kind = findKind(kinds, request);
+    const object = withName(request.object);
+    if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
+    const shapeFaults = readShape(kind, object);
+    if (shapeFaults.length > 0) return refused('Invalid', shapeFaults);
+    return judge(kind.rules, toRuleRequest(kind, object, { request, kube }), request.operation);
+  };
+};
+
+/** Never refuses: what is wrong with an object is validation's to say. */
+export const createMutator = (kube: KubeClient): Review => {
+  const kinds = admittedKinds(backends);
+  return async (request) => {
+    const kind = findKind(kinds, request);
+    const { object, oldObject } = request;
+    if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
+    if (readShape(kind, object).length > 0) return allowed;
+    const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
+    let filled = object;
+    for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
+    return { kind: 'allowed', object: filled };
+  };
+};
+
+/**
+ * Objects on their way out only lose finalizers, and nothing may hold them. Status is ours. An update that leaves spec and annotations
+ * alone has nothing to answer for.
+ */
+const isAskedAbout = ({ operation, subResource = '', object, oldObject }: AdmissionRequest): boolean => {
+  if (subResource !== '' || object?.metadata.deletionTimestamp !== undefined) return false;
+  if (operation === 'CREATE') return true;
+  return operation === 'UPDATE' && !isDeepStrictEqual(aspectsOf(object), aspectsOf(oldObject));
+};
+
+const aspectsOf = (object: KubeObject | undefined): unknown => {
+  const { spec } = (object ?? {}) as { readonly spec?: unknown };
+  return [spec, object?.metadata.annotations ?? {}, object?.metadata.labels ?? {}];
+};
+
+/** The API server makes a name of `generateName` after admission; the rules see one of the same length. */
+const withName = (object: KubeObject | undefined): KubeObject | undefined => {
+  if (object === undefined || (object.metadata.name ?? '') !== '') return object;
+  return { ...object, metadata: { ...object.metadata, name: `${object.metadata.generateName ?? ''}xxxxx` } };
+};
+
+/** Defaults are filled in before an object gets here, but a schema-less caller must get an answer as well. */
+const readShape = ({ dialect }: AdmittedKind, object: KubeObject): readonly Fault[] => {
+  const { success, error } = dialect.kind.spec.safeParse((object as { readonly spec?: unknown }).spec);
+  if (success) return [];
+  return error.issues.map(({ path, message }) => ({ field: toFieldPath(['spec', ...path]), message }));
+};
+
+const toFieldPath = (path: readonly PropertyKey[]): string =>
+  path
+    .map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index === 0 ? '' : '.'}${String(step)}`))
+    .join('');
+
+const toRuleRequest = (
+  kind: AdmittedKind,
+  object: KubeObject,
+  { request, kube }: { readonly request: AdmissionRequest; readonly kube: KubeClient },
+): RuleRequest<KubeObject> => {
+  const { dialect } = kind;
+  const old = request.operation === 'UPDATE' ? request.oldObject : undefined;
+  // What an older schema let in may not be readable, and then there is nothing to compare with.
+  const before = old !== undefined && readShape(kind, old).length === 0 ? old : undefined;
+  const imageBefore = before === undefined ? undefined : dialect.toImage(before);
+  return { object, image: dialect.toImage(object), before, imageBefore, kube };
+};
+
+interface Finding {
+  readonly reason: RefusalReason;
+  readonly faults: readonly Fault[];
+}
+
+/** All faults at once, except that who may not ask learns nothing else. */
+const judge = async (
+  rules: readonly RequestRule<KubeObject>[],
+  request: RuleRequest<KubeObject>,
+  operation: AdmissionRequest['operation'],
+): Promise<AdmissionAnswer> => {
+  const asked = rules.filter(({ on }) => on === operation);
+  const findings = await Promise.all(
+    asked.map(async ({ reason, check }): Promise<Finding> => ({ reason, faults: await check(request) })),
+  );
+  const found = findings.filter(({ faults }) => faults.length > 0);
+  const reason = (['Forbidden', 'Invalid', 'Conflict'] as const).find((one) => found.some((it) => it.reason === one));
+  if (reason === undefined) return allowed;
+  const told = reason === 'Forbidden' ? found.filter((it) => it.reason === reason) : found;
+  return refused(
+    reason,
+    told.flatMap(({ faults }) => faults),
+  );
+};

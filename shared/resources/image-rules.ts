@@ -1,0 +1,46 @@
+// Rules that every image kind has, whatever its words. The tables of the kinds come on top.
+import type { KubeObject } from '#shared/api/object.ts';
+import type { BackendRegistry } from '#shared/backends/registry.ts';
+import { type RequestRule, faultIf } from '#shared/resources/rule.ts';
+
+/** Where a kind says what these rules are about. */
+export interface RuleFields {
+  readonly backend: string;
+  readonly source: string;
+}
+
+export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
+  const isServed: RequestRule<KubeObject>['check'] = ({ image }) => {
+    const registration = backends[image.backend];
+    if (registration.served) return [];
+    return [{ field: fields.backend, message: `"${image.backend}" is not served: ${registration.because}` }];
+  };
+
+  const canFill: RequestRule<KubeObject>['check'] = ({ image }) => {
+    const registration = backends[image.backend];
+    if (!registration.served || image.source === undefined) return [];
+    const { sources } = registration.backend.capabilities;
+    const message = `backend "${image.backend}" cannot take a ${image.source.type} source; it takes ${sources.join(', ')}`;
+    return faultIf(!sources.includes(image.source.type), fields.source, message);
+  };
+
+  const canCreate: RequestRule<KubeObject>['check'] = ({ image }) => {
+    const registration = backends[image.backend];
+    return registration.served ? registration.backend.validator.create(image) : [];
+  };
+
+  const canUpdate: RequestRule<KubeObject>['check'] = ({ image, imageBefore }) => {
+    const registration = backends[image.backend];
+    return registration.served && imageBefore !== undefined
+      ? registration.backend.validator.update(imageBefore, image)
+      : [];
+  };
+
+  return [
+    { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ image }) => image.faults },
+    { id: 'backend-served', on: 'CREATE', reason: 'Invalid', check: isServed },
+    { id: 'backend-source', on: 'CREATE', reason: 'Invalid', check: canFill },
+    { id: 'backend-create', on: 'CREATE', reason: 'Invalid', check: canCreate },
+    { id: 'backend-update', on: 'UPDATE', reason: 'Invalid', check: canUpdate },
+  ];
+};

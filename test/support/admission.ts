@@ -1,0 +1,147 @@
+// Builders for admission tests: a review as the API server sends it, the answer it reads, and a cluster that holds a few objects.
+import type { Hono } from 'hono';
+import type { AdmissionResponse } from '#shared/api/admission.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+type Loose = Record<string, unknown>;
+
+/** An object as a test writes it; types are the API's business. */
+export interface Draft {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: Loose;
+  readonly spec?: Loose;
+  readonly status?: Loose;
+}
+
+export const aHyperCloudImage = (spec: Loose = {}, metadata: Loose = {}): Draft => ({
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineImage',
+  metadata: { name: 'ubuntu', namespace: 'default', uid: 'uid-1', ...metadata },
+  spec: { source: { http: 'https://images.example/ubuntu.img' }, ...spec },
+});
+
+export const aHarvesterImage = (spec: Loose = {}, metadata: Loose = {}): Draft => ({
+  apiVersion: 'harvesterhci.io/v1beta1',
+  kind: 'VirtualMachineImage',
+  metadata: { name: 'image-a', namespace: 'default', uid: 'uid-2', ...metadata },
+  spec: {
+    backend: 'csi',
+    displayName: 'leap',
+    sourceType: 'download',
+    url: 'https://images.example/leap.qcow2',
+    retry: 3,
+    ...spec,
+  },
+});
+
+const plurals: Readonly<Record<string, string>> = {
+  VirtualMachineImage: 'virtualmachineimages',
+  PersistentVolumeClaim: 'persistentvolumeclaims',
+  VolumeSnapshot: 'volumesnapshots',
+};
+
+export interface Asked {
+  readonly object?: Draft;
+  readonly oldObject?: Draft;
+  readonly username?: string;
+  readonly subResource?: string;
+}
+
+/** The operation follows from which objects there are. */
+export const aReview = ({ object, oldObject, username = 'jane', subResource }: Asked): object => {
+  const subject = object ?? oldObject;
+  const [group, version] = subject!.apiVersion.includes('/') ? subject!.apiVersion.split('/') : ['', 'v1'];
+  const before = oldObject === undefined ? 'CREATE' : 'UPDATE';
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'review-1',
+      kind: { group, version, kind: subject!.kind },
+      resource: { group, version, resource: plurals[subject!.kind] },
+      name: subject!.metadata['name'],
+      namespace: subject!.metadata['namespace'],
+      operation: object === undefined ? 'DELETE' : before,
+      userInfo: { username, groups: ['system:authenticated'] },
+      object: object ?? null,
+      oldObject: oldObject ?? null,
+      dryRun: false,
+      ...(subResource === undefined ? {} : { subResource }),
+    },
+  };
+};
+
+/** The answer of an admission function; throws when it is not HTTP 200. */
+export const ask = async (app: Hono, path: string, asked: Asked): Promise<AdmissionResponse> => {
+  const response = await app.request(path, { method: 'POST', body: JSON.stringify(aReview(asked)) });
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
+  return ((await response.json()) as { response: AdmissionResponse }).response;
+};
+
+interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+/** The object after the patch of an answer. Mutation answers adds and replacements of fields only. */
+export const patched = (object: Draft, { patch }: AdmissionResponse): Draft => {
+  const result = structuredClone(object) as unknown as Loose;
+  const operations = patch === undefined ? [] : (JSON.parse(Buffer.from(patch, 'base64').toString()) as Operation[]);
+  for (const { op, path, value } of operations) {
+    const steps = path
+      .slice(1)
+      .split('/')
+      .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+    const last = steps.pop()!;
+    const parent = steps.reduce<Loose>((node, step) => node[step] as Loose, result);
+    if (!['add', 'replace'].includes(op) || parent === undefined) throw new Error(`cannot ${op} ${path}`);
+    parent[last] = value;
+  }
+  return result as unknown as Draft;
+};
+
+const matches = (object: Draft, selector: string | undefined): boolean => {
+  if (selector === undefined) return true;
+  const [key = '', value] = selector.split('=');
+  return (object.metadata['labels'] as Loose | undefined)?.[key] === value;
+};
+
+/** A cluster of these objects that can be read, by page and label, and nothing else. */
+export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
+  const ofType = (type: ResourceType): readonly Draft[] =>
+    objects.filter((object) => object.kind === type.kind && object.apiVersion === apiVersionOf(type));
+  const refuse = (): never => {
+    throw new Error('admission has no side effects');
+  };
+  const typed = <T extends KubeObject>(drafts: readonly Draft[]): T[] => drafts as unknown as T[];
+  return {
+    server: 'https://cluster.example',
+    get: async <T extends KubeObject>(type: ResourceType<T>, key: { name: string; namespace?: string | undefined }) =>
+      typed<T>(
+        ofType(type as unknown as ResourceType).filter(
+          ({ metadata }) => metadata['name'] === key.name && metadata['namespace'] === key.namespace,
+        ),
+      )[0],
+    list: async (type, options = {}) => {
+      if (options.limit === undefined) throw new Error('an unbounded list');
+      const found = ofType(type as unknown as ResourceType).filter(
+        (object) =>
+          (options.namespace === undefined || object.metadata['namespace'] === options.namespace) &&
+          matches(object, options.labelSelector),
+      );
+      return { metadata: { resourceVersion: '1' }, items: typed(found) };
+    },
+    listAll: refuse,
+    create: refuse,
+    replace: refuse,
+    mergePatch: refuse,
+    jsonPatch: refuse,
+    apply: refuse,
+    delete: refuse,
+    watch: refuse,
+    raw: refuse,
+  };
+};
