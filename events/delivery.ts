@@ -28,9 +28,13 @@ export interface DeliveryOptions {
   /** Milliseconds one attempt may take; no limit when left out. */
   readonly timeoutMs?: number | undefined;
   readonly sleep: Sleep;
+  /** Holds an attempt until it may begin, such as for a limit on concurrency. Its time-out starts then. */
+  readonly gate?: Gate | undefined;
   /** Ends the delivery early; the last attempt then counts. */
   readonly signal?: AbortSignal | undefined;
 }
+
+export type Gate = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Resolves after `ms`, early when the signal fires. */
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>;
@@ -52,9 +56,9 @@ export const deliver = async (
   post: (signal: AbortSignal) => Promise<Answer>,
   options: DeliveryOptions,
 ): Promise<Delivery> => {
-  const { policy, signal } = options;
+  const { policy, signal, gate = (work) => work() } = options;
   for (let attempts = 1; ; attempts += 1) {
-    const last = await attemptOnce(post, options);
+    const last = await gate(() => attemptOnce(post, options));
     if (isSuccess(last)) return { isDelivered: true, attempts, last };
     const isOver = attempts > policy.retries || isAborted(signal) || !policy.isRetried(last);
     if (isOver) return { isDelivered: false, attempts, last };

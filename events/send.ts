@@ -4,7 +4,7 @@ import { type Encoding, encodeEvent } from '#events/encode.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type Post, createPost } from '#events/post.ts';
 import { currentContext } from '#shared/runtime/context.ts';
-import { traceHeaders, traceOfExtensions } from '#shared/runtime/trace.ts';
+import { newTrace, traceHeaders, traceOfExtensions } from '#shared/runtime/trace.ts';
 
 const retriedStatuses = new Set([404, 413, 425, 429, 502, 503, 504]);
 
@@ -35,7 +35,7 @@ export const createSender = (options: SenderOptions): Send => {
   const { sink, post = createPost(), encoding, policy = directPolicy, timeoutMs = 30_000, sleep = realSleep } = options;
   return async (event, signal) => {
     const message = encodeEvent(event, encoding);
-    const trace = currentContext().trace ?? traceOfExtensions(event.extensions);
+    const trace = currentContext().trace ?? traceOfExtensions(event.extensions) ?? newTrace();
     const headers = { ...message.headers, ...options.headers, ...traceHeaders(trace) };
     return deliver((limit) => post(sink, { ...message, headers }, limit), { policy, timeoutMs, sleep, signal });
   };

@@ -101,6 +101,7 @@ describe('the request of a change', () => {
     'ce-time': '2026-01-02T03:04:05.678Z',
     'content-type': 'application/json',
     'kn-namespace': 'bullion',
+    traceparent: expect.stringMatching(/^00-/) as string,
   };
   const object = anObject('7', { managedFields: [{ manager: 'kubectl' }] });
 

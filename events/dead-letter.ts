@@ -1,0 +1,99 @@
+// A dead letter → what a person should see of it: a Kubernetes Event on the object concerned. Called by whatever a Broker's deadLetterSink is.
+import { createHash } from 'node:crypto';
+import type { CloudEvent } from '#events/event.ts';
+import { type KubeEvent, kubeEvents } from '#shared/api/foreign/core.ts';
+import { fieldManager } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+import { redact, redactUrl } from '#shared/runtime/redact.ts';
+
+export interface DeadLetter {
+  /** Who could not be told, as a URL without query. */
+  readonly destination: string;
+  /** The last HTTP status; 500 when nobody answered. */
+  readonly code: number;
+  /** Beginning of the last answer's body, as text. */
+  readonly words: string;
+  /** The object the event is about; undefined for a ping. */
+  readonly object: KubeEvent['involvedObject'] | undefined;
+}
+
+/** Reads the `knativeerror*` extensions and the object's from an event of ApiServerSource or one of ours. */
+export const toDeadLetter = ({ extensions, data }: CloudEvent): DeadLetter => {
+  const { knativeerrordest: destination = '', knativeerrorcode: code, knativeerrordata: words = '' } = extensions;
+  const { apiversion, kind, name, namespace } = extensions;
+  const uid = uidOf(data);
+  const isNamed = [apiversion, kind, name].every((part) => typeof part === 'string' && part !== '');
+  return {
+    destination: redactUrl(String(destination)),
+    code: Number(code ?? 500),
+    words: redact(Buffer.from(String(words), 'base64').toString('utf8')),
+    object: isNamed
+      ? {
+          apiVersion: String(apiversion),
+          kind: String(kind),
+          name: String(name),
+          ...(namespace === undefined || namespace === '' ? {} : { namespace: String(namespace) }),
+          ...(uid === undefined ? {} : { uid }),
+        }
+      : undefined,
+  };
+};
+
+/** Of the object itself, or of the one our own events name. */
+const uidOf = (data: unknown): string | undefined => {
+  const { metadata, owner, image } = (data ?? {}) as Record<string, { readonly uid?: unknown } | undefined>;
+  const uid = metadata?.uid ?? owner?.uid ?? image?.uid;
+  return typeof uid === 'string' ? uid : undefined;
+};
+
+/** The longest message the API server takes is 1024 bytes. */
+const maxWords = 600;
+
+/** The manifest of the Kubernetes Event. Letters of one object for one reason share a name, and are counted. */
+export const buildDeadLetterEvent = (
+  letter: DeadLetter & { readonly object: object },
+  type: string,
+  now: Date,
+): KubeEvent => {
+  const { object, destination, code, words } = letter;
+  const { kind = '', name = '', namespace = 'default', uid = '' } = object;
+  const hash = createHash('sha256').update([kind, namespace, name, uid, destination, code].join('\n')).digest('hex');
+  const time = now.toISOString();
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${name.slice(0, 200)}.${hash.slice(0, 16)}`, namespace },
+    involvedObject: object,
+    reason: 'EventNotHandled',
+    message: `${type} could not be delivered to ${destination} (status ${code}${words === '' ? '' : `: ${words.slice(0, maxWords)}`}). The next tick looks at the object again.`,
+    type: 'Warning',
+    count: 1,
+    firstTimestamp: time,
+    lastTimestamp: time,
+    source: { component: fieldManager },
+  };
+};
+
+/** Records a dead letter on its object; returns what was read from it. Throws AppErrors of the API. */
+export const recordDeadLetter = async (client: KubeClient, event: CloudEvent, now: Date): Promise<DeadLetter> => {
+  const letter = toDeadLetter(event);
+  const { object } = letter;
+  if (object === undefined) return letter;
+  const manifest = buildDeadLetterEvent({ ...letter, object }, event.type, now);
+  try {
+    await client.create(kubeEvents, manifest);
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+    await countOneMore(client, manifest);
+  }
+  return letter;
+};
+
+const countOneMore = async (client: KubeClient, manifest: KubeEvent): Promise<void> => {
+  const { name, namespace } = manifest.metadata;
+  const key = { name, namespace };
+  const known = await client.get(kubeEvents, key);
+  const { message, lastTimestamp } = manifest;
+  await client.mergePatch(kubeEvents, key, { message, lastTimestamp, count: (known?.count ?? 0) + 1 });
+};
