@@ -140,8 +140,7 @@ const buildContainer = (fn: AdmissionFunction): object => ({
   env: [
     { name: 'HOST', value: '0.0.0.0' },
     { name: 'PORT', value: String(fn.port) },
-    { name: 'TLS_CERT_FILE', value: '/tls/tls.crt' },
-    { name: 'TLS_KEY_FILE', value: '/tls/tls.key' },
+    { name: 'TLS_DIR', value: '/tls' },
   ],
   ports: [{ name: fn.name, containerPort: fn.port }],
   readinessProbe: { httpGet: { path: '/readyz', port: fn.port, scheme: 'HTTPS' }, periodSeconds: 5 },

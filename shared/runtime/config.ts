@@ -51,22 +51,18 @@ export const sinkSettings = {
   sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),
 } as const;
 
-/** What every function that serves HTTPS can be told: both files or neither. */
+/** What every function that serves HTTPS can be told. */
 export const tlsSettings = {
-  certFile: setting('TLS_CERT_FILE', 'PEM certificate chain; plain HTTP is served without it.', z.string().optional()),
-  keyFile: setting(
-    'TLS_KEY_FILE',
-    'PEM key of the certificate; both are read again when they change.',
+  tlsDir: setting(
+    'TLS_DIR',
+    'Folder with tls.crt and tls.key, as a mounted Secret has them; read again when they change. Plain HTTP without it.',
     z.string().optional(),
   ),
 } as const;
 
-/** The files to serve HTTPS with; throws InvalidInput when one is named without the other. */
-export const tlsFilesOf = ({ certFile, keyFile }: { certFile?: string | undefined; keyFile?: string | undefined }) => {
-  if (certFile === undefined && keyFile === undefined) return undefined;
-  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile };
-  throw new InvalidInput('configuration: TLS_CERT_FILE and TLS_KEY_FILE go together; set both or neither');
-};
+/** The files to serve HTTPS with. */
+export const tlsFilesOf = ({ tlsDir }: { readonly tlsDir?: string | undefined }) =>
+  tlsDir === undefined ? undefined : { certFile: `${tlsDir}/tls.crt`, keyFile: `${tlsDir}/tls.key` };
 
 /** Reads the settings; throws InvalidInput naming every variable that is wrong. An empty variable counts as not set. */
 export const parseConfig = <S extends SettingsShape>(
