@@ -47,7 +47,7 @@ const uidOf = (data: unknown): string | undefined => {
   return typeof uid === 'string' ? uid : undefined;
 };
 
-/** The longest message the API server takes is 1024 bytes. */
+/** Bytes of the answer that are shown: the API server takes messages of 1024 bytes. */
 const maxWords = 600;
 
 /** The manifest of the Kubernetes Event. Letters of one object for one reason share a name, and are counted. */
@@ -60,13 +60,15 @@ export const buildDeadLetterEvent = (
   const { kind = '', name = '', namespace = 'default', uid = '' } = object;
   const hash = createHash('sha256').update([kind, namespace, name, uid, destination, code].join('\n')).digest('hex');
   const time = now.toISOString();
+  const shown = Buffer.from(words).subarray(0, maxWords).toString('utf8');
+  const answer = shown === '' ? `status ${code}` : `status ${code}: ${shown}`;
   return {
     apiVersion: 'v1',
     kind: 'Event',
     metadata: { name: `${name.slice(0, 200)}.${hash.slice(0, 16)}`, namespace },
     involvedObject: object,
     reason: 'EventNotHandled',
-    message: `${type} could not be delivered to ${destination} (status ${code}${words === '' ? '' : `: ${words.slice(0, maxWords)}`}). The next tick looks at the object again.`,
+    message: `${type} could not be delivered to ${destination} (${answer}). The next tick looks at the object again.`,
     type: 'Warning',
     count: 1,
     firstTimestamp: time,
