@@ -1,18 +1,25 @@
-// All topics, in the order they run.
+// All topics, in the order they run: those that wait longest first.
 import type { Topic } from '#test/conformance/suite/case.ts';
 import { applyTopic } from '#test/conformance/topics/apply.ts';
+import { crdCel } from '#test/conformance/topics/crd-cel.ts';
+import { crdLifecycle } from '#test/conformance/topics/crd-lifecycle.ts';
+import { crdSchema } from '#test/conformance/topics/crd-schema.ts';
 import { crud } from '#test/conformance/topics/crud.ts';
 import { dryRun } from '#test/conformance/topics/dry-run.ts';
 import { errors } from '#test/conformance/topics/errors.ts';
 import { fieldValidation } from '#test/conformance/topics/field-validation.ts';
 import { finalizers } from '#test/conformance/topics/finalizers.ts';
+import { garbageCollection } from '#test/conformance/topics/garbage-collection.ts';
 import { list } from '#test/conformance/topics/list.ts';
 import { names } from '#test/conformance/topics/names.ts';
+import { namespaces } from '#test/conformance/topics/namespaces.ts';
 import { patch } from '#test/conformance/topics/patch.ts';
 import { subresources } from '#test/conformance/topics/subresources.ts';
 import { watch } from '#test/conformance/topics/watch.ts';
 
 export const topics: readonly Topic[] = [
+  garbageCollection,
+  namespaces,
   errors,
   crud,
   list,
@@ -24,4 +31,7 @@ export const topics: readonly Topic[] = [
   subresources,
   names,
   finalizers,
+  crdLifecycle,
+  crdSchema,
+  crdCel,
 ];
