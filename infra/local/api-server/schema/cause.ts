@@ -62,9 +62,13 @@ const bare = (reason: CauseReason, field: string, detail: string): Cause => ({
 
 export const invalid = (field: string, value: Json, detail: string): Cause =>
   valued('FieldValueInvalid', field, value, detail);
+/** An invalid value that is too large to show. */
+export const invalidBare = (field: string, detail: string): Cause => bare('FieldValueInvalid', field, detail);
 export const typeInvalid = (field: string, value: Json, detail: string): Cause =>
   valued('FieldValueTypeInvalid', field, value, detail);
 export const duplicate = (field: string, value: Json): Cause => valued('FieldValueDuplicate', field, value, '');
+/** A repeated value that is too large to show. */
+export const duplicateBare = (field: string): Cause => bare('FieldValueDuplicate', field, '');
 export const notFound = (field: string, value: Json): Cause => valued('FieldValueNotFound', field, value, '');
 export const required = (field: string, detail = ''): Cause => bare('FieldValueRequired', field, detail);
 export const forbidden = (field: string, detail: string): Cause => bare('FieldValueForbidden', field, detail);

@@ -1,6 +1,7 @@
 // The door of this folder for objects with a structural schema: prune, default, validate. Called by the API server.
 
 import { invalid, type Cause } from './cause.ts';
+import { checkRules } from './cel-rules.ts';
 import { get, type JsonObject } from './json.ts';
 import { childOf, hasRules, type JsonSchema } from './json-schema.ts';
 import { checkListTypes } from './list-type.ts';
@@ -55,5 +56,6 @@ const rulesSkipped = invalid(
 export const validateObject = (schema: JsonSchema, object: JsonObject, options: ValidateOptions = {}): Cause[] => {
   const causes = [...checkSchema(schema, object, options), ...checkLists(schema, object, options.oldObject)];
   if (!hasRules(schema)) return causes;
-  return causes.some((cause) => blocking.has(cause.reason)) ? [...causes, rulesSkipped] : causes;
+  if (causes.some((cause) => blocking.has(cause.reason))) return [...causes, rulesSkipped];
+  return [...causes, ...checkRules(schema, object, options.oldObject)];
 };
