@@ -1,0 +1,263 @@
+// The manifests on a real API server: it takes them, its CRD rules hold, and it calls our webhooks.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Hono } from 'hono';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
+import { createApp as createValidate } from '#functions/validate/app.ts';
+import { findAssets } from '#infra/envtest/assets.ts';
+import { manifestOutputs } from '#infra/generate/outputs.ts';
+import { installCrds } from '#infra/local/install.ts';
+import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
+import { type RealApiServer, startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
+import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+
+const assetsDir = findAssets(process.env);
+const examples = new URL('../../../../shared/examples/', import.meta.url);
+
+const manifests = Object.values(manifestOutputs()).flatMap((text) =>
+  parseAllDocuments(text).map((document) => document.toJSON() as KubeObject),
+);
+const stock = /^(v1|apps\/v1|policy\/v1|rbac\.authorization\.k8s\.io\/v1)$/;
+
+const anyType = ({ apiVersion, kind }: KubeObject): ResourceType => {
+  const [group = '', version = 'v1'] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
+  const namespaced = !/^(Namespace|Cluster.*|.*WebhookConfiguration)$/.test(kind);
+  return { group, version, kind, plural: `${kind.toLowerCase()}s`, namespaced };
+};
+
+const harvester = harvesterImageKind.type as unknown as ResourceType;
+const hyperCloud = hyperCloudImageKind.type as unknown as ResourceType;
+
+describe.skipIf(assetsDir === undefined)('on a real API server', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'bullion-installed-'));
+  let server: RealApiServer;
+  let kube: KubeClient;
+  let webhooks: RunningServer;
+
+  beforeAll(async () => {
+    server = await startRealApiServer({ assetsDir: assetsDir!, dataDir, durable: false });
+    kube = createKubeClient(loadKubeConfig(server.kubeconfigPath));
+    await installCrds(
+      kube,
+      manifests.filter(({ kind }) => kind === 'CustomResourceDefinition'),
+    );
+  });
+
+  afterAll(async () => {
+    await webhooks?.close();
+    await server?.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  const create = (draft: Draft, dryRun = false): Promise<KubeObject> => {
+    const { uid: _uid, ...metadata } = draft.metadata;
+    const type = draft.apiVersion.startsWith('harvester') ? harvester : hyperCloud;
+    const namespace = metadata['namespace'] ?? 'default';
+    return kube.create(type, { ...draft, metadata: { ...metadata, namespace } } as unknown as KubeObject, { dryRun });
+  };
+
+  const fieldsOf = async (write: Promise<unknown>): Promise<readonly string[] | 'accepted'> => {
+    try {
+      await write;
+      return 'accepted';
+    } catch (error) {
+      if (error instanceof InvalidInput) return error.faults.map(({ field }) => field);
+      throw error;
+    }
+  };
+
+  it('every manifest of a stock kind is accepted', async () => {
+    for (const manifest of manifests.filter(({ apiVersion }) => stock.test(apiVersion))) {
+      await kube.apply(anyType(manifest), manifest, { fieldManager: 'test', force: true });
+    }
+    const roles = await kube.list(
+      anyType({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: '' } }),
+    );
+    expect(roles.items.map(({ metadata }) => metadata.name)).toEqual(
+      expect.arrayContaining(['bullion-initialize', 'bullion-sources']),
+    );
+  });
+
+  it.skipIf(!existsSync(examples))('every image a user may bring is accepted by the CRDs', async () => {
+    const drafts = readdirSync(examples)
+      .filter((file) => /^(hypercloud-image|harvester-images)/.test(file))
+      .flatMap((file) => parseAllDocuments(readFileSync(new URL(file, examples), 'utf8')))
+      .map((document) => document.toJSON() as Draft);
+    expect(drafts.length).toBeGreaterThanOrEqual(6);
+    for (const draft of drafts) await create(draft, true);
+  });
+
+  describe('rules of the CRDs', () => {
+    const objectStore = { bucketName: 'b', objectName: 'o' };
+    const harvesterImage = aHarvesterImage({ checksum: `md5:${'a'.repeat(32)}` }, { name: 'fixed' });
+    const hyperCloudImage = aHyperCloudImage({ checksum: `md5:${'a'.repeat(32)}` }, { name: 'fixed' });
+
+    beforeAll(async () => {
+      await create(harvesterImage);
+      await create(hyperCloudImage);
+      await create(aHarvesterImage({ targetStorageClassName: 'a' }, { name: 'classed' }));
+    });
+
+    const patch = (type: ResourceType, name: string, spec: object): Promise<unknown> =>
+      kube.mergePatch(type, { namespace: 'default', name }, { spec }, { dryRun: true });
+
+    it.each([
+      ['U5 sourceType', harvester, 'fixed', { sourceType: 'upload' }, 'spec.sourceType'],
+      ['U6 pvcName', harvester, 'fixed', { pvcName: 'x' }, 'spec.pvcName'],
+      ['U7 url', harvester, 'fixed', { url: 'https://a/b' }, 'spec.url'],
+      ['U7 url removed', harvester, 'fixed', { url: null }, 'spec.url'],
+      ['U9 displayName', harvester, 'fixed', { displayName: 'x' }, 'spec.displayName'],
+      ['backend', harvester, 'fixed', { backend: 'cdi' }, 'spec.backend'],
+      ['checksum', harvester, 'fixed', { checksum: 'x' }, 'spec.checksum'],
+      ['checksum removed', harvester, 'fixed', { checksum: null }, 'spec.checksum'],
+      ['U3 the class once set', harvester, 'classed', { targetStorageClassName: 'b' }, 'spec.targetStorageClassName'],
+      ['source', hyperCloud, 'fixed', { source: { http: 'https://a/b' } }, 'spec.source'],
+      ['a second source', hyperCloud, 'fixed', { source: { objectStore } }, 'spec.source'],
+      ['checksum of HyperCloud', hyperCloud, 'fixed', { checksum: null }, 'spec.checksum'],
+      ['pvc added', hyperCloud, 'fixed', { pvc: {} }, 'spec.pvc'],
+    ] as const)('refuse a change of %s', async (...[, type, name, spec, field]) => {
+      expect(await fieldsOf(patch(type, name, spec))).toContain(field);
+    });
+
+    it.each([
+      ['a description', harvester, 'fixed', { description: 'x' }],
+      ['retries', harvester, 'fixed', { retry: 1 }],
+      ['a class that was left out', harvester, 'fixed', { targetStorageClassName: 'a' }],
+      ['nothing', hyperCloud, 'fixed', {}],
+    ] as const)('accept a change of %s', async (...[, type, name, spec]) => {
+      expect(await fieldsOf(patch(type, name, spec))).toBe('accepted');
+    });
+
+    it.each([
+      ['no source', aHyperCloudImage({ source: {} }), 'spec.source'],
+      ['two sources', aHyperCloudImage({ source: { http: 'https://a/b', objectStore } }), 'spec.source'],
+      ['an empty display name (C2)', aHarvesterImage({ displayName: '' }), 'spec.displayName'],
+      ['too many retries', aHarvesterImage({ retry: 11 }), 'spec.retry'],
+    ])('refuse %s', async (_name, draft, field) => {
+      expect(await fieldsOf(create(draft, true))).toContain(field);
+    });
+
+    it('fill in defaults', async () => {
+      const { displayName, sourceType } = aHarvesterImage().spec!;
+      const draft = { ...aHarvesterImage(), spec: { displayName, sourceType } };
+      expect(await create(draft, true)).toMatchObject({ spec: { backend: 'backingimage', retry: 3 } });
+    });
+  });
+
+  describe('webhooks', () => {
+    beforeAll(async () => {
+      const files = await ensureControlPlaneFiles(join(dataDir, 'webhook-tls'));
+      const deps = { kube, log: silentLogger };
+      const app = new Hono().route('/', createValidate(deps)).route('/', createMutate(deps));
+      const tls = { certFile: files.certificate, keyFile: files.key };
+      webhooks = await startServer({ app, log: silentLogger, port: 0, tls });
+      const caBundle = readFileSync(files.ca).toString('base64');
+      for (const manifest of manifests.filter(({ kind }) => kind.endsWith('WebhookConfiguration'))) {
+        await kube.apply(anyType(manifest), withAddress(manifest, caBundle), { fieldManager: 'test', force: true });
+      }
+      const defaultClass = {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'StorageClass',
+        metadata: { name: 'standard', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+        provisioner: 'example.dev/none',
+      };
+      await kube.create(storageClasses, defaultClass);
+      const isRefused = async (): Promise<boolean> =>
+        (await fieldsOf(create(aHyperCloudImage({ checksum: 'x' }), true))) !== 'accepted';
+      await vi.waitUntil(isRefused, { timeout: 20_000, interval: 100 });
+    });
+
+    interface Configured extends KubeObject {
+      readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
+    }
+
+    const withAddress = (manifest: KubeObject, caBundle: string): KubeObject => {
+      const { webhooks: hooks, ...rest } = manifest as Configured;
+      const configured = hooks.map(({ clientConfig, ...hook }) => ({
+        ...hook,
+        clientConfig: { url: `${webhooks.url}${clientConfig.service.path}`, caBundle },
+      }));
+      return { ...rest, webhooks: configured } as KubeObject;
+    };
+
+    it('refuse with every fault and its field', async () => {
+      const draft = aHyperCloudImage({ source: { http: 'ftp://a/b' }, checksum: 'x' }, { name: 'bad' });
+      expect(await fieldsOf(create(draft))).toEqual(expect.arrayContaining(['spec.source.http', 'spec.checksum']));
+    });
+
+    it('fill in label and storage class, and let the same display name be taken once', async () => {
+      const displayName = 'Debian 12 (bookworm)';
+      const created = await create(aHarvesterImage({ displayName }, { name: 'debian' }));
+      expect(created).toMatchObject({
+        metadata: {
+          labels: { 'harvesterhci.io/imageDisplayName': expect.stringMatching(/^sha256-/) },
+          annotations: { 'harvesterhci.io/storageClassName': 'standard' },
+        },
+        spec: { targetStorageClassName: 'standard' },
+      });
+      await expect(create(aHarvesterImage({ displayName }, { name: 'again' }))).rejects.toMatchObject({
+        code: 'Conflict',
+      });
+    });
+
+    it('keep a golden volume while its image is there, and let it go afterwards', async () => {
+      const image = await create(aHyperCloudImage({}, { name: 'held' }));
+      const volume = {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: {
+          name: 'held-image-pvc',
+          namespace: 'default',
+          labels: {
+            'bullion.dev/owner-uid': image.metadata.uid ?? '',
+            'bullion.dev/owner-kind': 'VirtualMachineImage.hypercloud.tmaxanc.com',
+            'bullion.dev/role': 'volume',
+          },
+          annotations: {
+            'bullion.dev/owner-name': 'held',
+            'bullion.dev/owner-namespace': 'default',
+            'bullion.dev/populated': '{}',
+          },
+        },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      } as const;
+      await kube.create(persistentVolumeClaims, volume);
+      const key = { namespace: 'default', name: 'held-image-pvc' };
+      await expect(kube.delete(persistentVolumeClaims, key)).rejects.toMatchObject({
+        code: 'Denied',
+        message: expect.stringContaining('delete that image instead'),
+      });
+      await kube.delete(hyperCloud, { namespace: 'default', name: 'held' });
+      await kube.delete(persistentVolumeClaims, key);
+    });
+
+    it('that are down stop new images, and nothing else', async () => {
+      const type = hyperCloud;
+      const key = { namespace: 'default', name: 'leaving' };
+      await create(aHyperCloudImage({}, { name: 'leaving', finalizers: ['bullion.dev/image'] }));
+      await kube.delete(type, key);
+      await webhooks.close();
+      await expect(create(aHyperCloudImage({}, { name: 'new' }))).rejects.toMatchObject({ retryable: true });
+      await kube.create(persistentVolumeClaims, {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'mine', namespace: 'default' },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      });
+      await kube.mergePatch(type, key, { metadata: { finalizers: null } });
+      expect(await kube.get(type, key)).toBeUndefined();
+    });
+  });
+});
