@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
-import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
+import { admissionFunctions, eventFunctions, jobFunctions } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
@@ -14,7 +14,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
   return {
     functions: toFunctionTable,
     kinds: toKindTable,
-    config: () => toConfigTable(mergeSettings(settings)),
+    config: () => toWholeConfigTable(settings),
     ...Object.fromEntries(
       Object.entries(settings).map(([name, rows]) => [`config:${name}`, () => toConfigTable(rows)]),
     ),
@@ -38,20 +38,13 @@ const loadSettings = async (root: URL): Promise<Settings> => {
 };
 
 /** Every variable once, with the functions that read it. */
-const mergeSettings = (settings: Settings): readonly SettingRow[] => {
-  const merged = new Map<string, { row: SettingRow; readers: string[] }>();
-  for (const [name, rows] of Object.entries(settings)) {
-    for (const row of rows) {
-      const known = merged.get(row.env);
-      if (known === undefined) merged.set(row.env, { row, readers: [name] });
-      else known.readers.push(name);
-    }
-  }
-  const everybody = Object.keys(settings).length;
-  return [...merged.values()].map(({ row, readers }) => ({
-    ...row,
-    help: readers.length === everybody ? row.help : `${row.help} (${readers.join(', ')})`,
-  }));
+const toWholeConfigTable = (settings: Settings): string => {
+  const readings = Object.entries(settings).flatMap(([name, rows]) => rows.map((row) => ({ name, row })));
+  const byVariable = [...Map.groupBy(readings, ({ row }) => row.env).values()];
+  return toConfigTable(
+    byVariable.flatMap((alike) => alike.slice(0, 1).map(({ row }) => row)),
+    byVariable.map((alike) => alike.map(({ name }) => name).join(', ')),
+  );
 };
 
 const toFunctionTable = (): string =>
@@ -70,6 +63,7 @@ const toFunctionTable = (): string =>
         `AdmissionReview: ${fn.webhooks.map(({ summary }) => summary).join('; ')}`,
         'HTTPS Deployment',
       ]),
+      ...jobFunctions.map((fn) => [`\`${fn.name}\``, fn.summary, fn.startedBy, 'Job']),
     ],
   );
 

@@ -1,5 +1,5 @@
 // Broker, Triggers, sources and Services under infra/knative. The local broker and forwarder route by the same files.
-import { type Manifest, functionsImage, partOf, transferImage } from '#infra/generate/manifest.ts';
+import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import {
   type DeliveryClass,
   type EventFunction,
@@ -9,6 +9,7 @@ import {
 } from '#infra/generate/wiring.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { defaultSettings } from '#shared/populate/settings.ts';
 
 /** What the manifests are made for. */
 export interface EventSources {
@@ -174,7 +175,7 @@ const functionContainer = (name: string): object => ({
   args: [name],
   env: [
     { name: 'HOST', value: '0.0.0.0' },
-    { name: 'TRANSFER_IMAGE', value: transferImage },
+    { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
   ],
   ports: [{ containerPort: 8080 }],
   readinessProbe: { httpGet: { path: '/readyz' } },

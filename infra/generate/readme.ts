@@ -27,14 +27,15 @@ export const toTable = (header: Row, rows: readonly Row[]): string =>
 const toCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
-/** Settings of one function. */
-export const toConfigTable = (rows: readonly SettingRow[]): string =>
+/** Settings; `readers` says for each row who reads it, where that is not plain. */
+export const toConfigTable = (rows: readonly SettingRow[], readers?: readonly string[]): string =>
   toTable(
-    ['variable', 'default', 'meaning'],
-    rows.map(({ env, default: fallback, help }) => [
+    ['variable', 'default', 'meaning', ...(readers === undefined ? [] : ['read by'])],
+    rows.map(({ env, default: fallback, help }, index) => [
       code(env),
       fallback === undefined ? 'required' : code(fallback),
       help,
+      ...(readers === undefined ? [] : [readers[index] ?? '']),
     ]),
   );
 

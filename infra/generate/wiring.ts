@@ -130,3 +130,12 @@ export const goldenKinds: readonly ResourceType[] = [persistentVolumeClaims, vol
 
 /** What the rules of admission look up beside the served kinds. */
 export const admissionLookups: readonly ResourceType[] = [storageClasses];
+
+/** What is started as a Job, by whom it is told. */
+export const jobFunctions = [
+  {
+    name: 'transfer-job',
+    summary: 'Moves the bytes of one image: fetches, checks, converts, writes.',
+    startedBy: 'a backend, one Job per attempt',
+  },
+] as const;

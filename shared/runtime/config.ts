@@ -118,9 +118,10 @@ const toFault = (shape: SettingsShape, issue: z.core.$ZodIssue): Fault => {
   return { field: metaOf(field, 'env'), message };
 };
 
+/** The default as it was declared, before anything is made of it. */
 const defaultOf = (field: z.ZodType): string | undefined => {
-  const { success, data } = field.safeParse(undefined);
-  if (!success) return undefined;
-  if (data === undefined) return '';
-  return typeof data === 'string' ? data : JSON.stringify(data);
+  if (!field.safeParse(undefined).success) return undefined;
+  const { default: fallback } = z.toJSONSchema(field, { io: 'input', unrepresentable: 'any' });
+  if (fallback === undefined) return '';
+  return typeof fallback === 'string' ? fallback : JSON.stringify(fallback);
 };
