@@ -1,0 +1,81 @@
+// A small disk that boots: a boot sector of our own that says one line on the serial port and halts, a partition, and data to copy.
+import { createCipheriv } from 'node:crypto';
+import { open } from 'node:fs/promises';
+
+const sectorBytes = 512;
+const mib = 2 ** 20;
+
+/** The line the booted disk says on COM1. */
+export const bootLine = 'Bullion demo disk: booted from the imported volume.';
+
+/** Where the BIOS loads a boot sector. */
+const loadAddress = 0x7c00;
+/** Where the partition table begins in a boot sector. */
+const partitionTable = 446;
+const firstPartitionSector = 2048;
+
+/** Sends one byte to a port of COM1: mov dx, port; mov al, value; out dx, al. */
+const sendTo = (port: number, value: number): readonly number[] => [0xba, port & 0xff, port >> 8, 0xb0, value, 0xee];
+
+/** 115200 baud, 8 bits, no parity: divisor latch open, divisor 1, latch closed. */
+const setUpSerial = [...sendTo(0x3fb, 0x80), ...sendTo(0x3f8, 1), ...sendTo(0x3f9, 0), ...sendTo(0x3fb, 3)];
+
+/** cli; cld; xor ax, ax; mov ds, ax */
+const prologue = [0xfa, 0xfc, 0x31, 0xc0, 0x8e, 0xd8];
+
+const printAndHalt = [
+  0xac, // next: lodsb
+  ...[0x84, 0xc0], // test al, al
+  ...[0x74, 0x12], // jz halt
+  ...[0x88, 0xc4], // mov ah, al
+  ...[0xba, 0xfd, 0x03], // wait: mov dx, 0x3fd (line status)
+  0xec, // in al, dx
+  ...[0xa8, 0x20], // test al, 0x20 (room to send)
+  ...[0x74, 0xf8], // jz wait
+  ...[0x88, 0xe0], // mov al, ah
+  ...[0xba, 0xf8, 0x03], // mov dx, 0x3f8
+  0xee, // out dx, al
+  ...[0xeb, 0xe9], // jmp next
+  ...[0xfa, 0xf4, 0xeb, 0xfd], // halt: cli; hlt; jmp to hlt
+];
+
+/** A master boot record: the program, one Linux partition of `partitionSectors`, the signature. */
+export const buildBootSector = (line: string, partitionSectors: number): Buffer => {
+  const sector = Buffer.alloc(sectorBytes);
+  const textAt = prologue.length + 3 + setUpSerial.length + printAndHalt.length;
+  const address = loadAddress + textAt;
+  const loadText = [0xbe, address & 0xff, address >> 8]; // mov si, text
+  const text = Buffer.from(`${line}\r\n\0`, 'latin1');
+  const program = Buffer.concat([Buffer.from([...prologue, ...loadText, ...setUpSerial, ...printAndHalt]), text]);
+  if (program.length > partitionTable)
+    throw new RangeError(`the line has ${text.length} bytes and does not fit a boot sector`);
+  program.copy(sector);
+  sector[partitionTable] = 0x80; // bootable
+  sector[partitionTable + 4] = 0x83; // Linux
+  sector.writeUInt32LE(firstPartitionSector, partitionTable + 8);
+  sector.writeUInt32LE(partitionSectors, partitionTable + 12);
+  sector.writeUInt16BE(0x55aa, sectorBytes - 2);
+  return sector;
+};
+
+export interface BootDiskSize {
+  /** Bytes of the disk. */
+  readonly bytes: number;
+  /** Bytes of data that neither compress nor repeat, the same at every call. */
+  readonly dataBytes: number;
+}
+
+/** Writes a raw disk: boot sector, data scattered in 1 MiB pieces over the partition, zeroes elsewhere. */
+export const writeBootDisk = async (path: string, { bytes, dataBytes }: BootDiskSize): Promise<void> => {
+  const start = firstPartitionSector * sectorBytes;
+  const pieces = Math.floor(dataBytes / mib);
+  const stride = Math.floor((bytes - start) / Math.max(pieces, 1) / mib) * mib;
+  if (stride < mib) throw new RangeError(`${dataBytes} bytes of data do not fit a disk of ${bytes}`);
+  const noise = createCipheriv('aes-128-ctr', Buffer.alloc(16, 'bullion'), Buffer.alloc(16));
+  await using disk = await open(path, 'w');
+  await disk.truncate(bytes);
+  await disk.write(buildBootSector(bootLine, bytes / sectorBytes - firstPartitionSector), 0, sectorBytes, 0);
+  for (let piece = 0; piece < pieces; piece += 1) {
+    await disk.write(noise.update(Buffer.alloc(mib)), 0, mib, start + piece * stride);
+  }
+};
