@@ -23,21 +23,23 @@ const setUpSerial = [...sendTo(0x3fb, 0x80), ...sendTo(0x3f8, 1), ...sendTo(0x3f
 /** cli; cld; xor ax, ax; mov ds, ax */
 const prologue = [0xfa, 0xfc, 0x31, 0xc0, 0x8e, 0xd8];
 
+const toBytes = (hex: string): readonly number[] => [...Buffer.from(hex.replaceAll(' ', ''), 'hex')];
+
 const printAndHalt = [
-  0xac, // next: lodsb
-  ...[0x84, 0xc0], // test al, al
-  ...[0x74, 0x12], // jz halt
-  ...[0x88, 0xc4], // mov ah, al
-  ...[0xba, 0xfd, 0x03], // wait: mov dx, 0x3fd (line status)
-  0xec, // in al, dx
-  ...[0xa8, 0x20], // test al, 0x20 (room to send)
-  ...[0x74, 0xf8], // jz wait
-  ...[0x88, 0xe0], // mov al, ah
-  ...[0xba, 0xf8, 0x03], // mov dx, 0x3f8
-  0xee, // out dx, al
-  ...[0xeb, 0xe9], // jmp next
-  ...[0xfa, 0xf4, 0xeb, 0xfd], // halt: cli; hlt; jmp to hlt
-];
+  'ac', // next: lodsb
+  '84 c0', // test al, al
+  '74 12', // jz halt
+  '88 c4', // mov ah, al
+  'ba fd 03', // wait: mov dx, 0x3fd (line status)
+  'ec', // in al, dx
+  'a8 20', // test al, 0x20 (room to send)
+  '74 f8', // jz wait
+  '88 e0', // mov al, ah
+  'ba f8 03', // mov dx, 0x3f8
+  'ee', // out dx, al
+  'eb e9', // jmp next
+  'fa f4 eb fd', // halt: cli; hlt; jmp to hlt
+].flatMap((hex) => toBytes(hex));
 
 /** A master boot record: the program, one Linux partition of `partitionSectors`, the signature. */
 export const buildBootSector = (line: string, partitionSectors: number): Buffer => {

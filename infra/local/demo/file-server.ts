@@ -5,7 +5,6 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface FileServerOptions {
   /** Bytes per second of one answer; as fast as possible when left out. */
@@ -98,7 +97,7 @@ const throttle = (bytesPerSecond: number | undefined): Transform => {
     transform: (chunk: Buffer, _, done) => {
       sent += chunk.length;
       const due = bytesPerSecond === undefined ? 0 : started + (sent / bytesPerSecond) * 1000 - Date.now();
-      void sleep(Math.max(0, due)).then(() => done(null, chunk));
+      setTimeout(done, Math.max(0, due), null, chunk);
     },
   });
 };

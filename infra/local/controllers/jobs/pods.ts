@@ -1,6 +1,6 @@
 // Runs pods: the kubelet of the only node. Containers are child processes that go on while this cluster is down; see process.ts.
 import { existsSync } from 'node:fs';
-import { mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -128,15 +128,31 @@ const report = async (
   pod: Pod,
   volumes: ReadonlyMap<string, HostVolume>,
 ): Promise<number | undefined> => {
-  const overfull = await findOverfull(runner, volumes);
   const paths = dirOf(runner, pod.metadata.uid ?? '');
-  if (overfull !== undefined) await signalAll(paths, pod, 'SIGKILL');
-  const seen = await lookAt(paths, pod);
-  const killed = overfull === undefined ? undefined : { reason: 'VolumeFull', message: overfull };
-  const status = runningStatus(pod, { ...seen, killed });
+  await enforceLimits(runner, pod, volumes);
+  const status = runningStatus(pod, await lookAt(paths, pod));
   await writeStatus(runner, pod, status);
   return status.phase === 'Succeeded' || status.phase === 'Failed' ? undefined : lookMs;
 };
+
+/** Ends a pod that overstays its deadline or fills a volume beyond its size. The reason is written down before the process is told. */
+const enforceLimits = async (runner: Runner, pod: Pod, volumes: ReadonlyMap<string, HostVolume>): Promise<void> => {
+  const { uid = '' } = pod.metadata;
+  const paths = dirOf(runner, uid);
+  const overfull = await findOverfull(runner, volumes);
+  const isLate = (await aliveIn(paths)).running.length > 0 && isPastDeadline(pod, Date.now());
+  if (overfull === undefined && !isLate) return;
+  if (!existsSync(killFile(paths))) {
+    const message = overfull ?? 'Pod was active on the node longer than the specified deadline';
+    await writeFile(killFile(paths), JSON.stringify({ reason: isLate ? 'DeadlineExceeded' : 'VolumeFull', message }));
+  }
+  await endProcesses(runner, uid, isLate ? (pod.spec.terminationGracePeriodSeconds ?? 30) * 1000 : 0);
+};
+
+const isPastDeadline = ({ spec, status }: Pod, now: number): boolean =>
+  spec.activeDeadlineSeconds !== undefined &&
+  status?.startTime !== undefined &&
+  now > Date.parse(status.startTime) + spec.activeDeadlineSeconds * 1000;
 
 /** Bytes a file system may take beyond its capacity for its own books, as the room check sees it. */
 const bookkeeping = (bytes: number): number => bytes * 1.02 + 2 ** 20;
@@ -168,7 +184,15 @@ const lookAt = async (paths: PodPaths, pod: Pod): Promise<PodSeen> => {
       message: await readTerminationLog(paths.terminationLog(name)),
     });
   }
-  return { containers, disrupted: existsSync(disruptionFile(paths)) };
+  return { containers, disrupted: existsSync(disruptionFile(paths)), killed: await readKillFile(paths) };
+};
+
+/** Why the runner itself ended the pod, if it did. */
+const killFile = (paths: PodPaths): string => join(paths.dir, 'killed.json');
+
+const readKillFile = async (paths: PodPaths): Promise<PodSeen['killed']> => {
+  const text = await readFile(killFile(paths), 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as PodSeen['killed']);
 };
 
 /** Kubernetes keeps this many bytes of it. */
@@ -189,10 +213,6 @@ const writeStatus = async ({ kube }: Runner, pod: Pod, status: PodStatus): Promi
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-};
-
-const signalAll = async (paths: PodPaths, pod: Pod, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
-  for (const { name } of pod.spec.containers) await signalProcess(paths.container(name), signal);
 };
 
 /** Asked to go: the processes first, then the object. */
