@@ -1,8 +1,9 @@
-// Puts CRDs and other manifests into the local cluster. Called by cluster.ts and tests.
+// Puts manifests into the local cluster. Called by cluster.ts and tests.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Unavailable } from '#shared/runtime/errors.ts';
+import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
+import { discover } from '#infra/local/controllers/discovery.ts';
 
 interface Crd extends KubeObject {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
@@ -16,7 +17,7 @@ const crds: ResourceType<Crd> = {
   namespaced: false,
 };
 
-const manager = { fieldManager: 'bullion-local', force: true } as const;
+const applying = { fieldManager: 'bullion-local', force: true } as const;
 
 /** Applies the definitions and waits until their kinds are served. Throws Unavailable when one is not after `seconds`. */
 export const installCrds = async (
@@ -24,7 +25,7 @@ export const installCrds = async (
   definitions: readonly KubeObject[],
   seconds = 30,
 ): Promise<void> => {
-  for (const definition of definitions) await kube.apply(crds, definition, manager);
+  for (const definition of definitions) await kube.apply(crds, definition, applying);
   const deadline = Date.now() + seconds * 1000;
   for (const { metadata } of definitions) {
     while (!isEstablished(await kube.get(crds, { name: metadata.name }))) {
@@ -37,3 +38,14 @@ export const installCrds = async (
 
 const isEstablished = (crd: Crd | undefined): boolean =>
   crd?.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false;
+
+/** Applies objects of any served kind, in the order given. Throws InvalidInput for a kind that is not served. */
+export const applyObjects = async (kube: KubeClient, objects: readonly KubeObject[]): Promise<void> => {
+  const { types } = await discover(kube);
+  for (const object of objects) {
+    const [version = '', group = ''] = object.apiVersion.split('/').toReversed();
+    const type = types.find((one) => one.group === group && one.version === version && one.kind === object.kind);
+    if (type === undefined) throw new InvalidInput(`${object.apiVersion} ${object.kind} is not served by this cluster`);
+    await kube.apply(type, object, applying);
+  }
+};

@@ -113,7 +113,8 @@ const pidOf = async (dir: string): Promise<number | undefined> => {
 
 const run = promisify(execFile);
 
-const identityOf = async (pid: number): Promise<string | undefined> => {
+/** Tells a process from a later one of the same number; `undefined` when it does not run. */
+export const identityOf = async (pid: number): Promise<string | undefined> => {
   if (!existsSync('/proc/self/stat')) {
     return run('ps', ['-o', 'lstart=', '-p', String(pid)]).then(
       ({ stdout }) => stdout.trim(),

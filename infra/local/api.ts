@@ -1,0 +1,35 @@
+// The API server of the local cluster: embedded, or a real one where its binaries are at hand. Called by cluster.ts.
+import { join } from 'node:path';
+import { findAssets } from '#infra/envtest/assets.ts';
+import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+export const apiServerKinds = ['embedded', 'real'] as const;
+export type ApiServerKind = (typeof apiServerKinds)[number];
+
+export interface ApiServerHandle {
+  /** `https://127.0.0.1:<port>` */
+  readonly url: string;
+  /** Grants everything. */
+  readonly kubeconfigPath: string;
+  readonly close: () => Promise<void>;
+}
+
+export interface ApiServerOptions {
+  readonly dataDir: string;
+  readonly port: number;
+  /** Where a real server's binaries are looked for. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Resolves when it answers. Throws InvalidInput when there are no binaries for a real one. */
+export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
+  const { dataDir, port, environment } = options;
+  const assetsDir = findAssets(environment);
+  if (assetsDir === undefined) {
+    throw new InvalidInput(
+      'no kube-apiserver here: set KUBEBUILDER_ASSETS to a folder with it and etcd, or use --apiserver=embedded',
+    );
+  }
+  return startRealApiServer({ assetsDir, port, dataDir: join(dataDir, 'api-server') });
+};

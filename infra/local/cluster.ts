@@ -1,0 +1,162 @@
+// The local cluster: API server, controllers, eventing and every function in one process. Called by main.ts, the demo and flow tests.
+import { createWriteStream } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
+import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
+import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
+import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
+import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
+import { type Functions, createFunctions } from '#infra/local/functions.ts';
+import { applyObjects, installCrds } from '#infra/local/install.ts';
+import { lockDataDir } from '#infra/local/lock.ts';
+import { readAccess, readCrds, readEventing, readWebhooks, repositoryDir } from '#infra/local/manifests.ts';
+import { choosePorts } from '#infra/local/ports.ts';
+import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { type LogLevel, type Logger, createLogger } from '#shared/runtime/log.ts';
+import { startServer } from '#shared/runtime/serve.ts';
+
+export interface ClusterOptions {
+  /** Keeps everything; the same directory gives the same cluster again. */
+  readonly dataDir: string;
+  /** Of the API server; any free one, the same at each start, when left out. */
+  readonly port?: number | undefined;
+  readonly apiServer: ApiServerKind;
+  /** Seconds between ticks; each minute when left out. */
+  readonly tickSeconds?: number | undefined;
+  /** Of this process: `PATH` for transfers, and where a real API server is looked for. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Overrides of the functions' environment. */
+  readonly functionEnvironment?: Readonly<Record<string, string>>;
+  /** Scales the pauses between attempts of a Job; 1 when left out. */
+  readonly backOffFactor?: number;
+  readonly logLevel?: LogLevel;
+}
+
+export interface Cluster {
+  readonly kube: KubeClient;
+  readonly kubeconfigPath: string;
+  readonly controllers: Controllers;
+  readonly eventing: Eventing;
+  /** Where everything that happened is written. */
+  readonly logFile: string;
+  /** Ends everything in order; running transfers are stopped and begin again at the next start. */
+  readonly stop: () => Promise<void>;
+}
+
+/** What has to be undone, newest first. */
+interface Undo {
+  readonly add: (step: () => Promise<unknown>) => void;
+  readonly all: () => Promise<void>;
+}
+
+const createUndo = (): Undo => {
+  const steps: (() => Promise<unknown>)[] = [];
+  return {
+    add: (step) => steps.push(step),
+    all: async () => {
+      for (const step of steps.splice(0).toReversed()) await step();
+    },
+  };
+};
+
+/** Resolves when everything answers. Throws Conflict when another cluster runs on the directory. */
+export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
+  const undo = createUndo();
+  try {
+    return await start({ ...options, dataDir: resolve(options.dataDir) }, undo);
+  } catch (error) {
+    await undo.all();
+    throw error;
+  }
+};
+
+const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
+  const { dataDir } = options;
+  undo.add(await lockDataDir(dataDir));
+  const logFile = join(dataDir, 'logs', 'cluster.log');
+  const log = await openLog(logFile, options.logLevel ?? 'info', undo);
+  const ports = await choosePorts(dataDir, options.port === undefined ? {} : { api: options.port });
+  const apiServer = await startApiServer(options.apiServer, { ...options, port: ports.api });
+  undo.add(apiServer.close);
+  const kube = createKubeClient(loadKubeConfig(apiServer.kubeconfigPath));
+
+  const manifests = await readEventing();
+  const functions = createFunctions({
+    kubeconfigPath: apiServer.kubeconfigPath,
+    brokerUrl: brokerUrl(manifests, ports.broker),
+    log,
+    ...(options.functionEnvironment === undefined ? {} : { environment: options.functionEnvironment }),
+  });
+  await installObjects(kube);
+  await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo });
+  const controllers = await startAllControllers(options, { kube, functions, log });
+  undo.add(() => controllers.stop());
+  const eventing = await startEventing({
+    ...options,
+    kube,
+    manifests,
+    log,
+    port: ports.broker,
+    subscribers: functions.subscribers,
+  });
+  undo.add(eventing.stop);
+  // Whatever happened while this cluster was down has left no event.
+  eventing.tick();
+  return { kube, kubeconfigPath: apiServer.kubeconfigPath, controllers, eventing, logFile, stop: undo.all };
+};
+
+const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logger> => {
+  await mkdir(join(file, '..'), { recursive: true });
+  const stream = createWriteStream(file, { flags: 'a' });
+  undo.add(() => new Promise((done) => stream.end(() => done(undefined))));
+  return createLogger({ level, write: (line) => void stream.write(line) });
+};
+
+const installObjects = async (kube: KubeClient): Promise<void> => {
+  await installCrds(kube, [...snapshotCrds, ...(await readCrds())]);
+  await ensureClasses(kube);
+  await applyObjects(kube, await readAccess());
+};
+
+interface AdmissionOptions {
+  readonly dataDir: string;
+  readonly port: number;
+  readonly log: Logger;
+  readonly undo: Undo;
+}
+
+/** Serves the admission functions over TLS first, then tells the API server to ask them. */
+const startAdmission = async (
+  kube: KubeClient,
+  functions: Functions,
+  { dataDir, port, log, undo }: AdmissionOptions,
+): Promise<void> => {
+  const files = await ensureControlPlaneFiles(join(dataDir, 'pki'));
+  const tls = { certFile: files.certificate, keyFile: files.key };
+  const server = await startServer({ app: functions.admission, port, log, tls, drainMs: 1_000 });
+  undo.add(() => server.close());
+  const webhooks = await readWebhooks(server.url, await readFile(files.ca, 'utf8'));
+  await applyObjects(kube, webhooks);
+};
+
+const startAllControllers = (
+  { dataDir, environment, backOffFactor }: ClusterOptions,
+  { kube, functions, log }: { readonly kube: KubeClient; readonly functions: Functions; readonly log: Logger },
+): Promise<Controllers> => {
+  const report = log.with({ part: 'controllers' });
+  return startControllers({
+    kube,
+    dataDir,
+    report: (message, fields) => report.warn(message, fields),
+    ...(backOffFactor === undefined ? {} : { backOffFactor }),
+    host: {
+      images: { [functions.transferImage]: ['node', join('functions', 'transfer-job', 'index.ts')] },
+      nodePath: process.execPath,
+      workingDir: repositoryDir,
+      env: { PATH: environment['PATH'] ?? '/usr/local/bin:/usr/bin:/bin' },
+    },
+  });
+};

@@ -1,0 +1,39 @@
+// `npm start`: the local cluster until it is told to end.
+import { startCluster } from '#infra/local/cluster.ts';
+import { HostConfig, parseStartOptions, toEnvironment, usage } from '#infra/local/options.ts';
+import { loadConfig } from '#shared/runtime/config.ts';
+import { AppError, messageOf } from '#shared/runtime/errors.ts';
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+const untilSignal = (): Promise<string> =>
+  new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve(signal));
+  });
+
+const main = async (): Promise<number> => {
+  const options = parseStartOptions(process.argv.slice(2));
+  if (options.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const ended = untilSignal();
+  const environment = toEnvironment(loadConfig(HostConfig));
+  say(`starting a local cluster on ${options.dataDir}`);
+  const cluster = await startCluster({ ...options, environment });
+  process.stdout.write(`ready kubeconfig=${cluster.kubeconfigPath}\n`);
+  say(
+    `log: ${cluster.logFile}\ntry: kubectl --kubeconfig ${cluster.kubeconfigPath} get storageclasses,virtualmachineimages -A`,
+  );
+  say(`${await ended}: stopping`);
+  await cluster.stop();
+  return 0;
+};
+
+try {
+  process.exit(await main());
+} catch (error) {
+  if (!(error instanceof AppError)) throw error;
+  say(`cannot start: ${messageOf(error)}`);
+  process.exit(1);
+}

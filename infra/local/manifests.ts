@@ -1,0 +1,44 @@
+// The manifests of `infra/` as the local cluster uses them: what is applied as it is, and the webhooks pointed at this process.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { readManifests } from '#infra/local/broker/manifest.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+/** Root of the repository. */
+export const repositoryDir = join(import.meta.dirname, '../..');
+const infraDir = join(repositoryDir, 'infra');
+
+const inFolder = async (name: string): Promise<readonly KubeObject[]> =>
+  (await readManifests(join(infraDir, name))) as readonly KubeObject[];
+
+export const readCrds = (): Promise<readonly KubeObject[]> => inFolder('crds');
+
+/** Broker, Triggers and sources: read here, since no Knative serves them. */
+export const readEventing = (): Promise<readonly KubeObject[]> => inFolder('knative');
+
+/** Namespace and roles. */
+export const readAccess = async (): Promise<readonly KubeObject[]> => {
+  const namespace = parseAllDocuments(await readFile(join(infraDir, 'namespace.yaml'), 'utf8'));
+  return [...namespace.map((document) => document.toJS() as KubeObject), ...(await inFolder('rbac'))];
+};
+
+interface WebhookConfiguration extends KubeObject {
+  readonly webhooks: readonly { readonly clientConfig: { readonly service?: { readonly path?: string } } }[];
+}
+
+/** The webhook configurations, with this process in place of the admission service. */
+export const readWebhooks = async (url: string, caPem: string): Promise<readonly KubeObject[]> => {
+  const objects = await inFolder('webhooks');
+  const caBundle = Buffer.from(caPem).toString('base64');
+  return objects.filter(isWebhookConfiguration).map((object) => ({
+    ...object,
+    webhooks: object.webhooks.map((webhook) => ({
+      ...webhook,
+      clientConfig: { url: `${url}${webhook.clientConfig.service?.path ?? ''}`, caBundle },
+    })),
+  }));
+};
+
+const isWebhookConfiguration = (object: KubeObject): object is WebhookConfiguration =>
+  object.kind === 'MutatingWebhookConfiguration' || object.kind === 'ValidatingWebhookConfiguration';
