@@ -8,10 +8,13 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
  * The event of a request in binary or structured mode, its data checked against the catalogue. Throws InvalidInput, whose message is fit for
  * the answer, when the request is no CloudEvent 1.0, its type is unknown or its data does not have the type's shape.
  */
-export const receiveEvent = async (request: Request): Promise<KnownEvent> =>
-  parseEvent(decodeEvent(request.headers, new Uint8Array(await request.arrayBuffer())));
+export const receiveEvent = async (request: Request): Promise<KnownEvent> => parseEvent(await decodeRequest(request));
 
-/** The same for an event that was decoded already. */
+/** Any event of a request, whatever its type and data. Throws InvalidInput when the request is no CloudEvent 1.0. */
+export const decodeRequest = async (request: Request): Promise<CloudEvent> =>
+  decodeEvent(request.headers, new Uint8Array(await request.arrayBuffer()));
+
+/** Checks type and data of an event that was decoded already. */
 export const parseEvent = (event: CloudEvent): KnownEvent => {
   const { type } = event;
   if (!isKnownType(type)) {

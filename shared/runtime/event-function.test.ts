@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { eventTypes } from '#events/catalogue.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { Conflict, Denied, Unavailable } from '#shared/runtime/errors.ts';
-import { type EventFunctionOptions, eventFunction } from '#shared/runtime/event-function.ts';
+import { type EventFunctionOptions, anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { done, failed, retry, waiting } from '#shared/runtime/outcome.ts';
 
@@ -11,6 +11,9 @@ const headers = {
   'ce-id': 'e-1',
   'ce-source': '/s',
   'ce-type': eventTypes.objectAdded,
+  'ce-kind': 'Pod',
+  'ce-namespace': 'd',
+  'ce-name': 'p',
   'content-type': 'application/json',
 };
 const body = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', namespace: 'd' } });
@@ -84,6 +87,21 @@ describe('an event function answers', () => {
     expect(response.status).toBe(400);
     expect(await response.text()).toContain('only "1.0" is accepted');
     expect(lines[0]).toMatchObject({ outcome: 'undecodable', status: 400 });
+  });
+
+  it('400 to an event that nothing here handles, and hands on any in a function for any', async () => {
+    const other = { ...post, headers: { ...headers, 'ce-type': 'com.example.other' } };
+    const { app, lines } = given(async () => done);
+    expect((await app.request('/', other)).status).toBe(400);
+    expect(lines[0]).toMatchObject({ outcome: 'undecodable', eventId: 'e-1', object: 'Pod d/p' });
+    const types: string[] = [];
+    const any = anyEventFunction({
+      name: 'any',
+      log: createLogger({ level: 'error' }),
+      handle: async ({ type }) => (types.push(type), done),
+    });
+    expect((await any.request('/', other)).status).toBe(204);
+    expect(types).toEqual(['com.example.other']);
   });
 
   it.each([

@@ -1,10 +1,10 @@
 // The chassis of a function that handles events: decode, bound, log and answer. `functions/*/app.ts` gives it one handler.
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { type KnownEvent, objectOf } from '#events/catalogue.ts';
+import type { KnownEvent } from '#events/catalogue.ts';
 import { encodeEvent } from '#events/encode.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { receiveEvent } from '#events/receive.ts';
+import { decodeRequest, parseEvent } from '#events/receive.ts';
 import { type InvocationContext, withContext } from '#shared/runtime/context.ts';
 import { InvalidInput, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -25,13 +25,19 @@ export interface EventContext {
   readonly reply: (event: CloudEvent) => void;
 }
 
-export interface EventFunctionOptions {
+export interface EventFunctionOptions<E extends CloudEvent = KnownEvent> {
   readonly name: string;
   readonly log: Logger;
   /** Milliseconds until the answer is 503. Keep it below the timeout of the Trigger. */
   readonly deadlineMs?: number;
   /** Throws AppError: retryable ones are answered like `retry`, others are bugs. */
-  handle(event: KnownEvent, context: EventContext): Promise<Outcome>;
+  readonly handle: (event: E, context: EventContext) => Promise<Outcome>;
+}
+
+/** The same with the judgement which events are ours. */
+interface Chassis<E extends CloudEvent> extends EventFunctionOptions<E> {
+  /** Throws InvalidInput. */
+  readonly parse: (event: CloudEvent) => E;
 }
 
 /** What one invocation came to: the answer and the fields of its log line. */
@@ -40,7 +46,14 @@ interface Result {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-export const eventFunction = (options: EventFunctionOptions): Hono => {
+/** Handles events of the catalogue; any other is answered 400. */
+export const eventFunction = (options: EventFunctionOptions): Hono => createApp({ ...options, parse: parseEvent });
+
+/** Handles any event, whatever its type and data: for dead letters, which may be just those that nothing can read. */
+export const anyEventFunction = (options: EventFunctionOptions<CloudEvent>): Hono =>
+  createApp({ ...options, parse: (event) => event });
+
+const createApp = <E extends CloudEvent>(options: Chassis<E>): Hono => {
   const app = new Hono();
   // Not 413, which some senders retry: an event of this size never fits.
   const limit = bodyLimit({
@@ -56,44 +69,44 @@ export const eventFunction = (options: EventFunctionOptions): Hono => {
   return app;
 };
 
-const invoke = async (options: EventFunctionOptions, request: Request): Promise<Response> => {
+const invoke = async <E extends CloudEvent>(options: Chassis<E>, request: Request): Promise<Response> => {
   const started = performance.now();
-  const received = await receive(request);
-  const known = received.kind === 'event' ? contextOf(received.event) : {};
-  const trace = continueTrace(traceOfRequest(request) ?? known.parent);
-  const context = { function: options.name, trace, ...known.fields };
-  return withContext(context, async () => {
-    const { response, fields } =
-      received.kind === 'event' ? await run(options, received.event) : refuse(received.error);
+  const decoded = await attempt(() => decodeRequest(request));
+  const about = decoded.kind === 'read' ? contextOf(decoded.value) : {};
+  const trace = continueTrace(traceOfRequest(request) ?? about.parent);
+  return withContext({ function: options.name, trace, ...about.fields }, async () => {
+    const event = decoded.kind === 'read' ? await attempt(() => options.parse(decoded.value)) : decoded;
+    const { response, fields } = event.kind === 'read' ? await run(options, event.value) : refuse(event.error);
     const ms = Math.round(performance.now() - started);
     options.log[levelOf(response)]('event handled', { ...fields, status: response.status, ms });
     return response;
   });
 };
 
-type Received =
-  | { readonly kind: 'event'; readonly event: KnownEvent }
+type Reading<T> =
+  | { readonly kind: 'read'; readonly value: T }
   | { readonly kind: 'undecodable'; readonly error: InvalidInput };
 
-const receive = async (request: Request): Promise<Received> => {
+const attempt = async <T>(read: () => T | Promise<T>): Promise<Reading<T>> => {
   try {
-    return { kind: 'event', event: await receiveEvent(request) };
+    return { kind: 'read', value: await read() };
   } catch (error) {
     // Whatever else breaks here is the request's body being cut short.
-    return {
-      kind: 'undecodable',
-      error: error instanceof InvalidInput ? error : new InvalidInput(messageOf(error), [], { cause: error }),
-    };
+    const invalid = error instanceof InvalidInput ? error : new InvalidInput(messageOf(error), [], { cause: error });
+    return { kind: 'undecodable', error: invalid };
   }
 };
 
 /** What the event itself says about the invocation. */
-const contextOf = (event: KnownEvent): { readonly parent?: Trace | undefined; readonly fields?: InvocationContext } => {
-  const object = objectOf(event);
-  const name = object && `${object.kind} ${[object.namespace, object.name].filter(Boolean).join('/')}`;
+const contextOf = ({
+  id,
+  extensions,
+}: CloudEvent): { readonly parent?: Trace | undefined; readonly fields?: InvocationContext } => {
+  const { kind, namespace = '', name } = extensions;
+  const object = name === undefined ? undefined : `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
   return {
-    parent: traceOfExtensions(event.extensions),
-    fields: { eventId: event.id, ...(name === undefined ? {} : { object: name }) },
+    parent: traceOfExtensions(extensions),
+    fields: { eventId: id, ...(object === undefined ? {} : { object }) },
   };
 };
 
@@ -102,7 +115,7 @@ const refuse = (error: InvalidInput): Result => ({
   fields: { outcome: 'undecodable', error },
 });
 
-const run = async (options: EventFunctionOptions, event: KnownEvent): Promise<Result> => {
+const run = async <E extends CloudEvent>(options: Chassis<E>, event: E): Promise<Result> => {
   let reply: CloudEvent | undefined;
   const signal = AbortSignal.timeout(options.deadlineMs ?? 25_000);
   const context = { signal, log: options.log, reply: (answer: CloudEvent) => void (reply = answer) };
