@@ -1,7 +1,7 @@
 // Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
 import { sourceAccount } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { type EventFunction, type Verb, admissionLookups } from '#infra/generate/wiring.ts';
+import { type EventFunction, type Verb, admissionLookups, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -70,7 +70,8 @@ export const buildDriverAccess = (fn: EventFunction, { objects, children, reads 
     ]),
     ...children.map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, ['get', 'list'])),
-    rule(kubeEvents, ['create']),
+    // Dead letters about one object are counted on one Event.
+    rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);
 
 /** The sources read what they watch, and nothing else. */

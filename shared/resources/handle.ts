@@ -1,14 +1,15 @@
 // What an event means for images: which one to drive, or whether there is nothing to do. Called by the event functions.
 import type { KnownEvent } from '#events/catalogue.ts';
 import { eventTypes, objectOf } from '#events/catalogue.ts';
-import { type KubeObject, type ObjectRef, apiVersionOf } from '#shared/api/object.ts';
+import { recordDeadLetter } from '#events/dead-letter.ts';
+import type { CloudEvent } from '#events/event.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { Change, Sidecar } from '#shared/backends/backend.ts';
 import { type BackendRegistry, type Registration } from '#shared/backends/registry.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import { type DriverDeps, driveImage } from '#shared/resources/driver.ts';
 import { dialectOf, dialectOfGroupKind } from '#shared/resources/registry.ts';
 import { recordProgress } from '#shared/resources/report.ts';
-import { sayNote } from '#shared/resources/write.ts';
 import { isDealtWith } from '#shared/resources/transitions.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
@@ -60,13 +61,8 @@ const isOfType = (object: KubeObject, type: Sidecar['type']): boolean =>
   object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
 /** An event nobody could handle: it ends as a Kubernetes Event on the object it concerns, where people look. */
-export const handleDeadLetter = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
-  const object = objectOf(event);
-  const { knativeerrorcode: code = 'none', knativeerrordest: destination = 'unknown' } = event.extensions;
-  deps.log.warn('event undeliverable', { type: event.type, code, destination });
-  if (object === undefined) return done;
-  const ref: ObjectRef = { uid: '', ...object };
-  const message = `event ${event.type} could not be delivered to ${destination} (last answer: ${code}); the next tick looks again`;
-  await sayNote(deps, ref, { type: 'Warning', reason: 'EventUndeliverable', message, occurrence: event.id });
+export const handleDeadLetter = async (deps: DriverDeps, event: CloudEvent): Promise<Outcome> => {
+  const { object: _, ...letter } = await recordDeadLetter(deps.kube, event, new Date(deps.now()));
+  deps.log.error('dead letter', { type: event.type, ...letter });
   return done;
 };
