@@ -1,0 +1,37 @@
+// The NamespaceLifecycle admission plugin: objects live in a namespace that exists and is not going away.
+import type { Call } from '../handlers/call.ts';
+import { type ApiError, ApiError as StatusError, forbidden, notFound } from '../status/status.ts';
+
+const namespaces = { group: '', plural: 'namespaces' };
+const immortal = ['default', 'kube-system', 'kube-public'];
+
+const terminating = (call: Call): ApiError => {
+  const { namespace } = call.path;
+  const { status } = forbidden(
+    call.resource,
+    call.path.name,
+    `unable to create new content in namespace ${namespace} because it is being terminated`,
+  );
+  const cause = {
+    reason: 'NamespaceTerminating',
+    message: `namespace ${namespace} is being terminated`,
+    field: 'metadata.namespace',
+  };
+  return new StatusError({ ...status, details: { ...status.details, causes: [cause as never] } });
+};
+
+/** Throws a 404 or 403 when nothing may be created there. */
+export const checkNamespace = (call: Call): void => {
+  if (!call.resource.namespaced || call.path.namespace === '') return;
+  const entry = call.api.store.get({ collection: 'namespaces', namespace: '', name: call.path.namespace });
+  if (entry === undefined) throw notFound(namespaces, call.path.namespace);
+  if (entry.object().metadata.deletionTimestamp !== undefined) throw terminating(call);
+};
+
+/** Throws a 403 for the deletion of a namespace the cluster cannot be without. */
+export const checkProtected = (call: Call): void => {
+  const { resource, path } = call;
+  if (resource.collection === 'namespaces' && path.subresource === '' && immortal.includes(path.name)) {
+    throw forbidden(resource, path.name, 'this namespace may not be deleted');
+  }
+};

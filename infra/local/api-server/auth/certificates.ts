@@ -1,0 +1,107 @@
+// The server's own certificate authority, kept in the data directory, and the certificates it issues: the server's, and those of
+// webhooks in the same process.
+
+// x509 builds on tsyringe, which wants this first.
+import 'reflect-metadata';
+import { randomBytes, webcrypto } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
+const validMs = 10 * 365 * 24 * 3600 * 1000;
+
+export interface KeyPair {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface Authority {
+  readonly caPem: string;
+  /** A server certificate for host names and addresses, as PEM. */
+  readonly issue: (name: string, hosts: readonly string[]) => Promise<KeyPair>;
+}
+
+const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
+
+const validity = () => ({ notBefore: new Date(Date.now() - 3600 * 1000), notAfter: new Date(Date.now() + validMs) });
+
+const generateKeys = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+
+const toPem = async (key: webcrypto.CryptoKey): Promise<string> =>
+  `${PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
+
+const makeAuthority = async (): Promise<KeyPair> => {
+  const keys = await generateKeys();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    name: 'CN=bullion-local-ca',
+    ...validity(),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new BasicConstraintsExtension(true, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { certificate: certificate.toString('pem'), key: await toPem(keys.privateKey) };
+};
+
+const loadPair = async (dataDir: string): Promise<KeyPair> => {
+  const files = { certificate: join(dataDir, 'ca.crt'), key: join(dataDir, 'ca.key') };
+  if (existsSync(files.certificate) && existsSync(files.key)) {
+    return { certificate: await readFile(files.certificate, 'utf8'), key: await readFile(files.key, 'utf8') };
+  }
+  const pair = await makeAuthority();
+  await writeFile(files.key, pair.key, { mode: 0o600 });
+  await writeFile(files.certificate, pair.certificate, { mode: 0o600 });
+  return pair;
+};
+
+/** The authority of a data directory, made at its first use. */
+export const loadAuthority = async (dataDir: string): Promise<Authority> => {
+  const pair = await loadPair(dataDir);
+  const authority = new X509Certificate(pair.certificate);
+  const signingKey = await webcrypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(pair.key), algorithm, false, [
+    'sign',
+  ]);
+  const issue = async (name: string, hosts: readonly string[]): Promise<KeyPair> => {
+    const keys = await generateKeys();
+    const certificate = await X509CertificateGenerator.create({
+      serialNumber: serialNumber(),
+      subject: `CN=${name}`,
+      issuer: authority.subject,
+      ...validity(),
+      signingAlgorithm: algorithm,
+      publicKey: keys.publicKey,
+      signingKey,
+      extensions: [
+        new BasicConstraintsExtension(false),
+        new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+        new SubjectAlternativeNameExtension(
+          hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })),
+        ),
+        await AuthorityKeyIdentifierExtension.create(authority),
+      ],
+    });
+    return { certificate: certificate.toString('pem'), key: await toPem(keys.privateKey) };
+  };
+  return { caPem: pair.certificate, issue };
+};

@@ -1,0 +1,144 @@
+// Bearer tokens: the admin's, and signed ones for service accounts (TokenRequest), which die with their account.
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  sign,
+  verify,
+} from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Store } from '../store/store.ts';
+import { type User, serviceAccountUser, superGroup } from './user.ts';
+
+export interface TokenRequest {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly audiences: readonly string[];
+  readonly expirationSeconds: number;
+}
+
+export interface Verified {
+  readonly user: User;
+  readonly audiences: readonly string[];
+}
+
+export interface Tokens {
+  readonly admin: string;
+  /** Audiences of the API server itself. */
+  readonly audiences: readonly string[];
+  readonly issue: (request: TokenRequest) => { readonly token: string; readonly expires: Date };
+  /** Undefined when the token is unknown, wrongly signed, expired or its account is gone. */
+  readonly verify: (token: string) => Verified | undefined;
+}
+
+export interface Secrets {
+  readonly adminToken: string;
+  readonly privateKeyPem: string;
+}
+
+export const issuer = 'https://kubernetes.default.svc';
+
+const readOrMake = (file: string, make: () => string): string => {
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  const text = make();
+  writeFileSync(file, text, { mode: 0o600 });
+  return text;
+};
+
+const makeKey = (): string =>
+  generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+/** Kept in the data directory; without one they live as long as the server. */
+export const loadSecrets = (dataDir: string | undefined): Secrets => {
+  const makeToken = () => randomBytes(24).toString('base64url');
+  if (dataDir === undefined) return { adminToken: makeToken(), privateKeyPem: makeKey() };
+  return {
+    adminToken: readOrMake(join(dataDir, 'admin-token'), makeToken),
+    privateKeyPem: readOrMake(join(dataDir, 'service-account.key'), makeKey),
+  };
+};
+
+interface Claims {
+  readonly iss: string;
+  readonly sub: string;
+  readonly aud: readonly string[];
+  readonly exp: number;
+  readonly 'kubernetes.io': {
+    readonly namespace: string;
+    readonly serviceaccount: { readonly name: string; readonly uid: string };
+  };
+}
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+const decode = (part: string | undefined): unknown => {
+  try {
+    return JSON.parse(Buffer.from(part ?? '', 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+};
+
+const accountKey = (namespace: string, name: string) => ({ collection: 'serviceaccounts', namespace, name });
+
+export const createTokens = (secrets: Secrets, store: Store, clock: () => Date): Tokens => {
+  const privateKey = createPrivateKey(secrets.privateKeyPem);
+  const publicKey = createPublicKey(privateKey);
+  const keyId = createHash('sha256')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('base64url');
+  const admin: Verified = {
+    user: { username: 'kubernetes-admin', groups: [superGroup, 'system:authenticated'] },
+    audiences: [issuer],
+  };
+
+  const issue = (request: TokenRequest) => {
+    const now = Math.floor(clock().getTime() / 1000);
+    const exp = now + request.expirationSeconds;
+    const claims = {
+      aud: request.audiences,
+      exp,
+      iat: now,
+      iss: issuer,
+      jti: randomBytes(16).toString('hex'),
+      'kubernetes.io': { namespace: request.namespace, serviceaccount: { name: request.name, uid: request.uid } },
+      nbf: now,
+      sub: `system:serviceaccount:${request.namespace}:${request.name}`,
+    };
+    const head = `${encode({ alg: 'ES256', kid: keyId })}.${encode(claims)}`;
+    const signature = sign('sha256', Buffer.from(head), { key: privateKey, dsaEncoding: 'ieee-p1363' });
+    return { token: `${head}.${signature.toString('base64url')}`, expires: new Date(exp * 1000) };
+  };
+
+  const isSigned = (head: string, signature: string): boolean =>
+    verify(
+      'sha256',
+      Buffer.from(head),
+      { key: publicKey, dsaEncoding: 'ieee-p1363' },
+      Buffer.from(signature, 'base64url'),
+    );
+
+  /** The claims of a token that this server signed and that still holds. */
+  const claimsOf = (token: string): Claims | undefined => {
+    const [header = '', payload = '', signature, ...more] = token.split('.');
+    if (signature === undefined || more.length > 0 || !isSigned(`${header}.${payload}`, signature)) return undefined;
+    const claims = decode(payload) as Claims | undefined;
+    return claims?.iss === issuer && claims.exp * 1000 > clock().getTime() ? claims : undefined;
+  };
+
+  const verifyToken = (token: string): Verified | undefined => {
+    if (token === secrets.adminToken) return admin;
+    const claims = claimsOf(token);
+    if (claims === undefined) return undefined;
+    const { namespace, serviceaccount } = claims['kubernetes.io'];
+    const account = store.get(accountKey(namespace, serviceaccount.name))?.object();
+    if (account?.metadata.uid !== serviceaccount.uid) return undefined;
+    return { user: serviceAccountUser(namespace, serviceaccount.name, serviceaccount.uid), audiences: claims.aud };
+  };
+
+  return { admin: secrets.adminToken, audiences: [issuer], issue, verify: verifyToken };
+};

@@ -1,0 +1,39 @@
+// Server-side apply: the fields a manager states are its own, and those it no longer states go.
+import { decodeObject } from '../objects/decode.ts';
+import type { ApiObject } from '../objects/object.ts';
+import { ownershipContext } from '../objects/ownership.ts';
+import { applyConfig } from '../patch/apply.ts';
+import { type Json, type JsonObject, isObject } from '../schema/json.ts';
+import { badRequest, failure } from '../status/status.ts';
+import type { Call } from './call.ts';
+import { type WriteOptions, managerOf } from './options.ts';
+import type { Change } from './update.ts';
+
+/** Faults of the configuration itself are told before it is merged. */
+const checkConfig = (call: Call, config: Json, options: WriteOptions): JsonObject => {
+  if (!isObject(config)) throw badRequest('error decoding YAML: the patch must be an object');
+  decodeObject(config, call.resource, {
+    fieldValidation: options.fieldValidation,
+    warn: (text) => call.warnings.add(text),
+  });
+  return config;
+};
+
+export const applyChange = (call: Call, patch: unknown, options: WriteOptions): Change => {
+  const config = checkConfig(call, patch as Json, options);
+  return {
+    creates: call.path.subresource === '',
+    tracksItself: true,
+    options,
+    build: (live: ApiObject | undefined) => {
+      const { api, resource, path } = call;
+      const by = { manager: managerOf(call, options), now: api.clock(), subresource: path.subresource };
+      const outcome = applyConfig(ownershipContext(resource, by), live as unknown as JsonObject | undefined, config, {
+        force: options.force === true,
+      });
+      if (outcome.kind === 'refused')
+        throw failure({ ...outcome, details: { causes: (outcome.causes ?? []) as never } });
+      return decodeObject(outcome.object, resource, { fieldValidation: 'Ignore', warn: () => undefined });
+    },
+  };
+};

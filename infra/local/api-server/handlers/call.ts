@@ -1,0 +1,55 @@
+// What every handler gets: the request, who asks, the resource it is about, and the parts of the server.
+import type { Admission } from '../admission/admission.ts';
+import type { Authorizer } from '../auth/authorizer.ts';
+import type { Tokens } from '../auth/tokens.ts';
+import type { User } from '../auth/user.ts';
+import type { RequestInfo, ResourcePath } from '../http/request.ts';
+import { type Negotiated, negotiate } from '../http/negotiate.ts';
+import type { ApiObject } from '../objects/object.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Resource, StrategyContext } from '../registry/resource.ts';
+import type { Store } from '../store/store.ts';
+
+/** The parts of the server. */
+export interface Api {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly clock: () => Date;
+  readonly random: () => number;
+  readonly uuid: () => string;
+  readonly admission: Admission;
+  readonly authorizer: Authorizer;
+  readonly tokens: Tokens;
+  readonly strategies: () => StrategyContext;
+}
+
+export interface Call {
+  readonly api: Api;
+  readonly request: Request;
+  readonly info: RequestInfo;
+  readonly path: ResourcePath;
+  readonly resource: Resource;
+  readonly user: User;
+  /** Gathered while the request is handled and sent with the answer; a text appears once. */
+  readonly warnings: Set<string>;
+  readonly form: Negotiated;
+}
+
+export const createCall = (call: Omit<Call, 'warnings' | 'form'>): Call => {
+  const form = negotiate(call.request.headers.get('accept'));
+  return { ...call, warnings: new Set(), form };
+};
+
+export const storeKey = (call: Pick<Call, 'resource' | 'path'>, name = call.path.name) => ({
+  collection: call.resource.collection,
+  namespace: call.path.namespace,
+  name,
+});
+
+/** Time stamps of the API have whole seconds. */
+export const timestamp = (now: Date): string => `${now.toISOString().slice(0, 19)}Z`;
+
+export const isDryRun = (options: { readonly dryRun?: readonly string[] }): boolean =>
+  options.dryRun?.includes('All') === true;
+
+export type Body = ApiObject;

@@ -1,0 +1,34 @@
+// The continue token of a paged list: opaque to clients, it names the version listed and the last object shown.
+import type { Position } from '../store/pages.ts';
+import { badRequest } from '../status/status.ts';
+
+export interface Continuation {
+  /** -1: the newest version, for a client whose version is gone. */
+  readonly version: number;
+  readonly after: Position;
+}
+
+export const toToken = ({ version, after }: Continuation): string =>
+  Buffer.from(
+    JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: `${after.namespace}/${after.name}\u0000` }),
+  ).toString('base64url');
+
+const invalidToken = (why: string) => badRequest(`continue key is not valid: ${why}`);
+
+/** Throws a 400 for anything this server has not made. */
+export const parseToken = (token: string): Continuation => {
+  try {
+    const parsed = JSON.parse(Buffer.from(token, 'base64url').toString()) as {
+      v?: string;
+      rv?: number;
+      start?: string;
+    };
+    const [namespace = '', name = ''] = (parsed.start ?? '').replace(/\0$/, '').split('/');
+    if (parsed.v !== 'meta.k8s.io/v1' || typeof parsed.rv !== 'number' || name === '')
+      throw invalidToken('incorrect encoding');
+    return { version: parsed.rv, after: { namespace, name } };
+  } catch (error) {
+    if (error instanceof SyntaxError) throw invalidToken('illegal base64 or JSON');
+    throw error;
+  }
+};

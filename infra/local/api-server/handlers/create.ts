@@ -1,0 +1,87 @@
+// POST: decode, admit, fill in, validate, store. Also how a PUT or an apply of a new object ends.
+import { decodeObject } from '../objects/decode.ts';
+import { generateName } from '../objects/names.ts';
+import { trackOwnership } from '../objects/ownership.ts';
+import type { ApiObject } from '../objects/object.ts';
+import { present, toStored } from '../registry/resource.ts';
+import { respond } from '../http/respond.ts';
+import { alreadyExists, failure } from '../status/status.ts';
+import { checkNamespace } from '../admission/namespace.ts';
+import { shapeResult } from './shape.ts';
+import { readBody } from './body.ts';
+import { type Call, isDryRun, storeKey } from './call.ts';
+import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
+import { alignWithPath, checkNew, fillSystemFields } from './write.ts';
+
+/** Tries of a generated name before the caller is asked to try again. */
+const nameTries = 8;
+
+const isGenerated = (object: ApiObject): boolean =>
+  (object.metadata.name ?? '') === '' && (object.metadata.generateName ?? '') !== '';
+
+const wipeSystemFields = (object: ApiObject): void => {
+  for (const field of [
+    'uid',
+    'creationTimestamp',
+    'deletionTimestamp',
+    'deletionGracePeriodSeconds',
+    'selfLink',
+    'generation',
+  ]) {
+    delete object.metadata[field];
+  }
+};
+
+const save = (call: Call, object: ApiObject, generated: boolean, dryRun: boolean): ApiObject => {
+  const { api, resource } = call;
+  for (let attempt = 0; attempt < (generated ? nameTries : 1); attempt += 1) {
+    if (attempt > 0) object.metadata.name = generateName(object.metadata.generateName ?? '', api.random);
+    const key = storeKey(call, object.metadata.name);
+    if (dryRun) {
+      if (api.store.get(key) === undefined) return object;
+      continue;
+    }
+    const entry = api.store.create(key, toStored(resource, object));
+    if (entry !== undefined) return present(resource, entry.object());
+  }
+  throw generated ? nameExhausted(call, object) : alreadyExists(resource, object.metadata.name ?? '');
+};
+
+const nameExhausted = (call: Call, object: ApiObject) =>
+  failure({
+    code: 409,
+    reason: 'AlreadyExists',
+    message: `${call.resource.plural} "${object.metadata.name ?? ''}" already exists, the server was not able to generate a unique name for the object`,
+    details: { name: object.metadata.name ?? '', kind: call.resource.plural, retryAfterSeconds: 1 },
+  });
+
+/** Stores a new object that is decoded and whose fields are owned; returns it as stored. */
+export const createObject = async (call: Call, object: ApiObject, options: WriteOptions): Promise<ApiObject> => {
+  const { api, resource } = call;
+  checkNamespace(call);
+  const admitted = await api.admission.mutate(call, { operation: 'CREATE', object, old: undefined, options });
+  alignWithPath(call, admitted);
+  const generated = isGenerated(admitted);
+  fillSystemFields(call, admitted);
+  if (generated) admitted.metadata.name = generateName(admitted.metadata.generateName ?? '', api.random);
+  resource.strategy.prepareCreate?.(admitted, api.strategies());
+  checkNew(call, admitted);
+  await api.admission.validate(call, { operation: 'CREATE', object: admitted, old: undefined, options });
+  checkNamespace(call);
+  return save(call, admitted, generated, isDryRun(options));
+};
+
+export const handleCreate = async (call: Call): Promise<Response> => {
+  const options = parseWriteOptions(call);
+  const object = decodeObject(await readBody(call.request), call.resource, {
+    fieldValidation: options.fieldValidation,
+    warn: (text) => call.warnings.add(text),
+  });
+  if (call.resource.namespaced && call.path.namespace === '')
+    call = { ...call, path: { ...call.path, namespace: object.metadata.namespace ?? '' } };
+  alignWithPath(call, object);
+  wipeSystemFields(object);
+  const by = { manager: managerOf(call, options), now: call.api.clock(), subresource: '' };
+  const created = await createObject(call, trackOwnership(call.resource, undefined, object, by), options);
+  return respond(shapeResult(call, created), { code: 201, encoding: call.form.encoding, warnings: [...call.warnings] });
+};

@@ -1,0 +1,128 @@
+// Sends a request for a resource to the handler of its verb, once the user may do it.
+import { type ApiError, failure, forbidden, methodNotAllowed } from '../status/status.ts';
+import { notFoundPage } from '../http/respond.ts';
+import type { RequestInfo, ResourcePath } from '../http/request.ts';
+import type { User } from '../auth/user.ts';
+import { subresourceOf } from '../registry/resource.ts';
+import { handleWatch } from '../watch/watch.ts';
+import { type Api, type Call, createCall } from './call.ts';
+import { handleCreate } from './create.ts';
+import { handleDeleteCollection } from './delete-collection.ts';
+import { handleDelete } from './delete.ts';
+import { handleGet } from './get.ts';
+import { handleList } from './list.ts';
+import { handlePatch } from './patch.ts';
+import { handleReview, reviewOf } from './reviews.ts';
+import * as subresources from './subresources.ts';
+import { handleUpdate } from './update.ts';
+
+type Handler = (call: Call) => Response | Promise<Response>;
+
+const handlers: Readonly<Record<string, Handler>> = {
+  create: handleCreate,
+  get: handleGet,
+  list: handleList,
+  watch: handleWatch,
+  update: handleUpdate,
+  patch: handlePatch,
+  delete: handleDelete,
+  deletecollection: handleDeleteCollection,
+};
+
+const specialOf = (call: Call): Handler | undefined => {
+  const sub = subresourceOf(call.resource, call.path.subresource);
+  if (sub === undefined) return undefined;
+  switch (sub.name) {
+    case 'token':
+      return (c) => subresources.handleTokenRequest(c, sub);
+    case 'eviction':
+      return (c) => subresources.handleEviction(c, sub);
+    case 'binding':
+      return (c) => subresources.handleBinding(c, sub);
+    case 'finalize':
+      return subresources.handleFinalize;
+    case 'scale':
+      return subresources.handleScale;
+    case 'log':
+      return subresources.handleLog;
+    default:
+      return handlers[call.info.verb];
+  }
+};
+
+const where = (path: ResourcePath): string =>
+  path.namespace === '' ? ' at the cluster scope' : ` in the namespace "${path.namespace}"`;
+
+/** The 403 of the authoriser, worded as kubectl users know it. */
+const denied = (user: User, info: RequestInfo, path: ResourcePath): ApiError => {
+  const resource = path.subresource === '' ? path.plural : `${path.plural}/${path.subresource}`;
+  const message = `User "${user.username}" cannot ${info.verb} resource "${resource}" in API group "${path.group}"${where(path)}`;
+  return forbidden({ group: path.group, plural: path.plural }, path.name, message);
+};
+
+export const authorize = (api: Api, user: User, info: RequestInfo): void => {
+  const { resource: path } = info;
+  if (path !== undefined) {
+    if (!api.authorizer.decide(user, { verb: info.verb, ...path }).allowed) throw denied(user, info, path);
+    return;
+  }
+  if (api.authorizer.decide(user, { verb: info.verb, path: info.path }).allowed) return;
+  throw failure({
+    code: 403,
+    reason: 'Forbidden',
+    message: `forbidden: User "${user.username}" cannot ${info.verb} path "${info.path}"`,
+    details: {},
+  });
+};
+
+const handlerOf = (call: Call): Handler | undefined => {
+  const { verb } = call.info;
+  const { subresource } = call.path;
+  if (subresource !== '') {
+    const found = subresourceOf(call.resource, subresource);
+    return found?.verbs.includes(verb) === true ? specialOf(call) : undefined;
+  }
+  if (!call.resource.verbs.includes(verb)) return undefined;
+  const answer = verb === 'create' ? reviewOf(call) : undefined;
+  return answer === undefined ? handlers[verb] : (c) => handleReview(c, answer);
+};
+
+/** `?watch=1` on one object watches it alone. */
+const withWatch = (call: Call): Call => {
+  if (call.info.verb !== 'get' || call.path.subresource !== '') return call;
+  return ['1', 'true'].includes(call.info.query.get('watch') ?? '')
+    ? { ...call, info: { ...call.info, verb: 'watch' } }
+    : call;
+};
+
+/** An item of a collection path with a verb only the other has, or a namespace where there is none. */
+const isMisplaced = (call: Call): boolean => {
+  const { verb } = call.info;
+  const { name, namespace } = call.path;
+  if (!call.resource.namespaced && namespace !== '' && call.resource.plural !== 'namespaces') return true;
+  if (verb === 'create') return false;
+  return call.resource.namespaced && name !== '' && namespace === '';
+};
+
+export const dispatch = async (api: Api, request: Request, info: RequestInfo, user: User): Promise<Response> => {
+  const { resource: path } = info;
+  if (path === undefined) return notFoundPage();
+  const resource = api.registry.find(path.group, path.version, path.plural);
+  if (resource === undefined) return notFoundPage();
+  const scoped =
+    resource.plural === 'namespaces' && resource.group === '' && path.name === ''
+      ? { ...path, name: path.namespace, namespace: '' }
+      : path;
+  const call = withWatch(
+    createCall({ api, request, info, path: cluster(scoped, resource.namespaced), resource, user }),
+  );
+  if (path.subresource !== '' && subresourceOf(resource, path.subresource) === undefined) return notFoundPage();
+  if (isMisplaced({ ...call, path: scoped })) return notFoundPage();
+  const handler = handlerOf(call);
+  if (handler === undefined) throw methodNotAllowed(resource, info.verb);
+  if (resource.custom?.deprecation !== undefined) call.warnings.add(resource.custom.deprecation);
+  return handler(call);
+};
+
+const cluster = (path: ResourcePath, namespaced: boolean): ResourcePath =>
+  namespaced ? path : { ...path, namespace: '' };

@@ -1,0 +1,112 @@
+// ListOptions of lists, watches and deletions of collections.
+import { isFlag } from '../http/request.ts';
+import { type FieldMatcher, parseFieldSelector, selectedName } from '../selectors/field.ts';
+import { type LabelMatcher, parseLabelSelector } from '../selectors/label.ts';
+import type { ApiObject } from '../objects/object.ts';
+import { type Cause, forbidden, invalid as invalidCause, notSupported } from '../schema/cause.ts';
+import { badRequest, failure, invalid } from '../status/status.ts';
+import type { Call } from './call.ts';
+
+export interface ListOptions {
+  readonly matches: (object: ApiObject) => boolean;
+  /** Whether any selector narrows the list. */
+  readonly isSelective: boolean;
+  readonly limit: number;
+  readonly continueToken: string;
+  readonly resourceVersion: string;
+  readonly resourceVersionMatch: string;
+  readonly allowBookmarks: boolean;
+  readonly sendInitialEvents: boolean | undefined;
+  readonly timeoutSeconds: number | undefined;
+}
+
+const numberOf = (call: Call, name: string): number | undefined => {
+  const text = call.info.query.get(name);
+  if (text === null || text === '') return undefined;
+  const value = Number(text);
+  if (!Number.isInteger(value)) throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
+  return value;
+};
+
+const matcher = (labels: LabelMatcher, fields: FieldMatcher | undefined) => (object: ApiObject) =>
+  labels(object.metadata.labels) && (fields === undefined || fields(object));
+
+const exact = 'Exact';
+const notOlder = 'NotOlderThan';
+
+const watchCauses = (options: ListOptions): Cause[] => {
+  const { sendInitialEvents, resourceVersionMatch } = options;
+  const path = 'resourceVersionMatch';
+  if (sendInitialEvents === undefined) {
+    return resourceVersionMatch === ''
+      ? []
+      : [forbidden(path, 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')];
+  }
+  if (resourceVersionMatch === '')
+    return [forbidden(path, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')];
+  return resourceVersionMatch === notOlder ? [] : [notSupported(path, resourceVersionMatch, [notOlder])];
+};
+
+const listCauses = (options: ListOptions): Cause[] => {
+  const { resourceVersion, resourceVersionMatch, continueToken, sendInitialEvents } = options;
+  const path = 'resourceVersionMatch';
+  const causes: Cause[] = [];
+  if (sendInitialEvents !== undefined)
+    causes.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  if (resourceVersionMatch === '') return causes;
+  if (continueToken !== '') causes.push(forbidden(path, 'resourceVersionMatch is forbidden if continue is provided'));
+  if (resourceVersion === '')
+    causes.push(forbidden(path, 'resourceVersionMatch is forbidden unless resourceVersion is provided'));
+  if (resourceVersionMatch !== exact && resourceVersionMatch !== notOlder) {
+    causes.push(notSupported(path, resourceVersionMatch, [exact, notOlder]));
+  }
+  if (resourceVersionMatch === exact && resourceVersion === '0') {
+    causes.push(forbidden(path, 'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'));
+  }
+  return causes;
+};
+
+/** Throws a 400 or 422 when the options cannot be meant. */
+export const parseListOptions = (call: Call, isWatch: boolean): ListOptions => {
+  const { query } = call.info;
+  const fields = parseFieldSelector(call.resource, query.get('fieldSelector'));
+  const labelText = query.get('labelSelector') ?? '';
+  const options: ListOptions = {
+    matches: matcher(parseLabelSelector(labelText), fields),
+    isSelective: fields !== undefined || labelText !== '',
+    limit: Math.max(numberOf(call, 'limit') ?? 0, 0),
+    continueToken: query.get('continue') ?? '',
+    resourceVersion: query.get('resourceVersion') ?? '',
+    resourceVersionMatch: query.get('resourceVersionMatch') ?? '',
+    allowBookmarks: isFlag(query, 'allowWatchBookmarks'),
+    sendInitialEvents: query.has('sendInitialEvents') ? isFlag(query, 'sendInitialEvents') : undefined,
+    timeoutSeconds: numberOf(call, 'timeoutSeconds'),
+  };
+  const causes = isWatch ? watchCauses(options) : listCauses(options);
+  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes);
+  return options;
+};
+
+export { selectedName };
+
+/** The version as a number; 0 when it is left out. Throws a 400. */
+export const parseVersion = (text: string): number => {
+  if (text === '') return 0;
+  if (/^\d+$/.test(text)) return Number(text);
+  const { message } = invalidCause('resourceVersion', text, `strconv.ParseUint: parsing "${text}": invalid syntax`);
+  throw invalid({ group: '', kind: 'ListOptions' }, '', [
+    { reason: 'FieldValueInvalid', field: 'resourceVersion', message },
+  ]);
+};
+
+/** The answer to a version that does not exist yet. */
+export const tooLarge = (asked: number, current: number) =>
+  failure({
+    code: 504,
+    reason: 'Timeout',
+    message: `Too large resource version: ${asked}, current: ${current}`,
+    details: {
+      causes: [{ reason: 'ResourceVersionTooLarge' as never, message: 'Too large resource version', field: '' }],
+      retryAfterSeconds: 1,
+    },
+  });

@@ -1,0 +1,28 @@
+// One object as the client asked to see it: whole, as a table row, or its metadata alone.
+import type { ApiObject, Fields } from '../objects/object.ts';
+import { type IncludeObject, toPartial, toRow, toTable } from '../tables/table.ts';
+import { badRequest } from '../status/status.ts';
+import type { Call } from './call.ts';
+
+const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
+
+export const includeOf = (call: Pick<Call, 'info'>): IncludeObject => {
+  const asked = call.info.query.get('includeObject') ?? '';
+  if (asked === '') return 'Metadata';
+  const include = includes.find((item) => item === asked);
+  if (include === undefined) {
+    throw badRequest(`unrecognized includeObject value: "${asked}"`);
+  }
+  return include;
+};
+
+/** Metadata of a list or table around one object. */
+export const versionOnly = (object: ApiObject): Fields =>
+  object.metadata.resourceVersion === undefined ? {} : { resourceVersion: object.metadata.resourceVersion };
+
+export const shapeResult = (call: Call, object: ApiObject): unknown => {
+  if (call.form.shape === 'partial') return toPartial(object);
+  if (call.form.shape === 'object') return object;
+  const { table } = call.resource;
+  return toTable(table.columns, [toRow(table, object, includeOf(call), call.api.clock())], versionOnly(object));
+};

@@ -1,0 +1,175 @@
+// Subresources that are no view of their object: tokens, eviction, binding, scale, namespace finalizers, logs.
+import { clone } from '../objects/equal.ts';
+import { decodeAs, decodeObject } from '../objects/decode.ts';
+import { type ApiObject, type Fields, ensureFields, fieldsAt, isFields, numberAt, textAt } from '../objects/object.ts';
+import { respond } from '../http/respond.ts';
+import { type Subresource, groupVersion } from '../registry/resource.ts';
+import { invalid as invalidCause } from '../schema/cause.ts';
+import { builtinSchema } from '../schema/builtin.ts';
+import { badRequest, failure, invalid } from '../status/status.ts';
+import { readBody } from './body.ts';
+import { type Call, timestamp } from './call.ts';
+import { deleteObject } from './delete.ts';
+import { getObject } from './get.ts';
+import { type WriteOptions, parseWriteOptions } from './options.ts';
+import { changeObject, respondChanged } from './update.ts';
+
+const success = (code: number): Response =>
+  respond({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code }, { code });
+
+const readAs = async (call: Call, sub: Subresource, options: WriteOptions): Promise<Fields> => {
+  const group = sub.group ?? call.resource.group;
+  const version = sub.version ?? call.resource.version;
+  const schema = builtinSchema(group, version, sub.kind) ?? {
+    type: 'object',
+    'x-kubernetes-preserve-unknown-fields': true,
+  };
+  const body = (await readBody(call.request)) ?? {};
+  return decodeAs(body, { group, version, kind: sub.kind }, schema, {
+    fieldValidation: options.fieldValidation,
+    warn: (text) => call.warnings.add(text),
+  });
+};
+
+const minSeconds = 600;
+const maxSeconds = 2 ** 32;
+const defaultSeconds = 3600;
+
+export const handleTokenRequest = async (call: Call, sub: Subresource): Promise<Response> => {
+  const body = await readAs(call, sub, parseWriteOptions(call));
+  const account = getObject(call);
+  const spec = fieldsAt(body, 'spec');
+  const seconds = numberAt(spec, 'expirationSeconds') ?? defaultSeconds;
+  const field = 'spec.expirationSeconds';
+  const causes = [
+    ...(seconds < minSeconds ? [invalidCause(field, seconds, 'may not specify a duration less than 10 minutes')] : []),
+    ...(seconds > maxSeconds
+      ? [invalidCause(field, seconds, 'may not specify a duration larger than 2^32 seconds')]
+      : []),
+  ];
+  if (causes.length > 0) throw invalid({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', causes);
+  const { namespace = '', name = '', uid = '' } = account.metadata;
+  const asked = Array.isArray(spec['audiences']) ? spec['audiences'].map(String) : [];
+  const audiences = asked.length === 0 ? call.api.tokens.audiences : asked;
+  const issued = call.api.tokens.issue({ namespace, name, uid, audiences, expirationSeconds: seconds });
+  const answer = {
+    kind: 'TokenRequest',
+    apiVersion: 'authentication.k8s.io/v1',
+    metadata: { name, namespace, creationTimestamp: timestamp(call.api.clock()) },
+    spec: { audiences, expirationSeconds: seconds, boundObjectRef: spec['boundObjectRef'] ?? null },
+    status: { token: issued.token, expirationTimestamp: timestamp(issued.expires) },
+  };
+  return respond(answer, { code: 201 });
+};
+
+export const handleEviction = async (call: Call, sub: Subresource): Promise<Response> => {
+  const body = await readAs(call, sub, parseWriteOptions(call));
+  const options = fieldsAt(body, 'deleteOptions');
+  await deleteObject(call, {
+    gracePeriodSeconds: numberAt(options, 'gracePeriodSeconds'),
+    propagation: undefined,
+    uid: textAt(fieldsAt(options, 'preconditions'), 'uid'),
+    resourceVersion: undefined,
+    dryRun: Array.isArray(options['dryRun']) ? options['dryRun'].map(String) : [],
+    raw: options,
+  });
+  return success(201);
+};
+
+/** Assigns a pod to a node, once. */
+export const handleBinding = async (call: Call, sub: Subresource): Promise<Response> => {
+  const options = parseWriteOptions(call);
+  const body = await readAs(call, sub, options);
+  const node = textAt(fieldsAt(body, 'target'), 'name') ?? '';
+  const build = (live: ApiObject | undefined): ApiObject => {
+    if (live === undefined) throw badRequest('pod does not exist');
+    const spec = ensureFields(live, 'spec');
+    if ((textAt(spec, 'nodeName') ?? '') !== '') {
+      throw failure({
+        code: 409,
+        reason: 'Conflict',
+        message: `Operation cannot be fulfilled on pods/binding "${call.path.name}": pod ${call.path.name} is already assigned to node "${textAt(spec, 'nodeName') ?? ''}"`,
+        details: { name: call.path.name, kind: 'pods/binding' },
+      });
+    }
+    spec['nodeName'] = node;
+    return live;
+  };
+  await changeObject(
+    { ...call, path: { ...call.path, subresource: '' } },
+    { build, creates: false, tracksItself: false, options },
+  );
+  return success(201);
+};
+
+/** Replaces `spec.finalizers` of a namespace that is being deleted. */
+export const handleFinalize = async (call: Call): Promise<Response> => {
+  const options = parseWriteOptions(call);
+  const wanted = decodeObject(await readBody(call.request), call.resource, {
+    fieldValidation: options.fieldValidation,
+    warn: (text) => call.warnings.add(text),
+  });
+  const build = (live: ApiObject | undefined): ApiObject => {
+    const object = clone(live ?? wanted);
+    object['spec'] = fieldsAt(wanted, 'spec');
+    if (wanted.metadata.resourceVersion !== undefined)
+      object.metadata.resourceVersion = wanted.metadata.resourceVersion;
+    return object;
+  };
+  return respondChanged(call, await changeObject(call, { build, creates: false, tracksItself: false, options }));
+};
+
+const replicasOf = (object: ApiObject, field: 'spec' | 'status'): number => {
+  const value = isFields(object[field]) ? numberAt(object[field], 'replicas') : undefined;
+  return value ?? 0;
+};
+
+export const toScale = (object: ApiObject): Fields => {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  const selector = Object.entries(fieldsAt(fieldsAt(fieldsAt(object, 'spec'), 'selector'), 'matchLabels'));
+  return {
+    kind: 'Scale',
+    apiVersion: groupVersion('autoscaling', 'v1'),
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    spec: { replicas: replicasOf(object, 'spec') },
+    status: {
+      replicas: replicasOf(object, 'status'),
+      ...(selector.length === 0
+        ? {}
+        : { selector: selector.map(([key, value]) => `${key}=${String(value)}`).join(',') }),
+    },
+  };
+};
+
+/** A merge patch of a scale and a whole scale are read alike: only the replica count is taken. */
+const withoutType = async (request: Request): Promise<Request> =>
+  new Request('http://local', {
+    method: 'POST',
+    body: await request.text(),
+    headers: { 'content-type': 'application/json' },
+  });
+
+export const handleScale = async (call: Call): Promise<Response> => {
+  if (call.info.verb === 'get') return respond(toScale(getObject(call)));
+  const options = parseWriteOptions(call, call.info.verb === 'patch' ? 'application/merge-patch+json' : undefined);
+  const body = (await readBody(await withoutType(call.request))) as Fields;
+  const replicas = numberAt(fieldsAt(body, 'spec'), 'replicas');
+  const build = (live: ApiObject | undefined): ApiObject => {
+    const object = live as ApiObject;
+    if (replicas !== undefined) ensureFields(object, 'spec')['replicas'] = replicas;
+    return object;
+  };
+  const main = { ...call, path: { ...call.path, subresource: '' } };
+  const { object } = await changeObject(main, { build, creates: false, tracksItself: false, options });
+  return respond(toScale(object));
+};
+
+/** Nothing here keeps container output. */
+export const handleLog = (call: Call): Response => {
+  getObject(call);
+  throw failure({
+    code: 404,
+    reason: 'NotFound',
+    message: `the logs of pod "${call.path.name}" are not kept by this server`,
+  });
+};

@@ -1,0 +1,94 @@
+// HTTPS in front of the router: turns Node's requests into fetch's and streams the answers, headers first, so that a watch is open at once.
+import { type IncomingMessage, type ServerResponse } from 'node:http';
+import { type Server, createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import type { Handle } from './router.ts';
+
+export interface ListenOptions {
+  readonly handle: Handle;
+  readonly port: number;
+  readonly key: string;
+  readonly certificate: string;
+}
+
+export interface Listener {
+  readonly port: number;
+  /** Cuts all connections, watches too. */
+  readonly close: () => Promise<void>;
+}
+
+const toRequest = (incoming: IncomingMessage, signal: AbortSignal): Request => {
+  const headers = new Headers();
+  for (let index = 0; index < incoming.rawHeaders.length; index += 2) {
+    headers.append(incoming.rawHeaders[index] ?? '', incoming.rawHeaders[index + 1] ?? '');
+  }
+  const method = incoming.method ?? 'GET';
+  const hasBody = method !== 'GET' && method !== 'HEAD';
+  return new Request(new URL(incoming.url ?? '/', 'https://localhost'), {
+    method,
+    headers,
+    signal,
+    ...(hasBody ? { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: 'half' as const } : {}),
+  });
+};
+
+const writeHead = (outgoing: ServerResponse, response: Response): void => {
+  const warnings: string[] = [];
+  for (const [name, value] of response.headers) {
+    if (name === 'warning') warnings.push(...value.split(/, (?=299 )/));
+    else if (name !== 'transfer-encoding') outgoing.setHeader(name, value);
+  }
+  if (warnings.length > 0) outgoing.setHeader('warning', warnings);
+  outgoing.writeHead(response.status);
+  outgoing.flushHeaders();
+};
+
+const untilDrained = (outgoing: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    outgoing.once('drain', resolve);
+    outgoing.once('close', resolve);
+  });
+
+const writeBody = async (outgoing: ServerResponse, body: ReadableStream<Uint8Array>): Promise<void> => {
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    if (outgoing.destroyed) {
+      await reader.cancel();
+      return;
+    }
+    if (!outgoing.write(value)) await untilDrained(outgoing);
+  }
+  outgoing.end();
+};
+
+const serve = async (handle: Handle, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+  const abort = new AbortController();
+  outgoing.once('close', () => abort.abort());
+  const response = await handle(toRequest(incoming, abort.signal));
+  if (outgoing.destroyed) return;
+  writeHead(outgoing, response);
+  if (response.body === null || incoming.method === 'HEAD') outgoing.end();
+  else await writeBody(outgoing, response.body);
+};
+
+/** Binds to loopback only. `port` 0 takes any free one. */
+export const listen = async ({ handle, port, key, certificate }: ListenOptions): Promise<Listener> => {
+  const server: Server = createServer({ key, cert: certificate, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
+    serve(handle, incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};

@@ -1,0 +1,76 @@
+// Paths that are no resources: discovery, health, version, OpenAPI, keys.
+import type { Discovery } from '../discovery/discovery.ts';
+import { versionInfo } from '../discovery/discovery.ts';
+import type { OpenApi } from '../discovery/open-api.ts';
+import { notAcceptable } from '../status/status.ts';
+import { parseAccept } from './negotiate.ts';
+import type { RequestInfo } from './request.ts';
+import { notFoundPage, respond } from './respond.ts';
+
+const health = /^\/(healthz|livez|readyz)(\/[a-z0-9/-]*)?$/;
+
+const plain = (text: string): Response =>
+  new Response(text, {
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-cache, private',
+    },
+  });
+
+/** The version of aggregated discovery a client puts before the classic form, if it does. */
+const aggregatedVersion = (accept: string | null): string | undefined => {
+  for (const { type, parameters } of parseAccept(accept)) {
+    if (type !== 'application/json' && type !== '*/*') continue;
+    if (parameters['as'] === undefined) return undefined;
+    const isKnown = parameters['g'] === 'apidiscovery.k8s.io' && parameters['as'] === 'APIGroupDiscoveryList';
+    if (isKnown && parameters['v'] === 'v2') return 'v2';
+  }
+  return undefined;
+};
+
+const discoveryResponse = (discovery: Discovery, info: RequestInfo, accept: string | null): Response => {
+  const isRoot = ['api', 'apis'].includes(info.path.replaceAll('/', ''));
+  const aggregated = isRoot ? aggregatedVersion(accept) : undefined;
+  const document = discovery.document(info.path, aggregated);
+  if (document === undefined) return notFoundPage();
+  const response = respond(document);
+  if (aggregated !== undefined) {
+    response.headers.set(
+      'content-type',
+      `application/json;g=apidiscovery.k8s.io;v=${aggregated};as=APIGroupDiscoveryList`,
+    );
+  }
+  if (isRoot) response.headers.set('vary', 'Accept');
+  return response;
+};
+
+/** OpenAPI is served as JSON only; a client that insists on protobuf gets a 406. */
+const openApiResponse = (openApi: OpenApi, info: RequestInfo, accept: string | null): Response => {
+  const takesJson = parseAccept(accept).some(({ type }) => ['application/json', '*/*', 'application/*'].includes(type));
+  if (!takesJson) throw notAcceptable(['application/json']);
+  const document = openApi.document(info.path);
+  return document === undefined ? notFoundPage() : respond(document);
+};
+
+export interface NonResources {
+  readonly discovery: Discovery;
+  readonly openApi: OpenApi;
+}
+
+export const handleNonResource = (
+  { discovery, openApi }: NonResources,
+  info: RequestInfo,
+  request: Request,
+): Response => {
+  const accept = request.headers.get('accept');
+  if (health.test(info.path)) return plain(info.query.has('verbose') ? `${info.path.slice(1)} check passed\n` : 'ok');
+  if (info.path === '/version' || info.path === '/version/') return respond(versionInfo);
+  if (info.path.startsWith('/openapi/')) return openApiResponse(openApi, info, accept);
+  if (/^\/apis?(\/|$)/.test(info.path)) return discoveryResponse(discovery, info, accept);
+  if (info.path === '/')
+    return respond({
+      paths: ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'],
+    });
+  return notFoundPage();
+};

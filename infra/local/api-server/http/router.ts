@@ -1,0 +1,58 @@
+// One request in, one answer out: authenticate, authorise, dispatch. The same for sockets and for callers in this process.
+import { type User, anonymous } from '../auth/user.ts';
+import type { Api } from '../handlers/call.ts';
+import { authorize, dispatch } from '../handlers/dispatch.ts';
+import { failure, unauthorized } from '../status/status.ts';
+import { type NonResources, handleNonResource } from './non-resource.ts';
+import { parseRequest, type RequestInfo } from './request.ts';
+import { respondError } from './respond.ts';
+
+export type Handle = (request: Request) => Promise<Response>;
+
+const authenticate = (api: Api, request: Request): User => {
+  const header = request.headers.get('authorization');
+  if (header === null) return anonymous;
+  const token = /^Bearer\s+(.+)$/i.exec(header)?.[1];
+  const verified = token === undefined ? undefined : api.tokens.verify(token);
+  const isOurs = verified?.audiences.some((audience) => api.tokens.audiences.includes(audience)) === true;
+  if (verified === undefined || !isOurs) throw unauthorized();
+  return verified.user;
+};
+
+const impersonated = (api: Api, request: Request, user: User): User => {
+  const name = request.headers.get('impersonate-user');
+  if (name === null) return user;
+  if (!api.authorizer.decide(user, { verb: 'impersonate', plural: 'users', name }).allowed) {
+    throw failure({
+      code: 403,
+      reason: 'Forbidden',
+      message: `users "${name}" is forbidden: User "${user.username}" cannot impersonate resource "users" in API group "" at the cluster scope`,
+      details: { name, kind: 'users' },
+    });
+  }
+  const groups =
+    request.headers
+      .get('impersonate-group')
+      ?.split(',')
+      .map((group) => group.trim()) ?? [];
+  const account = /^system:serviceaccount:([^:]+):/.exec(name);
+  const implied = account === null ? [] : ['system:serviceaccounts', `system:serviceaccounts:${account[1] ?? ''}`];
+  return { username: name, groups: [...new Set([...groups, ...implied, 'system:authenticated'])] };
+};
+
+export const createRouter = (api: Api, nonResources: NonResources): Handle => {
+  const route = async (request: Request, info: RequestInfo): Promise<Response> => {
+    const user = impersonated(api, request, authenticate(api, request));
+    authorize(api, user, info);
+    return info.resource === undefined
+      ? handleNonResource(nonResources, info, request)
+      : dispatch(api, request, info, user);
+  };
+  return async (request) => {
+    try {
+      return await route(request, parseRequest(request.method, request.url));
+    } catch (error) {
+      return respondError(error);
+    }
+  };
+};

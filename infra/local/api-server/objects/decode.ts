@@ -1,0 +1,164 @@
+// From what a client sent to an object of the kind the URL names: version and kind checked, unknown fields dropped (and told, as
+// fieldValidation asks), defaults filled in.
+import type { FieldValidation } from '../handlers/options.ts';
+import { type Resource, groupVersion } from '../registry/resource.ts';
+import { objectMetaSchema } from '../schema/builtin.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
+import type { JsonObject } from '../schema/json.ts';
+import { applyDefaults, pruneObject } from '../schema/structural.ts';
+import { badRequest } from '../status/status.ts';
+import { findTypeFault } from './type-fault.ts';
+import { type ApiObject, type Fields, isFields, toText } from './object.ts';
+
+/** What a body must be: the resource's own kind, or that of a subresource. */
+export interface Expected {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+export interface DecodeOptions {
+  readonly fieldValidation: FieldValidation;
+  readonly warn: (text: string) => void;
+  /** Faults of the body found while it was read (duplicate fields, unknown fields of a patch). */
+  readonly strictErrors?: readonly string[];
+}
+
+const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === '';
+
+const checkNamed = (body: Fields): void => {
+  for (const [field, shown] of [
+    ['kind', 'Kind'],
+    ['apiVersion', 'apiVersion'],
+  ] as const) {
+    if (isEmpty(body[field])) throw badRequest(`Object '${shown}' is missing in '${JSON.stringify(body)}'`);
+  }
+};
+
+const checkKind = (body: Fields, expected: Expected): void => {
+  const { apiVersion, kind } = body;
+  const wanted = groupVersion(expected.group, expected.version);
+  if (!isEmpty(apiVersion) && apiVersion !== wanted) {
+    throw badRequest(
+      `the API version in the data (${toText(apiVersion)}) does not match the expected API version (${wanted})`,
+    );
+  }
+  if (isEmpty(kind) || kind === expected.kind) return;
+  throw badRequest(
+    `${toText(kind)} in version "${expected.version}" cannot be handled as a ${expected.kind}: converting (${toText(apiVersion)}.${toText(kind)}) to (${wanted}.${expected.kind}): unknown conversion`,
+  );
+};
+
+/** Throws the 400, or warns, or says nothing. */
+export const reportStrictErrors = (faults: readonly string[], expected: Expected, options: DecodeOptions): void => {
+  if (faults.length === 0 || options.fieldValidation === 'Ignore') return;
+  if (options.fieldValidation === 'Warn') {
+    faults.forEach(options.warn);
+    return;
+  }
+  throw badRequest(
+    `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: strict decoding error: ${faults.join(', ')}`,
+  );
+};
+
+/** Fields of metadata are the same for all kinds, also for those whose schema says nothing of them. */
+const withMetadata = (schema: JsonSchema): JsonSchema => ({
+  ...schema,
+  properties: {
+    apiVersion: { type: 'string' },
+    kind: { type: 'string' },
+    ...schema.properties,
+    metadata: objectMetaSchema(),
+  },
+});
+
+const schemas = new WeakMap<JsonSchema, JsonSchema>();
+
+/** The schema of a resource with its metadata spelled out; kept, as it is asked for at each write. */
+export const fullSchema = (schema: JsonSchema): JsonSchema => {
+  const known = schemas.get(schema);
+  if (known !== undefined) return known;
+  const full = withMetadata(schema);
+  schemas.set(schema, full);
+  return full;
+};
+
+const metadataOnly: JsonSchema = { type: 'object', properties: { metadata: {} } };
+
+const goTypeFault = (body: Fields, schema: JsonSchema, expected: Expected): string | undefined => {
+  const fault = findTypeFault(schema, body, expected.kind);
+  return fault === undefined
+    ? undefined
+    : `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: json: cannot unmarshal ${fault}`;
+};
+
+/** A value of the kind, its fields known and its types right as far as metadata (all of it, for built-in kinds) goes. */
+export const decodeAs = (raw: unknown, expected: Expected, schema: JsonSchema, options: DecodeOptions): Fields => {
+  if (!isFields(raw)) throw badRequest(`the body must be an object of kind ${expected.kind}`);
+  checkKind(raw, expected);
+  const fault = goTypeFault(raw, schema, expected);
+  if (fault !== undefined) throw badRequest(fault);
+  const { object, unknown } = pruneObject(schema, raw as JsonObject);
+  reportStrictErrors(
+    [...(options.strictErrors ?? []), ...unknown.map((path) => `unknown field "${path}"`)],
+    expected,
+    options,
+  );
+  return object as Fields;
+};
+
+const decodeCustom = (raw: Fields, resource: Resource, options: DecodeOptions): Fields => {
+  checkNamed(raw);
+  checkKind(raw, resource);
+  const schema = fullSchema(resource.schema() ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true });
+  const fault = goTypeFault(
+    { metadata: raw['metadata'] },
+    { ...metadataOnly, properties: { metadata: objectMetaSchema() } },
+    resource,
+  );
+  if (fault !== undefined) throw badRequest(fault);
+  const { object, unknown } = pruneObject(schema, raw as JsonObject);
+  reportStrictErrors(
+    [...(options.strictErrors ?? []), ...unknown.map((path) => `unknown field "${path}"`)],
+    resource,
+    options,
+  );
+  return applyDefaults(resource.schema() ?? {}, object) as Fields;
+};
+
+/** Nulls mean nothing in the metadata and in built-in kinds: the field is absent. */
+const dropNulls = (object: Fields): void => {
+  for (const [key, value] of Object.entries(object)) {
+    if (value === null) delete object[key];
+    else if (isFields(value)) dropNulls(value);
+    else if (Array.isArray(value)) value.filter(isFields).forEach(dropNulls);
+  }
+};
+
+const decodeBuiltin = (raw: Fields, resource: Resource, options: DecodeOptions): Fields => {
+  const schema = resource.schema();
+  const object =
+    schema === undefined ? structuredClone(raw) : structuredClone(decodeAs(raw, resource, schema, options));
+  dropNulls(object);
+  return object;
+};
+
+/** The object a client sent, ready for the write path. Throws a 400 that names what is wrong. */
+export const decodeObject = (raw: unknown, resource: Resource, options: DecodeOptions): ApiObject => {
+  if (!isFields(raw)) throw badRequest(`the body must be an object of kind ${resource.kind}`);
+  const isCustom = resource.custom !== undefined;
+  const decoded = isCustom
+    ? structuredClone(decodeCustom(raw, resource, options))
+    : decodeBuiltin(raw, resource, options);
+  const metadata = isFields(decoded['metadata']) ? decoded['metadata'] : {};
+  dropNulls(metadata);
+  const { apiVersion: _, kind: __, metadata: ___, ...rest } = decoded;
+  const object: ApiObject = {
+    apiVersion: groupVersion(resource.group, resource.version),
+    kind: resource.kind,
+    metadata,
+    ...rest,
+  };
+  resource.strategy.defaults?.(object);
+  return object;
+};

@@ -1,0 +1,83 @@
+// What a name, a label and an annotation key may look like, with Kubernetes' own words for what is wrong.
+
+/** Returns what is wrong with a name, nothing when it is fine. `prefix`: it is a generateName, which a suffix will follow. */
+export type NameRule = (name: string, prefix: boolean) => readonly string[];
+
+const label1123 = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const subdomain1123 = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const label1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
+const qualifiedPart = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const labelValue = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
+
+const messages = {
+  label:
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+  subdomain:
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+  label1035:
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+  qualified:
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+  value:
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+} as const;
+
+const tooLong = (limit: number): string => `must be no more than ${limit} bytes`;
+
+/** A trailing dash of a prefix is covered by the suffix that follows. */
+const masked = (name: string, prefix: boolean): string =>
+  prefix && name.endsWith('-') ? `${name.slice(0, -1)}a` : name;
+
+const ruleOf =
+  (pattern: RegExp, limit: number, message: string): NameRule =>
+  (name, prefix) => [
+    ...(name.length > limit ? [tooLong(limit)] : []),
+    ...(pattern.test(masked(name, prefix)) ? [] : [message]),
+  ];
+
+export const dnsLabel: NameRule = ruleOf(label1123, 63, messages.label);
+export const dnsSubdomain: NameRule = ruleOf(subdomain1123, 253, messages.subdomain);
+export const dns1035Label: NameRule = ruleOf(label1035, 63, messages.label1035);
+
+/** Names that only have to fit into a URL path: roles and their bindings. */
+export const pathSegment: NameRule = (name) => {
+  if (name === '.' || name === '..') return [`may not be '${name}'`];
+  return ['/', '%']
+    .filter((character) => name.includes(character))
+    .map((character) => `may not contain '${character}'`);
+};
+
+export const qualifiedName = (text: string): readonly string[] => {
+  const parts = text.split('/');
+  const [first = '', second] = parts;
+  if (parts.length > 2) {
+    return [
+      "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+    ];
+  }
+  if (second === undefined) return namePart(first);
+  const prefix =
+    first === '' ? ['prefix part must be non-empty'] : dnsSubdomain(first, false).map((m) => `prefix part ${m}`);
+  return [...prefix, ...namePart(second)];
+};
+
+const namePart = (name: string): string[] => [
+  ...(name === '' ? ['name part must be non-empty'] : []),
+  ...(name.length > 63 ? ['name part must be no more than 63 bytes'] : []),
+  ...(qualifiedPart.test(name) ? [] : [messages.qualified]),
+];
+
+export const labelValueFaults = (value: string): readonly string[] => [
+  ...(value.length > 63 ? [tooLong(63)] : []),
+  ...(labelValue.test(value) ? [] : [messages.value]),
+];
+
+/** No vowels and nothing that reads like another character. */
+const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
+const maxGenerated = 63 - 5;
+
+/** A free-looking name from `generateName`; `random` gives numbers in [0, 1). */
+export const generateName = (base: string, random: () => number): string => {
+  const suffix = Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)]).join('');
+  return base.slice(0, maxGenerated) + suffix;
+};

@@ -1,0 +1,130 @@
+// The rules of metadata that hold for every kind, at creation and at update.
+import { type Cause, childPath, duplicate, forbidden, invalid, keyPath, required, tooLong } from '../schema/cause.ts';
+import type { Json } from '../schema/json.ts';
+import { type NameRule, labelValueFaults, qualifiedName } from './names.ts';
+import { isSame } from './equal.ts';
+import type { Metadata } from './object.ts';
+
+const path = 'metadata';
+const annotationLimit = 256 * 1024;
+
+const nameCauses = (metadata: Metadata, rule: NameRule): Cause[] => {
+  const causes: Cause[] = [];
+  if (metadata.generateName !== undefined && metadata.generateName !== '') {
+    for (const fault of rule(metadata.generateName, true)) {
+      causes.push(invalid('metadata.generateName', metadata.generateName, fault));
+    }
+  }
+  if (metadata.name === undefined || metadata.name === '') {
+    causes.push(required('metadata.name', 'name or generateName is required'));
+    return causes;
+  }
+  for (const fault of rule(metadata.name, false)) causes.push(invalid('metadata.name', metadata.name, fault));
+  return causes;
+};
+
+export const labelCauses = (labels: Readonly<Record<string, string>> | undefined, field: string): Cause[] =>
+  Object.entries(labels ?? {}).flatMap(([key, value]) => [
+    ...qualifiedName(key).map((fault) => invalid(field, key, fault)),
+    ...labelValueFaults(value).map((fault) => invalid(field, value, fault)),
+  ]);
+
+const annotationCauses = (annotations: Readonly<Record<string, string>> | undefined): Cause[] => {
+  const field = childPath(path, 'annotations');
+  const entries = Object.entries(annotations ?? {});
+  const causes = entries.flatMap(([key]) =>
+    qualifiedName(key.toLowerCase()).map((fault) => invalid(field, key, fault)),
+  );
+  const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);
+  return size > annotationLimit ? [...causes, tooLong(field, annotationLimit)] : causes;
+};
+
+const ownerCauses = (metadata: Metadata): Cause[] => {
+  const causes: Cause[] = [];
+  let controller: string | undefined;
+  (metadata.ownerReferences ?? []).forEach((owner) => {
+    const field = 'metadata.ownerReferences';
+    if ((owner.apiVersion ?? '') === '') causes.push(invalid(`${field}.apiVersion`, '', 'version must not be empty'));
+    if ((owner.kind ?? '') === '') causes.push(invalid(`${field}.kind`, '', 'must not be empty'));
+    if ((owner.name ?? '') === '') causes.push(invalid(`${field}.name`, '', 'must not be empty'));
+    if ((owner.uid ?? '') === '') causes.push(invalid(`${field}.uid`, '', 'must not be empty'));
+    if (owner.controller !== true) return;
+    if (controller !== undefined) {
+      const message = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${owner.kind}/${owner.name}`;
+      causes.push(invalid(field, metadata.ownerReferences as unknown as Json, message));
+    }
+    controller = `${owner.kind}/${owner.name}`;
+  });
+  return causes;
+};
+
+const standardFinalizers = new Set(['foregroundDeletion', 'orphan', 'kubernetes']);
+
+const finalizerCauses = (metadata: Metadata): Cause[] => {
+  const field = 'metadata.finalizers';
+  const finalizers = metadata.finalizers ?? [];
+  const causes = finalizers.flatMap((finalizer) => [
+    ...qualifiedName(finalizer).map((fault) => invalid(field, finalizer, fault)),
+    ...(finalizer.includes('/') || standardFinalizers.has(finalizer)
+      ? []
+      : [invalid(field, finalizer, 'name is neither a standard finalizer name nor is it fully qualified')]),
+  ]);
+  if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
+    causes.push(invalid(field, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'));
+  }
+  return causes;
+};
+
+const namespaceCauses = (metadata: Metadata, namespaced: boolean): Cause[] => {
+  const given = metadata.namespace !== undefined && metadata.namespace !== '';
+  if (namespaced) return given ? [] : [required('metadata.namespace')];
+  return given ? [forbidden('metadata.namespace', 'not allowed on this type')] : [];
+};
+
+export interface MetadataRules {
+  readonly nameRule: NameRule;
+  readonly namespaced: boolean;
+}
+
+export const validateMetadata = (metadata: Metadata, rules: MetadataRules): Cause[] => [
+  ...nameCauses(metadata, rules.nameRule),
+  ...namespaceCauses(metadata, rules.namespaced),
+  ...labelCauses(metadata.labels, 'metadata.labels'),
+  ...annotationCauses(metadata.annotations),
+  ...ownerCauses(metadata),
+  ...finalizerCauses(metadata),
+];
+
+const immutable = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp'] as const;
+
+/** What an update may not do; fields the server sets itself were put back before. */
+export const validateMetadataUpdate = (metadata: Metadata, old: Metadata): Cause[] => {
+  const causes: Cause[] = [];
+  if (old.deletionTimestamp !== undefined) {
+    const added = (metadata.finalizers ?? []).filter((finalizer) => !(old.finalizers ?? []).includes(finalizer));
+    if (added.length > 0) {
+      const shown = added.map((finalizer) => `string{"${finalizer}"}`).join(', ');
+      causes.push(
+        forbidden(
+          'metadata.finalizers',
+          `no new finalizers can be added if the object is being deleted, found new finalizers []${shown}`,
+        ),
+      );
+    }
+  }
+  for (const field of immutable) {
+    if (!isSame(metadata[field], old[field])) {
+      causes.push(invalid(keyOf(field), (metadata[field] ?? null) as Json, 'field is immutable'));
+    }
+  }
+  return causes;
+};
+
+const keyOf = (field: string): string => childPath(path, field);
+
+/** Two owner references to one UID. */
+export const duplicateOwners = (metadata: Metadata): Cause[] =>
+  (metadata.ownerReferences ?? [])
+    .map((owner) => owner.uid)
+    .filter((uid, index, all) => all.indexOf(uid) !== index)
+    .map((uid) => duplicate(keyPath('metadata.ownerReferences', 'uid'), uid));

@@ -1,0 +1,107 @@
+// Turns a CustomResourceDefinition into the resources it serves, one for each served version.
+import { isSame } from '../objects/equal.ts';
+import { dnsSubdomain } from '../objects/names.ts';
+import { type ApiObject, type Fields, fieldsAt, isFields, listAt, textAt, toText } from '../objects/object.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
+import { compileJsonPath } from '../tables/json-path.ts';
+import { customShape } from '../tables/custom.ts';
+import {
+  type CustomPart,
+  type Resource,
+  type ScalePaths,
+  type Strategy,
+  type Subresource,
+  collectionOf,
+  groupVersion,
+} from './resource.ts';
+
+const changing = ['get', 'patch', 'update'];
+const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
+
+/** Everything but metadata, and the status where it has its own endpoint. */
+const wanted = (object: ApiObject, hasStatus: boolean): Fields => {
+  const { metadata: _, apiVersion: __, kind: ___, status, ...rest } = object;
+  return hasStatus ? rest : { ...rest, status };
+};
+
+const strategyOf = (hasStatus: boolean, selectableFields: readonly string[]): Strategy => {
+  const paths = selectableFields.map((path) => [path.replace(/^\./, ''), compileJsonPath(path)] as const);
+  return {
+    nameRule: dnsSubdomain,
+    hasStatus,
+    hasGeneration: true,
+    needsVersion: true,
+    bumpsGeneration: (object, old) => !isSame(wanted(object, hasStatus), wanted(old, hasStatus)),
+    prepareCreate: (object) => {
+      if (hasStatus) delete object['status'];
+    },
+    selectable: (object) => Object.fromEntries(paths.map(([field, find]) => [field, toText(find(object)[0])])),
+  };
+};
+
+const subresourcesOf = (version: Fields, kind: string): Subresource[] => {
+  const declared = fieldsAt(version, 'subresources');
+  return [
+    ...(declared['status'] === undefined ? [] : [{ name: 'status', kind, verbs: changing }]),
+    ...(declared['scale'] === undefined
+      ? []
+      : [{ name: 'scale', kind: 'Scale', group: 'autoscaling', version: 'v1', verbs: changing }]),
+  ];
+};
+
+const strings = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
+
+const deprecationOf = (version: Fields, apiVersion: string, kind: string): string | undefined => {
+  if (version['deprecated'] !== true) return undefined;
+  return textAt(version, 'deprecationWarning') ?? `${apiVersion} ${kind} is deprecated`;
+};
+
+const customPart = (crd: ApiObject, version: Fields, apiVersion: string, kind: string): CustomPart => ({
+  crdName: crd.metadata.name ?? '',
+  deprecation: deprecationOf(version, apiVersion, kind),
+  scale: fieldsAt(version, 'subresources')['scale'] as ScalePaths | undefined,
+  selectableFields: listAt(version, 'selectableFields').map((field) => textAt(field, 'jsonPath') ?? ''),
+});
+
+/** Names as accepted; a definition whose names clash is not served. */
+const toResource = (crd: ApiObject, version: Fields): Resource => {
+  const spec = fieldsAt(crd, 'spec');
+  const names = fieldsAt(spec, 'names');
+  const group = textAt(spec, 'group') ?? '';
+  const plural = textAt(names, 'plural') ?? '';
+  const kind = textAt(names, 'kind') ?? '';
+  const name = textAt(version, 'name') ?? '';
+  const stored = listAt(spec, 'versions').find((item) => item['storage'] === true) ?? version;
+  const custom = customPart(crd, version, groupVersion(group, name), kind);
+  const schema = fieldsAt(version, 'schema')['openAPIV3Schema'];
+  const hasStatus = fieldsAt(version, 'subresources')['status'] !== undefined;
+  return {
+    group,
+    version: name,
+    plural,
+    singular: textAt(names, 'singular') ?? kind.toLowerCase(),
+    kind,
+    listKind: textAt(names, 'listKind') ?? `${kind}List`,
+    namespaced: spec['scope'] !== 'Cluster',
+    shortNames: strings(names['shortNames']),
+    categories: strings(names['categories']),
+    verbs,
+    subresources: subresourcesOf(version, kind),
+    collection: collectionOf(group, plural),
+    storageApiVersion: groupVersion(group, textAt(stored, 'name') ?? name),
+    custom,
+    schema: () => (isFields(schema) ? (schema as JsonSchema) : undefined),
+    strategy: strategyOf(hasStatus, custom.selectableFields),
+    table: customShape(listAt(version, 'additionalPrinterColumns')),
+  };
+};
+
+export const isEstablished = (crd: ApiObject): boolean =>
+  listAt(fieldsAt(crd, 'status'), 'conditions').some(
+    (condition) => condition['type'] === 'Established' && condition['status'] === 'True',
+  );
+
+export const customResources = (crd: ApiObject): Resource[] =>
+  listAt(fieldsAt(crd, 'spec'), 'versions')
+    .filter((version) => version['served'] === true)
+    .map((version) => toResource(crd, version));

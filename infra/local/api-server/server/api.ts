@@ -1,0 +1,88 @@
+// Puts the parts of the server together, without sockets: what tests and simulations talk to, and what server.ts listens for.
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { type Admission, openAdmission } from '../admission/admission.ts';
+import { createAuthorizer } from '../auth/authorizer.ts';
+import { createTokens, loadSecrets } from '../auth/tokens.ts';
+import { createDiscovery } from '../discovery/discovery.ts';
+import { createOpenApi } from '../discovery/open-api.ts';
+import type { Api } from '../handlers/call.ts';
+import { type Handle, createRouter } from '../http/router.ts';
+import { startCrdController } from '../registry/crd-controller.ts';
+import { createRegistry } from '../registry/registry.ts';
+import type { StrategyContext } from '../registry/resource.ts';
+import { type Store, createStore } from '../store/store.ts';
+import { bootstrap } from './bootstrap.ts';
+
+export interface ApiOptions {
+  /** Where everything is kept; left out: in memory only. */
+  readonly dataDir?: string;
+  readonly clock?: () => Date;
+  /** Numbers in [0, 1): suffixes of generated names, life times of watches. */
+  readonly random?: () => number;
+  readonly uuid?: () => string;
+  /** Whether users other than the administrator need roles. True when left out. */
+  readonly rbac?: boolean;
+  /** Versions kept for watches and pages; see the store. */
+  readonly historyLimit?: number;
+}
+
+export interface ApiCore {
+  /** Answers a request; credentials are the `authorization: Bearer` header, hosts do not matter. */
+  readonly handle: Handle;
+  /** Token of the administrator. */
+  readonly token: string;
+  readonly store: Store;
+  /** Tells where clients reach the server, for discovery. */
+  readonly setAddress: (hostAndPort: string) => void;
+  readonly close: () => void;
+}
+
+const contextOf = (store: Store, clock: () => Date): StrategyContext => ({
+  now: clock(),
+  find: (collection, namespace, name) => store.get({ collection, namespace, name })?.object(),
+  all: (collection) => store.page({ collection, limit: 100_000 }).entries.map((entry) => entry.object()),
+});
+
+export const createApi = (options: ApiOptions = {}): ApiCore => {
+  const {
+    dataDir,
+    clock = () => new Date(),
+    random = Math.random,
+    uuid = randomUUID,
+    rbac = true,
+    historyLimit,
+  } = options;
+  const file = dataDir === undefined ? ':memory:' : join(dataDir, 'state.db');
+  const store = createStore({ file, ...(historyLimit === undefined ? {} : { historyLimit }) });
+  const registry = createRegistry(store);
+  const tokens = createTokens(loadSecrets(dataDir), store, clock);
+  const admission: Admission = openAdmission;
+  const api: Api = {
+    store,
+    registry,
+    clock,
+    random,
+    uuid,
+    admission,
+    authorizer: createAuthorizer(store, rbac),
+    tokens,
+    strategies: () => contextOf(store, clock),
+  };
+  let address = '127.0.0.1:443';
+  const discovery = createDiscovery(registry, () => address);
+  bootstrap({ store, registry, clock, uuid, port: 443 });
+  const controller = startCrdController(store, clock);
+  return {
+    handle: createRouter(api, { discovery, openApi: createOpenApi(registry) }),
+    token: tokens.admin,
+    store,
+    setAddress: (hostAndPort) => {
+      address = hostAndPort;
+    },
+    close: () => {
+      controller.close();
+      store.close();
+    },
+  };
+};

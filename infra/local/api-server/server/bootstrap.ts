@@ -1,0 +1,95 @@
+// The objects a new cluster starts with: its namespaces, its roles, the service of the API itself.
+import { type ApiObject, type Fields, fieldsAt, toText } from '../objects/object.ts';
+import { timestamp } from '../handlers/call.ts';
+import type { Registry } from '../registry/registry.ts';
+import { toStored } from '../registry/resource.ts';
+import type { Store } from '../store/store.ts';
+import { defaultRoles } from './roles.ts';
+
+const namespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
+
+const namespaceOf = (name: string): Fields => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels: { 'kubernetes.io/metadata.name': name } },
+  spec: { finalizers: ['kubernetes'] },
+  status: { phase: 'Active' },
+});
+
+const apiService = (port: number): Fields => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'kubernetes', namespace: 'default', labels: { component: 'apiserver', provider: 'kubernetes' } },
+  spec: {
+    clusterIP: '10.0.0.1',
+    clusterIPs: ['10.0.0.1'],
+    internalTrafficPolicy: 'Cluster',
+    ipFamilies: ['IPv4'],
+    ipFamilyPolicy: 'SingleStack',
+    ports: [{ name: 'https', port: 443, protocol: 'TCP', targetPort: port }],
+    sessionAffinity: 'None',
+    type: 'ClusterIP',
+  },
+  status: { loadBalancer: {} },
+});
+
+const priorityClass = (name: string, value: number, description: string): Fields => ({
+  apiVersion: 'scheduling.k8s.io/v1',
+  kind: 'PriorityClass',
+  metadata: { name, generation: 1 },
+  value,
+  description,
+  preemptionPolicy: 'PreemptLowerPriority',
+});
+
+export interface Bootstrap {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly clock: () => Date;
+  readonly uuid: () => string;
+  readonly port: number;
+}
+
+/** Creates what is missing; what is there stays as it is. */
+export const bootstrap = ({ store, registry, clock, uuid, port }: Bootstrap): void => {
+  const wanted = [
+    ...namespaces.map(namespaceOf),
+    apiService(port),
+    priorityClass(
+      'system-cluster-critical',
+      2_000_000_000,
+      'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
+    ),
+    priorityClass(
+      'system-node-critical',
+      2_000_001_000,
+      'Used for system critical pods that must not be moved from their current node.',
+    ),
+    ...defaultRoles,
+  ];
+  const isFirst = store.version() === 0;
+  for (const manifest of wanted) {
+    const [group, version] = splitVersion(toText(manifest['apiVersion']));
+    const resource = registry.byKind(group, version, toText(manifest['kind']));
+    const metadata = fieldsAt(manifest, 'metadata');
+    if (resource === undefined) continue;
+    const key = {
+      collection: resource.collection,
+      namespace: toText(metadata['namespace']),
+      name: toText(metadata['name']),
+    };
+    if (store.get(key) !== undefined) continue;
+    const object = {
+      ...structuredClone(manifest),
+      metadata: { ...metadata, uid: uuid(), creationTimestamp: timestamp(clock()) },
+    } as unknown as ApiObject;
+    store.create(key, toStored(resource, object));
+  }
+  // Nothing before the first start can be watched.
+  if (isFirst) store.compact(store.version());
+};
+
+const splitVersion = (apiVersion: string): [string, string] => {
+  const [first = '', second] = apiVersion.split('/');
+  return second === undefined ? ['', first] : [first, second];
+};

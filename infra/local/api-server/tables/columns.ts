@@ -1,0 +1,54 @@
+// Shorthand for the columns of built-in kinds, and those nearly every kind has.
+import { type ApiObject, type Fields, omit } from '../objects/object.ts';
+import { toAge } from './age.ts';
+import type { Column, TableShape } from './table.ts';
+
+const nameDescription =
+  'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names';
+const ageDescription =
+  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
+
+/** A column with the function that fills it. */
+export interface Cell extends Column {
+  readonly value: (object: ApiObject, now: Date) => unknown;
+}
+
+/** `type` is an OpenAPI type; `wide` columns appear with `-o wide` only. */
+export const cell = (
+  name: string,
+  value: Cell['value'],
+  options: { readonly type?: string; readonly wide?: boolean; readonly description?: string } = {},
+): Cell => ({
+  name,
+  type: options.type ?? 'string',
+  format: '',
+  description: options.description ?? '',
+  priority: options.wide === true ? 1 : 0,
+  value,
+});
+
+export const nameCell: Cell = {
+  ...cell('Name', (object) => object.metadata.name ?? '', { description: nameDescription }),
+  format: 'name',
+};
+
+export const ageCell: Cell = cell('Age', (object, now) => toAge(object.metadata.creationTimestamp, now), {
+  description: ageDescription,
+});
+
+const createdAt: Cell = {
+  ...cell('Created At', (object) => object.metadata.creationTimestamp ?? '<unknown>', { type: 'date' }),
+  description: ageDescription,
+};
+
+export const toShape = (cells: readonly Cell[]): TableShape => ({
+  columns: cells.map((column) => omit(column as unknown as Fields, 'value') as unknown as Column),
+  cells: (object, now) => cells.map((column) => column.value(object, now)),
+});
+
+/** Name and age around the given columns; wide ones go behind the age. */
+export const shapeOf = (...cells: readonly Cell[]): TableShape =>
+  toShape([nameCell, ...cells.filter((c) => c.priority === 0), ageCell, ...cells.filter((c) => c.priority > 0)]);
+
+/** What kinds without columns of their own get. */
+export const defaultShape: TableShape = toShape([nameCell, createdAt]);
