@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { type ForwarderOptions, startForwarder } from '#events/forward/forwarder.ts';
+import { startSource } from '#events/forward/run.ts';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
 import { createHandlerPost } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
 import { guessPlural } from '#events/subject.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, WatchEvent } from '#shared/clients/kube/client.ts';
-import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
+import { Conflict, NotFound, Unavailable } from '#shared/runtime/errors.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 
 const type: ResourceType = {
@@ -258,6 +259,29 @@ describe('an ApiServerSource manifest', () => {
       extensions: {},
       resources: [{ type, labelSelector: 'a=b,c in (d,e)' }],
     });
+  });
+
+  it('is forwarded once its kinds are served', async () => {
+    const api = scripted([seen('ADDED', anObject('101'))]);
+    let looks = 0;
+    const raw: unknown = async () => {
+      if ((looks += 1) < 3) throw new NotFound('not yet');
+      return client.raw({ method: 'GET', path: '/apis/kubevirt.io/v1' });
+    };
+    const requests: Request[] = [];
+    const source = startSource({
+      client: { ...api.client, raw: raw as KubeClient['raw'] },
+      manifest,
+      sink: 'http://sink/',
+      post: createHandlerPost((request) => (requests.push(request), new Response(null, { status: 204 }))),
+      log: createLogger({ write: () => undefined }),
+      sleep: async () => undefined,
+    });
+    await source.ready;
+    await expect.poll(() => source.counts.sent).toBe(1);
+    await source.stop();
+    expect(looks).toBe(3);
+    expect(requests[0]?.headers.get('kn-namespace')).toBe('bullion');
   });
 
   it('without namespaceSelector watches its own namespace', async () => {

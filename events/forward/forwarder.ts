@@ -30,6 +30,8 @@ export interface ForwarderOptions {
   readonly newId?: () => string;
   readonly now?: () => Date;
   readonly sleep?: Sleep;
+  /** Counted up here instead of in an object of its own. */
+  readonly counts?: { sent: number; lost: number };
 }
 
 export interface Forwarder {
@@ -43,7 +45,7 @@ export interface Forwarder {
 
 export const startForwarder = (options: ForwarderOptions): Forwarder => {
   const stop = new AbortController();
-  const counts = { sent: 0, lost: 0 };
+  const { counts = { sent: 0, lost: 0 } } = options;
   const forward = createForward(options, counts, stop.signal);
   const streams = options.resources.flatMap((resource) =>
     (options.namespaces ?? [undefined]).map((namespace) => ({ ...resource, namespace })),

@@ -1,0 +1,59 @@
+// An ApiServerSource from its manifest to its events: waits for its kinds, then forwards. Started by the local cluster for each manifest.
+import { type Sleep, sleep as realSleep } from '#events/delivery.ts';
+import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
+import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
+import type { Post } from '#events/post.ts';
+import { createSender } from '#events/send.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export interface SourceOptions {
+  readonly client: KubeClient;
+  /** Of kind ApiServerSource. Its `spec.sink` is not looked at: events go to `sink`. */
+  readonly manifest: unknown;
+  readonly sink: string;
+  readonly post?: Post;
+  readonly replay?: 'none' | 'add';
+  readonly log: Logger;
+  readonly sleep?: Sleep;
+}
+
+/** Pause between two looks for a kind that is not served yet. */
+const lookAgainMs = 1_000;
+
+/** Throws InvalidInput when the manifest is wrong. A kind that is not served is waited for, as Knative's adapter restarts until it is. */
+export const startSource = (options: SourceOptions): Forwarder => {
+  const { client, log, replay = 'none', sleep = realSleep } = options;
+  const source = parseApiServerSource(options.manifest);
+  const { name, namespace } = source.metadata;
+  const send = createSender({
+    sink: options.sink,
+    headers: { 'kn-namespace': namespace },
+    sleep,
+    ...(options.post === undefined ? {} : { post: options.post }),
+  });
+  const stop = new AbortController();
+  const counts = { sent: 0, lost: 0 };
+
+  const start = async (): Promise<Forwarder | undefined> => {
+    while (!stop.signal.aborted) {
+      try {
+        const resolved = await resolveSource(client, source);
+        return startForwarder({ ...resolved, client, log, replay, send, sleep, counts });
+      } catch (error) {
+        log.warn('source waits for its kinds', { source: name, error });
+        await sleep(lookAgainMs, stop.signal);
+      }
+    }
+    return undefined;
+  };
+  const started = start();
+  return {
+    counts,
+    ready: started.then((forwarder) => forwarder?.ready),
+    stop: async () => {
+      stop.abort();
+      await (await started)?.stop();
+    },
+  };
+};
