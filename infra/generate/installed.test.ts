@@ -22,6 +22,7 @@ import { InvalidInput } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { acceptedChanges, createdImages, refusedChanges, refusedImages } from '#test/support/image-changes.ts';
 
 const assetsDir = findAssets(process.env);
 const examples = new URL('../../../../shared/examples/', import.meta.url);
@@ -39,6 +40,9 @@ const anyType = ({ apiVersion, kind }: KubeObject): ResourceType => {
 
 const harvester = harvesterImageKind.type as unknown as ResourceType;
 const hyperCloud = hyperCloudImageKind.type as unknown as ResourceType;
+
+const typeOf = ({ apiVersion }: Draft): ResourceType => (apiVersion.startsWith('harvester') ? harvester : hyperCloud);
+const keyOf = ({ metadata }: Draft) => ({ namespace: 'default', name: String(metadata['name']) });
 
 describe.skipIf(assetsDir === undefined)('on a real API server', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'bullion-installed-'));
@@ -63,9 +67,10 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
 
   const create = (draft: Draft, dryRun = false): Promise<KubeObject> => {
     const { uid: _uid, ...metadata } = draft.metadata;
-    const type = draft.apiVersion.startsWith('harvester') ? harvester : hyperCloud;
     const namespace = metadata['namespace'] ?? 'default';
-    return kube.create(type, { ...draft, metadata: { ...metadata, namespace } } as unknown as KubeObject, { dryRun });
+    return kube.create(typeOf(draft), { ...draft, metadata: { ...metadata, namespace } } as unknown as KubeObject, {
+      dryRun,
+    });
   };
 
   const fieldsOf = async (write: Promise<unknown>): Promise<readonly string[] | 'accepted'> => {
@@ -100,53 +105,23 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
   });
 
   describe('rules of the CRDs', () => {
-    const objectStore = { bucketName: 'b', objectName: 'o' };
-    const harvesterImage = aHarvesterImage({ checksum: `md5:${'a'.repeat(32)}` }, { name: 'fixed' });
-    const hyperCloudImage = aHyperCloudImage({ checksum: `md5:${'a'.repeat(32)}` }, { name: 'fixed' });
-
     beforeAll(async () => {
-      await create(harvesterImage);
-      await create(hyperCloudImage);
-      await create(aHarvesterImage({ targetStorageClassName: 'a' }, { name: 'classed' }));
+      for (const image of Object.values(createdImages)) await create(image);
     });
 
-    const patch = (type: ResourceType, name: string, spec: object): Promise<unknown> =>
-      kube.mergePatch(type, { namespace: 'default', name }, { spec }, { dryRun: true });
+    const patch = (of: keyof typeof createdImages, spec: object): Promise<unknown> =>
+      kube.mergePatch(typeOf(createdImages[of]), keyOf(createdImages[of]), { spec }, { dryRun: true });
 
-    it.each([
-      ['U5 sourceType', harvester, 'fixed', { sourceType: 'upload' }, 'spec.sourceType'],
-      ['U6 pvcName', harvester, 'fixed', { pvcName: 'x' }, 'spec.pvcName'],
-      ['U7 url', harvester, 'fixed', { url: 'https://a/b' }, 'spec.url'],
-      ['U7 url removed', harvester, 'fixed', { url: null }, 'spec.url'],
-      ['U9 displayName', harvester, 'fixed', { displayName: 'x' }, 'spec.displayName'],
-      ['backend', harvester, 'fixed', { backend: 'cdi' }, 'spec.backend'],
-      ['checksum', harvester, 'fixed', { checksum: 'x' }, 'spec.checksum'],
-      ['checksum removed', harvester, 'fixed', { checksum: null }, 'spec.checksum'],
-      ['U3 the class once set', harvester, 'classed', { targetStorageClassName: 'b' }, 'spec.targetStorageClassName'],
-      ['source', hyperCloud, 'fixed', { source: { http: 'https://a/b' } }, 'spec.source'],
-      ['a second source', hyperCloud, 'fixed', { source: { objectStore } }, 'spec.source'],
-      ['checksum of HyperCloud', hyperCloud, 'fixed', { checksum: null }, 'spec.checksum'],
-      ['pvc added', hyperCloud, 'fixed', { pvc: {} }, 'spec.pvc'],
-    ] as const)('refuse a change of %s', async (...[, type, name, spec, field]) => {
-      expect(await fieldsOf(patch(type, name, spec))).toContain(field);
+    it.each(refusedChanges)('refuse a change of %s', async (_what, of, spec, field) => {
+      expect(await fieldsOf(patch(of, spec))).toContain(field);
     });
 
-    it.each([
-      ['a description', harvester, 'fixed', { description: 'x' }],
-      ['retries', harvester, 'fixed', { retry: 1 }],
-      ['a class that was left out', harvester, 'fixed', { targetStorageClassName: 'a' }],
-      ['nothing', hyperCloud, 'fixed', {}],
-    ] as const)('accept a change of %s', async (...[, type, name, spec]) => {
-      expect(await fieldsOf(patch(type, name, spec))).toBe('accepted');
+    it.each(acceptedChanges)('accept a change of %s', async (_what, of, spec) => {
+      expect(await fieldsOf(patch(of, spec))).toBe('accepted');
     });
 
-    it.each([
-      ['no source', aHyperCloudImage({ source: {} }), 'spec.source'],
-      ['two sources', aHyperCloudImage({ source: { http: 'https://a/b', objectStore } }), 'spec.source'],
-      ['an empty display name (C2)', aHarvesterImage({ displayName: '' }), 'spec.displayName'],
-      ['too many retries', aHarvesterImage({ retry: 11 }), 'spec.retry'],
-    ])('refuse %s', async (_name, draft, field) => {
-      expect(await fieldsOf(create(draft, true))).toContain(field);
+    it.each(refusedImages)('refuse %s', async (_what, image, field) => {
+      expect(await fieldsOf(create(image, true))).toContain(field);
     });
 
     it('fill in defaults', async () => {

@@ -1,0 +1,113 @@
+// The CEL in the manifests, by the embedded evaluator: what the CRDs refuse, and which requests reach a webhook at all.
+import { describe, expect, it } from 'vitest';
+import { buildCrd } from '#infra/generate/crd.ts';
+import { objects } from '#infra/generate/declared.ts';
+import { buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
+import { admissionFunctions } from '#infra/generate/wiring.ts';
+import { mergeObjects } from '#infra/local/api-server/patch/merge-patch.ts';
+import { compileMatchCondition } from '#infra/local/api-server/schema/cel.ts';
+import { type JsonSchema, applyDefaults, validateObject } from '#infra/local/api-server/schema/structural.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { acceptedChanges, createdImages, refusedChanges, refusedImages } from '#test/support/image-changes.ts';
+
+type JsonObject = Parameters<typeof validateObject>[1];
+const toJson = (value: unknown): JsonObject => JSON.parse(JSON.stringify(value)) as JsonObject;
+
+interface Crd {
+  readonly spec: { readonly versions: readonly { readonly schema: { readonly openAPIV3Schema: JsonSchema } }[] };
+}
+
+const schemaOf = ({ apiVersion }: Draft): JsonSchema => {
+  const kind = servedKinds.find(({ type }) => apiVersionOf(type) === apiVersion);
+  return (buildCrd(kind!) as unknown as Crd).spec.versions[0]!.schema.openAPIV3Schema;
+};
+
+const fieldsOf = (object: Draft, spec?: object): readonly string[] => {
+  const schema = schemaOf(object);
+  const before = applyDefaults(schema, toJson(object));
+  if (spec === undefined) return validateObject(schema, before).map(({ field }) => field);
+  const after = applyDefaults(schema, mergeObjects(before, toJson({ spec })));
+  return validateObject(schema, after, { oldObject: before }).map(({ field }) => field);
+};
+
+describe('the rules of the CRDs', () => {
+  it.each(refusedChanges)('refuse a change of %s', (_what, of, spec, field) => {
+    expect(fieldsOf(createdImages[of], spec)).toContain(field);
+  });
+
+  it.each(acceptedChanges)('accept a change of %s', (_what, of, spec) => {
+    expect(fieldsOf(createdImages[of], spec)).toEqual([]);
+  });
+
+  it.each(refusedImages)('refuse %s', (_what, image, field) => {
+    expect(fieldsOf(image)).toContain(field);
+  });
+});
+
+interface Hook {
+  readonly name: string;
+  readonly matchConditions: readonly { readonly name: string; readonly expression: string }[];
+}
+
+const hooks = admissionFunctions.flatMap(
+  (fn) => (buildWebhookConfiguration(fn, objects) as unknown as { webhooks: Hook[] }).webhooks,
+);
+
+interface Asked {
+  readonly object?: Draft;
+  readonly oldObject?: Draft;
+  readonly username?: string;
+}
+
+const calls = (hookName: string, { object, oldObject, username = 'jane' }: Asked): boolean => {
+  const hook = hooks.find(({ name }) => name === `${hookName}.bullion.dev`);
+  const operation = object === undefined ? 'DELETE' : oldObject === undefined ? 'CREATE' : 'UPDATE';
+  return hook!.matchConditions.every(({ expression }) => {
+    const condition = compileMatchCondition(expression);
+    if (condition.kind === 'invalid') throw new Error(`${expression}: ${condition.message}`);
+    return condition.matches({
+      object: object === undefined ? null : toJson(object),
+      oldObject: oldObject === undefined ? null : toJson(oldObject),
+      request: toJson({ operation, userInfo: { username } }),
+    });
+  });
+};
+
+describe('the match conditions', () => {
+  const image = aHarvesterImage();
+  const changed = (metadata: Record<string, unknown>, spec: object = {}): Draft => ({
+    ...image,
+    metadata: { ...image.metadata, ...metadata },
+    spec: { ...image.spec, ...spec },
+  });
+  const gone = { deletionTimestamp: '2026-01-01T00:00:00Z' };
+  const annotated = changed({ annotations: { a: 'b' } });
+
+  it.each([
+    ['a new image', { object: image }, true, true],
+    ['a new image with annotations', { object: annotated }, true, true],
+    ['a changed spec', { object: changed({}, { description: 'x' }), oldObject: image }, true, true],
+    ['a first annotation', { object: annotated, oldObject: image }, true, true],
+    ['a changed annotation', { object: annotated, oldObject: changed({ annotations: { a: 'c' } }) }, true, true],
+    ['the last annotation gone', { object: image, oldObject: annotated }, true, true],
+    ['a label', { object: changed({ labels: { a: 'b' } }), oldObject: image }, false, true],
+    ['a finalizer', { object: changed({ finalizers: ['x'] }), oldObject: image }, false, false],
+    ['the same again', { object: annotated, oldObject: annotated }, false, false],
+    ['an image on its way out', { object: changed(gone, { url: 'x' }), oldObject: changed(gone) }, false, false],
+  ] as const)('say of %s whether validate and mutate are called', (...[, asked, validate, mutate]) => {
+    expect([calls('images.validate', asked), calls('images.mutate', asked)]).toEqual([validate, mutate]);
+  });
+
+  it.each([
+    ['jane', true],
+    ['system:serviceaccount:default:generic-garbage-collector', true],
+    ['system:serviceaccount:kube-system:generic-garbage-collector', false],
+    ['system:serviceaccount:kube-system:namespace-controller', false],
+    ['system:kube-controller-manager', false],
+    ['system:serviceaccount:bullion-system:cron-tick', false],
+  ])('say of a deletion by %s whether it is looked at', (username, isCalled) => {
+    expect(calls('golden.validate', { oldObject: aHyperCloudImage(), username })).toBe(isCalled);
+  });
+});

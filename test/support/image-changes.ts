@@ -1,0 +1,50 @@
+// Changes of images that the rules of their CRDs refuse or accept: held against the embedded evaluator and against a real API server.
+import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+
+const md5 = `md5:${'a'.repeat(32)}`;
+const objectStore = { bucketName: 'b', objectName: 'o' };
+
+/** Images as they were created. */
+export const createdImages = {
+  harvester: aHarvesterImage({ checksum: md5 }, { name: 'fixed' }),
+  classed: aHarvesterImage({ targetStorageClassName: 'a' }, { name: 'classed' }),
+  hyperCloud: aHyperCloudImage({ checksum: md5 }, { name: 'fixed' }),
+} as const satisfies Record<string, Draft>;
+type Created = keyof typeof createdImages;
+
+/** What changes, a merge patch of its spec, and the field of the fault. Ids are those of Harvester's rules. */
+export const refusedChanges: readonly (readonly [what: string, of: Created, patch: object, field: string])[] = [
+  ['U5 sourceType', 'harvester', { sourceType: 'upload' }, 'spec.sourceType'],
+  ['U6 pvcName', 'harvester', { pvcName: 'x' }, 'spec.pvcName'],
+  ['U6 pvcNamespace', 'harvester', { pvcNamespace: 'x' }, 'spec.pvcNamespace'],
+  ['U7 url', 'harvester', { url: 'https://a/b' }, 'spec.url'],
+  ['U7 url removed', 'harvester', { url: null }, 'spec.url'],
+  ['U9 displayName', 'harvester', { displayName: 'x' }, 'spec.displayName'],
+  ['backend', 'harvester', { backend: 'cdi' }, 'spec.backend'],
+  ['checksum', 'harvester', { checksum: 'x' }, 'spec.checksum'],
+  ['checksum removed', 'harvester', { checksum: null }, 'spec.checksum'],
+  ['U3 the class once it is set', 'classed', { targetStorageClassName: 'b' }, 'spec.targetStorageClassName'],
+  ['U3 the class removed', 'classed', { targetStorageClassName: null }, 'spec.targetStorageClassName'],
+  ['checksum added', 'classed', { checksum: md5 }, 'spec.checksum'],
+  ['source', 'hyperCloud', { source: { http: 'https://a/b' } }, 'spec.source'],
+  ['a second source', 'hyperCloud', { source: { objectStore } }, 'spec.source'],
+  ['checksum of HyperCloud', 'hyperCloud', { checksum: null }, 'spec.checksum'],
+  ['pvc added', 'hyperCloud', { pvc: {} }, 'spec.pvc'],
+  ['storage class added', 'hyperCloud', { storageClassName: 'a' }, 'spec.storageClassName'],
+  ['snapshot class added', 'hyperCloud', { snapshotClassName: 'a' }, 'spec.snapshotClassName'],
+];
+
+export const acceptedChanges: readonly (readonly [what: string, of: Created, patch: object])[] = [
+  ['a description', 'harvester', { description: 'x' }],
+  ['retries', 'harvester', { retry: 1 }],
+  ['a class that was left out', 'harvester', { targetStorageClassName: 'a' }],
+  ['nothing', 'hyperCloud', {}],
+];
+
+/** Images that cannot be created, whatever the webhooks say. */
+export const refusedImages: readonly (readonly [what: string, image: Draft, field: string])[] = [
+  ['no source', aHyperCloudImage({ source: {} }), 'spec.source'],
+  ['two sources', aHyperCloudImage({ source: { http: 'https://a/b', objectStore } }), 'spec.source'],
+  ['an empty display name (C2)', aHarvesterImage({ displayName: '' }), 'spec.displayName'],
+  ['too many retries', aHarvesterImage({ retry: 11 }), 'spec.retry'],
+];
