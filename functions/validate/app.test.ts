@@ -107,6 +107,24 @@ describe('creating a HyperCloud image', () => {
       image({ pvc: { ...pvc, accessModes: ['ReadOnlyMany'] } }),
       ['spec.pvc.accessModes', 'can be written'],
     ],
+    [
+      'a volume of its own',
+      image({ pvc }),
+      image({ pvc: { ...pvc, volumeName: 'pv-1' } }),
+      ['spec.pvc.volumeName', 'must be left out'],
+    ],
+    [
+      'an empty volume',
+      image({ pvc }),
+      image({ pvc: { ...pvc, dataSource: { kind: 'PersistentVolumeClaim', name: 'x' } } }),
+      ['spec.pvc.dataSource', 'must be left out'],
+    ],
+    [
+      'no volume that is chosen',
+      image({ pvc }),
+      image({ pvc: { ...pvc, selector: { matchLabels: { a: 'b' } } } }),
+      ['spec.pvc.selector', 'must be left out'],
+    ],
     ['its shape', image(), { ...image(), spec: { source: { http: 5 } } }, ['spec.source.http', 'expected string']],
     [
       'a name that leaves room for its volume',

@@ -1,10 +1,12 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { buildCrd } from '#infra/generate/crd.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/wiring.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
 
 interface Doc {
   readonly apiVersion: string;
@@ -140,16 +142,18 @@ describe('webhook configurations', () => {
 });
 
 /** Upstream schemas lie beside the repository where it is developed, never in it. */
-const upstream = new URL('../../../../shared/crds/knative/', import.meta.url);
-const listUpstream = (): readonly string[] => {
+const upstream = new URL('../../../../shared/crds/', import.meta.url);
+const listUpstream = (folder: string): readonly string[] => {
   try {
-    return readdirSync(upstream);
+    return readdirSync(new URL(`${folder}/`, upstream)).map((file) =>
+      readFileSync(new URL(`${folder}/${file}`, upstream), 'utf8'),
+    );
   } catch {
     return [];
   }
 };
 
-describe.skipIf(listUpstream().length === 0)('against the CRDs of Knative', () => {
+describe.skipIf(listUpstream('knative').length === 0)('against the CRDs of Knative', () => {
   interface Crd {
     readonly spec: {
       readonly group: string;
@@ -161,8 +165,8 @@ describe.skipIf(listUpstream().length === 0)('against the CRDs of Knative', () =
     };
   }
   const schemas = new Map<string, JsonSchema>(
-    listUpstream().flatMap((file) => {
-      const { spec } = parse(readFileSync(new URL(file, upstream), 'utf8')) as Crd;
+    listUpstream('knative').flatMap((text) => {
+      const { spec } = parse(text) as Crd;
       return spec.versions.map(
         ({ name, schema }) => [`${spec.group}/${name} ${spec.names.kind}`, schema.openAPIV3Schema] as const,
       );
@@ -184,6 +188,73 @@ describe.skipIf(listUpstream().length === 0)('against the CRDs of Knative', () =
       const object = doc as unknown as Parameters<typeof validateObject>[1];
       expect(validateObject(schema!, object)).toEqual([]);
       expect(pruneObject(schema!, object).object).toEqual(doc);
+    },
+  );
+});
+
+interface UpstreamCrd {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string };
+    /** v1beta1 has one schema for all versions. */
+    readonly validation?: { readonly openAPIV3Schema: Json };
+    readonly versions: readonly { readonly name: string; readonly schema?: { readonly openAPIV3Schema: Json } }[];
+  };
+}
+type Json = Readonly<Record<string, unknown>>;
+
+/** Values of fields that upstream has as plain strings and Kubernetes as a few words. */
+const words: Readonly<Record<string, string>> = {
+  status: 'True',
+  accessModes: 'ReadWriteOnce',
+  volumeMode: 'Block',
+  state: 'Available',
+};
+
+/** An object with every field of a schema. */
+const fullObject = (schema: Json, field = ''): unknown => {
+  if (schema['x-kubernetes-int-or-string'] === true) return '1Gi';
+  if (Array.isArray(schema['enum'])) return schema['enum'][0] as unknown;
+  switch (schema['type']) {
+    case 'object':
+      return fullFields(schema);
+    case 'array':
+      return [fullObject(schema['items'] as Json, field)];
+    case 'integer':
+      return Number(schema['minimum'] ?? 1);
+    case 'boolean':
+      return true;
+    default:
+      return schema['format'] === 'date-time' ? '2026-01-01T00:00:00Z' : (words[field] ?? 'text');
+  }
+};
+
+const fullFields = (schema: Json): unknown => {
+  const fields = Object.entries((schema['properties'] ?? {}) as Record<string, Json>);
+  const rest = schema['additionalProperties'] as Json | undefined;
+  const full = fields.map(([name, type]) => [name, fullObject(type, name)] as const);
+  return Object.fromEntries(rest === undefined ? full : [...full, ['key', fullObject(rest)]]);
+};
+
+describe.skipIf(listUpstream('harvester').length === 0)('against the CRDs of the originals', () => {
+  const originals = ['harvester', 'hypercloud'].flatMap(listUpstream).map((text) => parse(text) as UpstreamCrd);
+
+  it.each(servedKinds.map((kind) => [kind.type.group, kind] as const))(
+    '%s objects with every field are accepted',
+    (group, kind) => {
+      const original = originals.find(({ spec }) => spec.group === group && spec.names.kind === kind.type.kind);
+      const schema = original?.spec.validation?.openAPIV3Schema ?? original?.spec.versions[0]?.schema?.openAPIV3Schema;
+      const object = {
+        ...(fullObject(schema!) as object),
+        apiVersion: `${group}/${kind.type.version}`,
+        kind: kind.type.kind,
+        metadata: { name: 'full' },
+      } as unknown as Parameters<typeof validateObject>[1];
+      const ours = (buildCrd(kind) as unknown as { spec: { versions: { schema: { openAPIV3Schema: JsonSchema } }[] } })
+        .spec.versions[0]!.schema.openAPIV3Schema;
+      expect(pruneObject(ours, object).unknown).toEqual([]);
+      // Every field is every source, of which only one may be set.
+      expect(validateObject(ours, object).filter(({ field }) => field !== 'spec.source')).toEqual([]);
     },
   );
 });

@@ -45,12 +45,13 @@ const typeOf = ({ apiVersion }: Draft): ResourceType => (apiVersion.startsWith('
 const keyOf = ({ metadata }: Draft) => ({ namespace: 'default', name: String(metadata['name']) });
 
 describe.skipIf(assetsDir === undefined)('on a real API server', () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'bullion-installed-'));
+  let dataDir: string;
   let server: RealApiServer;
   let kube: KubeClient;
   let webhooks: RunningServer;
 
   beforeAll(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'bullion-installed-'));
     server = await startRealApiServer({ assetsDir: assetsDir!, dataDir, durable: false });
     kube = createKubeClient(loadKubeConfig(server.kubeconfigPath));
     await installCrds(

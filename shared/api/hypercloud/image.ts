@@ -32,6 +32,9 @@ export const HyperCloudVolumeSpec = z
     accessModes: z.array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod'])).optional(),
     volumeMode: z.enum(['Block', 'Filesystem']).optional(),
     storageClassName: z.string().optional(),
+    volumeName: z.string().optional().describe('refused by admission: the volume is a new one'),
+    selector: z.looseObject({}).optional().describe('refused by admission: the volume is a new one'),
+    dataSource: z.looseObject({}).optional().describe('refused by admission: the volume is filled from source'),
     resources: z
       .object({
         requests: z.record(z.string(), QuantityValue).optional(),

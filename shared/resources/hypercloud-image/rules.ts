@@ -48,6 +48,18 @@ const writable: Rule['check'] = ({ spec: { pvc } }) =>
     'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
   );
 
+const foreignVolume = ['volumeName', 'selector', 'dataSource'] as const;
+
+/** A whole claim can name a volume that holds something already; an image is always made in one of its own. */
+const ownVolume: Rule['check'] = ({ spec: { pvc } }) =>
+  foreignVolume.flatMap((field) =>
+    faultIf(
+      pvc?.[field] !== undefined,
+      `spec.pvc.${field}`,
+      'must be left out: the image is put into a new volume, from spec.source',
+    ),
+  );
+
 export const hyperCloudImageRules: readonly Rule[] = [
   { id: 'one-source', check: oneSource },
   { id: 'http-url', check: httpUrl },
@@ -55,4 +67,5 @@ export const hyperCloudImageRules: readonly Rule[] = [
   { id: 'storage-request', check: storageRequest },
   { id: 'one-storage-class', check: oneStorageClass },
   { id: 'writable', check: writable },
+  { id: 'own-volume', check: ownVolume },
 ];
