@@ -54,7 +54,7 @@ export const createApiServer = async (options: ApiServerOptions): Promise<ApiSer
     compact: () => Promise.resolve(api.store.compact(api.store.version())),
     close: async () => {
       await listener.close();
-      api.close();
+      await api.close();
     },
   };
 };

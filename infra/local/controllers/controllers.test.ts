@@ -17,20 +17,14 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import {
-  type ControlPlane,
-  eventually,
-  gone,
-  presentApiServers,
-  startControlPlane,
-} from '#test/support/control-plane.ts';
+import { type ControlPlane, eventually, gone, startControlPlane } from '#test/support/control-plane.ts';
 
 const namespace = 'default';
 
-describe.each(presentApiServers)('the controllers around the %s API server', (kind) => {
+describe.skipIf(process.env['KUBEBUILDER_ASSETS'] === undefined)('the controllers of the local cluster', () => {
   let plane: ControlPlane;
   beforeAll(async () => {
-    plane = await startControlPlane(kind);
+    plane = await startControlPlane();
   });
   afterAll(async () => {
     await plane.close();

@@ -2,6 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createApiServer } from '#infra/local/api-server/server.ts';
+import { startGarbageCollector } from '#infra/local/controllers/garbage-collector/collector.ts';
+import { startNamespaceController } from '#infra/local/controllers/namespaces.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { findAssets } from '#infra/envtest/assets.ts';
 import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
 import type { ConformanceServer } from '#test/conformance/suite/case.ts';
@@ -10,7 +14,7 @@ import { startControllerManager } from '#test/conformance/suite/controller-manag
 export type ServerKind = ConformanceServer['kind'];
 
 /** Whether this machine has what the server needs. */
-export const isAvailable = (kind: ServerKind): boolean => kind === 'real' && findAssets(process.env) !== undefined;
+export const isAvailable = (kind: ServerKind): boolean => kind === 'embedded' || findAssets(process.env) !== undefined;
 
 export const startServer = async (kind: ServerKind): Promise<ConformanceServer> => {
   const dataDir = await mkdtemp(join(tmpdir(), `conformance-${kind}-`));
@@ -42,6 +46,16 @@ const startReal = async (dataDir: string): Promise<ConformanceServer> => {
   return { ...server, kind: 'real', close };
 };
 
+/** The server with the controllers that a control plane has and that the suite meets. */
 const startEmbedded = async (dataDir: string): Promise<ConformanceServer> => {
-  throw new Error(`no embedded API server yet (${dataDir})`);
+  const server = await createApiServer({ dataDir });
+  const kube = createKubeClient(loadKubeConfig(server.kubeconfigPath));
+  const context = { kube, report: () => undefined };
+  const controllers = [startNamespaceController(context), startGarbageCollector(context)];
+  await Promise.all(controllers.map(({ ready }) => ready));
+  const close = async (): Promise<void> => {
+    await Promise.all(controllers.map((controller) => controller.stop()));
+    await server.close();
+  };
+  return { ...server, kind: 'embedded', close };
 };

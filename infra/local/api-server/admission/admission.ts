@@ -22,10 +22,3 @@ export interface Admission {
   readonly mutateDelete: (call: Call, attributes: Attributes) => Promise<void>;
   readonly validate: (call: Call, attributes: Attributes) => Promise<void>;
 }
-
-/** Admits everything. */
-export const openAdmission: Admission = {
-  mutate: (_call, { object }) => Promise.resolve(object),
-  mutateDelete: () => Promise.resolve(),
-  validate: () => Promise.resolve(),
-};

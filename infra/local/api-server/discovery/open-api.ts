@@ -1,9 +1,61 @@
 // OpenAPI documents of everything served, made anew when a definition changes.
 import type { Registry } from '../registry/registry.ts';
+import type { Resource } from '../registry/resource.ts';
+import { type OpenApiResource, openApiV2, openApiV3, openApiV3Index } from '../schema/openapi.ts';
 
 export interface OpenApi {
   /** The document at a path below /openapi; undefined when there is none. */
   readonly document: (path: string) => unknown;
 }
 
-export const createOpenApi = (_registry: Registry): OpenApi => ({ document: () => undefined });
+const toOpenApiResource = (resource: Resource): OpenApiResource => {
+  const schema = resource.custom === undefined ? undefined : resource.schema();
+  return {
+    group: resource.group,
+    version: resource.version,
+    kind: resource.kind,
+    plural: resource.plural,
+    namespaced: resource.namespaced,
+    verbs: resource.verbs,
+    subresources: resource.subresources.map(({ name }) => name),
+    ...(schema === undefined ? {} : { schema }),
+  };
+};
+
+const pathOf = (group: string, version: string): string =>
+  group === '' ? `api/${version}` : `apis/${group}/${version}`;
+
+export const createOpenApi = (registry: Registry): OpenApi => {
+  let revision = -1;
+  let documents = new Map<string, unknown>();
+
+  const versions = () =>
+    registry
+      .groups()
+      .flatMap(({ group, versions: found }) => found.map(({ version, resources }) => ({ group, version, resources })));
+
+  const make = (path: string): unknown => {
+    if (path === '/openapi/v2') return openApiV2(registry.all().map(toOpenApiResource));
+    if (path === '/openapi/v3') {
+      const indexed = versions().map(({ group, version, resources }) => ({
+        path: pathOf(group, version),
+        version: resources.map((resource) => `${resource.plural}/${resource.custom?.revision ?? ''}`).join(),
+      }));
+      return openApiV3Index(indexed);
+    }
+    const found = versions().find(({ group, version }) => path === `/openapi/v3/${pathOf(group, version)}`);
+    return found === undefined ? undefined : openApiV3(found, found.resources.map(toOpenApiResource));
+  };
+
+  return {
+    document: (path) => {
+      if (revision !== registry.revision()) {
+        revision = registry.revision();
+        documents = new Map();
+      }
+      const known = documents.get(path) ?? make(path);
+      if (known !== undefined) documents.set(path, known);
+      return known;
+    },
+  };
+};

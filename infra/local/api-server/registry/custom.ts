@@ -58,6 +58,7 @@ const deprecationOf = (version: Fields, apiVersion: string, kind: string): strin
 
 const customPart = (crd: ApiObject, version: Fields, apiVersion: string, kind: string): CustomPart => ({
   crdName: crd.metadata.name ?? '',
+  revision: `${crd.metadata.uid ?? ''}/${crd.metadata.generation ?? 0}`,
   deprecation: deprecationOf(version, apiVersion, kind),
   scale: fieldsAt(version, 'subresources')['scale'] as ScalePaths | undefined,
   selectableFields: listAt(version, 'selectableFields').map((field) => textAt(field, 'jsonPath') ?? ''),

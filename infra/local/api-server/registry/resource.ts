@@ -80,6 +80,8 @@ export interface Resource {
 
 export interface CustomPart {
   readonly crdName: string;
+  /** Changes with the definition. */
+  readonly revision: string;
   /** Printable warning when the version is deprecated. */
   readonly deprecation: string | undefined;
   readonly scale: ScalePaths | undefined;

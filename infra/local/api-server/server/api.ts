@@ -1,7 +1,8 @@
 // Puts the parts of the server together, without sockets: what tests and simulations talk to, and what server.ts listens for.
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { type Admission, openAdmission } from '../admission/admission.ts';
+import { type ServiceResolver, createSender } from '../admission/send.ts';
+import { createWebhookAdmission } from '../admission/webhooks.ts';
 import { createAuthorizer } from '../auth/authorizer.ts';
 import { createTokens, loadSecrets } from '../auth/tokens.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
@@ -23,6 +24,8 @@ export interface ApiOptions {
   readonly uuid?: () => string;
   /** Whether users other than the administrator need roles. True when left out. */
   readonly rbac?: boolean;
+  /** Where webhooks that name a service are reached. Left out: no service is. */
+  readonly resolveService?: ServiceResolver;
   /** Versions kept for watches and pages; see the store. */
   readonly historyLimit?: number;
 }
@@ -35,7 +38,7 @@ export interface ApiCore {
   readonly store: Store;
   /** Tells where clients reach the server, for discovery. */
   readonly setAddress: (hostAndPort: string) => void;
-  readonly close: () => void;
+  readonly close: () => Promise<void>;
 }
 
 const contextOf = (store: Store, clock: () => Date): StrategyContext => ({
@@ -57,14 +60,14 @@ export const createApi = (options: ApiOptions = {}): ApiCore => {
   const store = createStore({ file, ...(historyLimit === undefined ? {} : { historyLimit }) });
   const registry = createRegistry(store);
   const tokens = createTokens(loadSecrets(dataDir), store, clock);
-  const admission: Admission = openAdmission;
+  const sender = createSender(options.resolveService ?? (() => undefined));
   const api: Api = {
     store,
     registry,
     clock,
     random,
     uuid,
-    admission,
+    admission: createWebhookAdmission(store, sender),
     authorizer: createAuthorizer(store, rbac),
     tokens,
     strategies: () => contextOf(store, clock),
@@ -80,8 +83,9 @@ export const createApi = (options: ApiOptions = {}): ApiCore => {
     setAddress: (hostAndPort) => {
       address = hostAndPort;
     },
-    close: () => {
+    close: async () => {
       controller.close();
+      await sender.close();
       store.close();
     },
   };
