@@ -8,8 +8,8 @@ export type Action =
       readonly do: 'patch';
       readonly type: ResourceType;
       readonly key: ObjectKey;
-      /** Only the object that was seen is patched. */
-      readonly uid: string;
+      /** Only the object as it was seen is patched. */
+      readonly resourceVersion: string;
       /** JSON merge patch. */
       readonly patch: object;
     }
@@ -33,7 +33,7 @@ export const patch = <T extends KubeObject>(type: ResourceType<T>, seen: T, chan
   do: 'patch',
   type: erased(type),
   key: keyOf(seen),
-  uid: seen.metadata.uid ?? '',
+  resourceVersion: seen.metadata.resourceVersion ?? '',
   patch: change,
 });
 

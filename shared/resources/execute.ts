@@ -20,8 +20,7 @@ const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
       await kube.create(action.type, action.object);
       return;
     case 'patch':
-      // A UID in a patch is a precondition: the API server refuses to change it.
-      await kube.mergePatch(action.type, action.key, withUid(action.patch, action.uid));
+      await kube.mergePatch(action.type, action.key, withVersion(action.patch, action.resourceVersion));
       return;
     case 'delete':
       await kube.delete(action.type, action.key, { uid: action.uid, propagation: 'Background' });
@@ -29,7 +28,7 @@ const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
   }
 };
 
-const withUid = (patch: object, uid: string): object => {
+const withVersion = (patch: object, resourceVersion: string): object => {
   const { metadata = {} } = patch as { readonly metadata?: object };
-  return { ...patch, metadata: { ...metadata, uid } };
+  return { ...patch, metadata: { ...metadata, resourceVersion } };
 };

@@ -1,0 +1,265 @@
+// The rest of a cluster, as far as images notice it: Job controller, kubelet, provisioner, snapshotter, garbage collector. Each `step` does
+// what is due at the present time and no more, so that a simulation decides when things happen.
+import {
+  type Job,
+  type PersistentVolumeClaim,
+  type Pod,
+  jobs,
+  persistentVolumeClaims,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
+import { backoffSeconds } from '#shared/populate/transfer-job.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { TransferReport } from '#shared/transfer/report.ts';
+import type { MemoryKube } from '#test/support/memory-kube.ts';
+
+/** How one attempt of a worker goes. */
+export interface AttemptScript {
+  readonly runMs: number;
+  /** What it leaves behind; `killed`: nothing. */
+  readonly end: TransferReport | 'killed' | 'never';
+  /** The pod never gets a node. */
+  readonly unschedulable?: boolean;
+}
+
+export interface ClusterOptions {
+  readonly kube: MemoryKube;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** `attempt` counts from 1 within a Job. */
+  readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
+  readonly snapshotMs?: number;
+  readonly snapshotError?: string;
+  readonly onProgress?: (owner: ObjectRef, progress: TransferProgress) => void;
+}
+
+/** What really lies on a volume, whatever anybody says about it. */
+export interface VolumeContent {
+  isFilled: boolean;
+  /** Transfers that began to write to it. */
+  writers: number;
+}
+
+export interface SimulatedCluster {
+  /** Does what is due now; whether anything changed. */
+  step(): boolean;
+  /** Milliseconds since the epoch when something is due next, if nothing else happens. */
+  nextWake(): number;
+  /** By claim UID. */
+  readonly contents: ReadonlyMap<string, VolumeContent>;
+  /** Transfers that began on a volume that was filled already. */
+  readonly overwrites: readonly string[];
+}
+
+const startMs = 1000;
+const progressMs = 3000;
+
+interface Worker {
+  readonly startedAt: number;
+  readonly script: AttemptScript;
+  reported: number;
+}
+
+export const createCluster = (options: ClusterOptions): SimulatedCluster => {
+  const { kube, now, snapshotMs = 2000 } = options;
+  const contents = new Map<string, VolumeContent>();
+  const overwrites: string[] = [];
+  const workers = new Map<string, Worker>();
+  let podCount = 0;
+  let changed = false;
+  let wakes: number[] = [];
+  kube.onChange(() => (changed = true));
+
+  const iso = (ms: number) => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
+  const later = (at: number) => void (at > now() && wakes.push(at));
+  const isOver = (pod: Pod) => pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
+  const podsOf = (job: Job) =>
+    kube.all(pods).filter((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid) === true);
+  const ageOf = (object: KubeObject) => now() - Date.parse(object.metadata.creationTimestamp ?? '');
+  const endOf = (pod: Pod) => Date.parse(pod.status?.containerStatuses?.[0]?.state?.terminated?.finishedAt ?? '');
+  const modeOf = (job: Pick<Job, 'metadata'>) => (job.metadata.name.startsWith('inspect-') ? 'inspect' : 'import');
+  const claimOf = (pod: Pod): PersistentVolumeClaim | undefined => {
+    const claimName = pod.spec.volumes?.find(({ name }) => name === 'target')?.persistentVolumeClaim?.claimName;
+    return kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === claimName);
+  };
+
+  const stepJob = (job: Job) => {
+    const own = podsOf(job);
+    const failed = own.filter((pod) => pod.status?.phase === 'Failed');
+    const isSucceeded = own.some((pod) => pod.status?.phase === 'Succeeded');
+    const isActive = own.some((pod) => !isOver(pod));
+    const condition = (type: 'Complete' | 'Failed', reason: string) => [
+      { type, status: 'True' as const, reason, message: reason, lastTransitionTime: iso(now()) },
+    ];
+    const isFinished = (job.status?.conditions ?? []).length > 0;
+    if (isFinished) return;
+    kube.edit(jobs, job.metadata, (edited) => {
+      edited.status = {
+        ...edited.status,
+        startTime: edited.status?.startTime ?? iso(now()),
+        ...(isActive ? { active: 1 } : { active: 0 }),
+        ...(failed.length === 0 ? {} : { failed: failed.length }),
+        ...(isSucceeded ? { succeeded: 1, conditions: condition('Complete', 'CompletionsReached') } : {}),
+      };
+      if (!isSucceeded && failed.length > (job.spec.backoffLimit ?? 6)) {
+        edited.status.conditions = condition('Failed', 'BackoffLimitExceeded');
+      }
+    });
+    if (isSucceeded || isActive || failed.length > (job.spec.backoffLimit ?? 6)) return;
+    const due = Math.max(0, ...failed.map(endOf)) + (failed.length === 0 ? 0 : backoffSeconds(failed.length) * 1000);
+    if (due > now()) return later(due);
+    startPod(job);
+  };
+
+  const startPod = (job: Job) => {
+    podCount += 1;
+    const suffix = podCount.toString(36).padStart(5, '0');
+    kube.seed(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: `${job.metadata.name}-${suffix}`,
+        namespace: job.metadata.namespace!,
+        ...(job.spec.template.metadata?.labels && { labels: job.spec.template.metadata.labels }),
+        ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: job.metadata.name, uid: job.metadata.uid! }],
+      },
+      spec: job.spec.template.spec,
+      status: { phase: 'Pending' },
+    });
+  };
+
+  const stepPod = (pod: Pod) => {
+    if (isOver(pod)) return;
+    const worker = workers.get(pod.metadata.uid!);
+    if (worker === undefined) return startWorker(pod);
+    const elapsed = now() - worker.startedAt;
+    reportProgress(pod, worker, elapsed);
+    if (worker.script.end === 'never') return;
+    if (elapsed < worker.script.runMs) return later(worker.startedAt + worker.script.runMs);
+    endWorker(pod, worker.script.end);
+  };
+
+  const startWorker = (pod: Pod) => {
+    const job = kube.all(jobs).find(({ metadata }) => metadata.uid === pod.metadata.ownerReferences?.[0]?.uid);
+    if (job === undefined) return;
+    const attempt = podsOf(job).filter(isOver).length + 1;
+    const script = options.attempt(modeOf(job), attempt);
+    if (script.unschedulable === true) return block(pod);
+    const needsVolume = modeOf(job) === 'import';
+    const claim = claimOf(pod);
+    if (needsVolume && (claim === undefined || claim.status?.phase !== 'Bound')) return;
+    if (ageOf(pod) < startMs) return later(Date.parse(pod.metadata.creationTimestamp!) + startMs);
+    workers.set(pod.metadata.uid!, { startedAt: now(), script, reported: 0 });
+    if (needsVolume) beginWriting(claim!, pod);
+    kube.edit(pods, pod.metadata, (edited) => {
+      const state = { running: { startedAt: iso(now()) } };
+      edited.status = { phase: 'Running', containerStatuses: [{ name: 'transfer', state }] };
+    });
+  };
+
+  const beginWriting = (claim: PersistentVolumeClaim, pod: Pod) => {
+    const content = contents.get(claim.metadata.uid!) ?? { isFilled: false, writers: 0 };
+    if (content.isFilled) overwrites.push(`${pod.metadata.name} writes to ${claim.metadata.name}, which is filled`);
+    contents.set(claim.metadata.uid!, { isFilled: false, writers: content.writers + 1 });
+  };
+
+  const block = (pod: Pod) =>
+    kube.edit(pods, pod.metadata, (edited) => {
+      const message = '0/3 nodes are available: 3 Insufficient memory.';
+      edited.status = {
+        phase: 'Pending',
+        conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+      };
+    });
+
+  const reportProgress = (pod: Pod, worker: Worker, elapsed: number) => {
+    const due = Math.floor(elapsed / progressMs);
+    if (worker.script.end !== 'never') later(worker.startedAt + (due + 1) * progressMs);
+    if (due <= worker.reported) return;
+    worker.reported = due;
+    const share = Math.min(0.99, elapsed / worker.script.runMs);
+    const owner = JSON.parse(
+      pod.spec.containers[0]!.env!.find(({ name }) => name === 'BULLION_OWNER')!.value!,
+    ) as ObjectRef;
+    const isImport = modeOf({ metadata: pod.metadata }) === 'import';
+    const importPhase = share < 0.6 ? 'Downloading' : share < 0.9 ? 'Converting' : 'Verifying';
+    options.onProgress?.(owner, {
+      run: pod.metadata.name,
+      startedAt: iso(worker.startedAt),
+      sequence: due,
+      phase: isImport ? importPhase : 'Inspecting',
+      percent: Math.floor(share * 100),
+      receivedBytes: Math.floor(share * 1000),
+    });
+  };
+
+  const endWorker = (pod: Pod, end: TransferReport | 'killed') => {
+    const isSuccess = end !== 'killed' && (end.outcome === 'succeeded' || !end.retryable);
+    const claim = claimOf(pod);
+    if (end !== 'killed' && end.outcome === 'succeeded' && claim !== undefined) {
+      contents.set(claim.metadata.uid!, { writers: 1, ...contents.get(claim.metadata.uid!), isFilled: true });
+    }
+    kube.edit(pods, pod.metadata, (edited) => {
+      const exitCode = end === 'killed' ? 137 : isSuccess ? 0 : 1;
+      const message = end === 'killed' ? {} : { message: JSON.stringify(end) };
+      const terminated = { exitCode, finishedAt: iso(now()), ...message };
+      edited.status = {
+        phase: isSuccess ? 'Succeeded' : 'Failed',
+        containerStatuses: [{ name: 'transfer', state: { terminated } }],
+      };
+    });
+  };
+
+  const stepVolume = (claim: PersistentVolumeClaim) => {
+    const users = kube.all(pods).filter((pod) => !isOver(pod) && claimOf(pod)?.metadata.uid === claim.metadata.uid);
+    if (claim.metadata.deletionTimestamp !== undefined) {
+      if (users.length > 0) return;
+      kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
+        edited.metadata.finalizers = (edited.metadata.finalizers ?? []).filter(
+          (name) => !name.endsWith('pvc-protection'),
+        );
+      });
+      return;
+    }
+    if (claim.status?.phase === 'Bound') return;
+    const storageClass = kube.all(storageClasses).find(({ metadata }) => metadata.name === claim.spec.storageClassName);
+    if (storageClass === undefined) return;
+    if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && users.length === 0) return;
+    kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
+      edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
+    });
+  };
+
+  const stepSnapshots = () => {
+    for (const snapshot of kube.all(volumeSnapshots)) {
+      if (snapshot.status?.readyToUse === true || snapshot.status?.error !== undefined) continue;
+      if (ageOf(snapshot) < snapshotMs) {
+        later(Date.parse(snapshot.metadata.creationTimestamp!) + snapshotMs);
+        continue;
+      }
+      kube.edit(volumeSnapshots, snapshot.metadata, (edited) => {
+        const { snapshotError: message } = options;
+        edited.status = message === undefined ? { readyToUse: true } : { readyToUse: false, error: { message } };
+      });
+    }
+  };
+
+  return {
+    contents,
+    overwrites,
+    step: () => {
+      changed = false;
+      wakes = [];
+      for (const job of kube.all(jobs)) stepJob(job);
+      for (const pod of kube.all(pods)) stepPod(pod);
+      for (const claim of kube.all(persistentVolumeClaims)) stepVolume(claim);
+      stepSnapshots();
+      kube.collectGarbage();
+      return changed;
+    },
+    nextWake: () => Math.min(Infinity, ...wakes),
+  };
+};
