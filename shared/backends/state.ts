@@ -58,8 +58,13 @@ export const countAttempts = (state: ImageState, run: TransferRun): ImageState =
     failures: state.failures + newFailures,
   };
   if (run.lastFault === undefined) return counted;
-  const { reason, message, time } = run.lastFault;
-  return { ...counted, lastFailure: { reason, message }, lastFailureTime: time ?? state.lastFailureTime };
+  const { reason, message, time, inspection } = run.lastFault;
+  return {
+    ...counted,
+    lastFailure: { reason, message },
+    lastFailureTime: time ?? state.lastFailureTime,
+    inspection: state.inspection ?? inspection,
+  };
 };
 
 const phaseOfTransfer = {

@@ -2,7 +2,7 @@
 import type { ContainerStatus, Job, Pod } from '#shared/api/foreign/core.ts';
 import { backoffSeconds } from '#shared/populate/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
-import { type TransferReport, parseReport } from '#shared/transfer/report.ts';
+import { type Inspection, type TransferReport, parseReport } from '#shared/transfer/report.ts';
 
 export interface Fault {
   /** CamelCase, stable: a transfer fault, or why the worker itself died. */
@@ -10,6 +10,8 @@ export interface Fault {
   readonly message: string;
   /** RFC 3339; left out when Kubernetes does not say. */
   readonly time?: string | undefined;
+  /** What the attempt had found out about the source before it failed. */
+  readonly inspection?: Inspection | undefined;
 }
 
 /** Why a worker that should run does not. */
@@ -59,12 +61,17 @@ const podsOf = (job: Job, pods: readonly Pod[]): readonly Pod[] =>
 const faultOf = (pod: Pod): Fault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
-  const told = report?.outcome === 'failed' ? { reason: report.reason, message: report.message } : silentFaultOf(pod);
-  // The worker redacts what it says; a runtime that ended it may not.
-  return { reason: told.reason, message: redact(told.message), time: terminated?.finishedAt };
+  const told = report?.outcome === 'failed' ? report : silentFaultOf(pod);
+  return {
+    reason: told.reason,
+    // The worker redacts what it says; a runtime that ended it may not.
+    message: redact(told.message),
+    time: terminated?.finishedAt,
+    inspection: report?.inspection,
+  };
 };
 
-const silentFaultOf = (pod: Pod): Omit<Fault, 'time'> => {
+const silentFaultOf = (pod: Pod): Hindrance => {
   const terminated = terminatedOf(pod);
   if (terminated?.reason === 'OOMKilled') {
     return { reason: 'WorkerOutOfMemory', message: 'the transfer needed more memory than its limit allows' };

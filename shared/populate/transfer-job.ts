@@ -18,6 +18,12 @@ const qemuUser = 107;
 /** Seconds a worker gets beyond its own deadline before it is killed from outside. */
 const graceSeconds = 60;
 
+/**
+ * Seconds a finished Job stays. Its name keeps a late, stale pass from starting the same transfer again, and its pods keep their logs;
+ * after a day neither matters.
+ */
+const keepSeconds = 24 * 3600;
+
 /** Kubernetes waits 10 s · 2^(n-1) before try n+1 of a Job, at most 6 minutes. */
 export const backoffSeconds = (failures: number): number => Math.min(360, 10 * 2 ** Math.max(0, failures - 1));
 
@@ -113,6 +119,7 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
     spec: {
       backoffLimit: request.retries,
       activeDeadlineSeconds: jobSeconds(request.retries, settings),
+      ttlSecondsAfterFinished: keepSeconds,
       template: {
         metadata: { labels: metadata.labels ?? {}, annotations: metadata.annotations ?? {} },
         spec: {

@@ -178,14 +178,17 @@ const removalOf = async (
   }
 };
 
-/** Writes the new state down and tells whom it concerns. */
+/**
+ * Tells whom it concerns and writes the new state down. Events come first: they can be said twice without harm, but a step whose state is
+ * written is not taken again, so what was not said before a crash would never be.
+ */
 const conclude = async (pass: Pass, state: ImageState): Promise<Outcome> => {
   const { deps, image } = pass;
   const isQuiet = deps.announce === undefined;
   const told = isQuiet ? { ...state, announced: announcementOf(image, state) } : state;
   const now = isoTime(deps.now());
-  const written = await writeStatus(pass, told, now);
   await sayNotes(pass, told);
+  const written = await writeStatus(pass, told, now);
   const isTold = isQuiet || (await announceFinal({ ...pass, object: written }, told, now));
   return isTold ? outcomeOf(state) : retry(10, 'the event sink does not take events');
 };

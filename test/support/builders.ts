@@ -181,6 +181,7 @@ export const aFault = (over: Partial<Extract<TransferReport, { outcome: 'failed'
   reason: 'SourceUnavailable',
   message: 'the server answered 503',
   retryable: true,
+  inspection: { format: 'qcow2', compression: 'none', size: 1000, virtualSize: 2 ** 30 },
   receivedBytes: 0,
   ...over,
 });

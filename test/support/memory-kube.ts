@@ -100,7 +100,8 @@ export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube =>
   const time = () => new Date(now()).toISOString().replace(/\.\d{3}Z$/, 'Z');
   const nextUid = () => `00000000-0000-4000-8000-${String((uids += 1)).padStart(12, '0')}`;
   const emit = (type: Change['type'], object: KubeObject) => {
-    for (const listener of listeners) listener({ type, object: copy(object) });
+    // Stored objects are replaced, never changed, so that they can be handed out as they are.
+    for (const listener of listeners) listener({ type, object });
   };
   const find = (type: ResourceType, key: ObjectKey) => store.get(keyOf(type, key));
   const mustFind = (type: ResourceType, key: ObjectKey): Stored => {
@@ -231,7 +232,7 @@ export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube =>
         .filter(
           (stored) => type === undefined || (stored.type.plural === type.plural && stored.type.group === type.group),
         )
-        .map(({ object }) => copy(object)) as never,
+        .map(({ object }) => object) as never,
     seed: (type, object) => insert(type as unknown as ResourceType, object) as never,
     edit: (type, key, change) => {
       const stored = find(type as unknown as ResourceType, key);

@@ -1,6 +1,6 @@
 // A volume that is not filled yet: keep its Job going, and mark the volume once the Job says that every byte is verified and flushed.
 import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { create, patch, remove } from '#shared/backends/actions.ts';
+import { create, patch } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { countAttempts, failedState, waitingState } from '#shared/backends/state.ts';
@@ -19,9 +19,7 @@ export const planFilling = (image: Image, seen: Filling, context: PlanContext): 
   if (leaving !== undefined) return planLeaving(image, `${leaving.kind} ${leaving.metadata.name}`, context);
   if (job === undefined) return planJob(image, seen, context);
   const run = readTransfer(job, seen.pods, context.now);
-  const plan =
-    run.is === 'succeeded' ? planSucceeded(image, seen, run, context) : followTransfer(image, job, run, context);
-  return { ...plan, actions: [...plan.actions, ...remove(jobs, seen.inspectJob)] };
+  return run.is === 'succeeded' ? planSucceeded(image, seen, run, context) : followTransfer(image, job, run, context);
 };
 
 const planLeaving = (image: Image, what: string, context: PlanContext): Plan => {

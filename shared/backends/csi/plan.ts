@@ -1,13 +1,13 @@
 // The csi backend's decisions: find the size, make the volume, fill it, snapshot it. Pure; each file of this folder decides one stretch.
-import type { Image } from '#shared/backends/image.ts';
-import { isRetryDue } from '#shared/backends/image.ts';
+import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import { countAttempts, failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planRestart } from '#shared/backends/csi/removal.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
 export const initialize = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
@@ -23,7 +23,8 @@ const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   if (taken !== undefined) return planTaken(image, `${taken.kind} ${taken.metadata.name}`, context);
   const population = populationOf(seen.volume);
   if (seen.volume !== undefined && population !== undefined && isUsable(seen.volume)) {
-    return planSnapshot(image, { ...seen, volume: seen.volume }, population, context);
+    const state = countAttemptsOf(image, seen, context);
+    return planSnapshot({ ...image, state }, { ...seen, volume: seen.volume }, population, context);
   }
   const wasFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
   if (wasFilled || seen.volume?.status?.phase === 'Lost') return planLost(image);
@@ -31,6 +32,10 @@ const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
     ? planVolume(image, seen, context)
     : planFilling(image, { ...seen, volume: seen.volume }, context);
 };
+
+/** A crash may have come between marking the volume and writing down how it was filled. */
+const countAttemptsOf = (image: Image, { importJob, pods }: CsiSeen, { now }: PlanContext): ImageState =>
+  importJob === undefined ? image.state : countAttempts(image.state, readTransfer(importJob, pods, now));
 
 const isUsable = (volume: NonNullable<CsiSeen['volume']>): boolean =>
   volume.metadata.deletionTimestamp === undefined && volume.status?.phase !== 'Lost';

@@ -61,14 +61,11 @@ export const planRestart = (image: Image, seen: CsiSeen, context: PlanContext): 
   return { plan: { actions: [], state }, cleared: { ...image, state } };
 };
 
+/** The Jobs of a kept volume stay with it: while their names are taken, no stale pass can start to fill it again. */
 const dirtyPart = (seen: CsiSeen): CsiSeen => {
-  const isKept = isWorthKeeping(seen.volume);
-  const isSnapshotBroken = seen.snapshot?.status?.error !== undefined || !isKept;
-  return {
-    ...seen,
-    volume: isKept ? undefined : seen.volume,
-    snapshot: isSnapshotBroken ? seen.snapshot : undefined,
-  };
+  if (!isWorthKeeping(seen.volume)) return seen;
+  const isSnapshotBroken = seen.snapshot?.status?.error !== undefined;
+  return { pods: [], foreign: seen.foreign, snapshot: isSnapshotBroken ? seen.snapshot : undefined };
 };
 
 const isWorthKeeping = (volume: PersistentVolumeClaim | undefined): boolean =>

@@ -82,14 +82,9 @@ const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
 };
 
 const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
-  const inspectMatters = image.storage.capacityBytes === undefined;
-  const [fill, inspect] = await Promise.all([
-    readJob(kube, image, 'import'),
-    inspectMatters ? readJob(kube, image, 'inspect') : {},
-  ]);
-  const volume = await readVolume(kube, image);
-  const seen = merge(fill, inspect, volume);
-  if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image, seen));
+  const fill = await readJob(kube, image, 'import');
+  const seen = merge(fill, await readVolume(kube, image));
+  if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image));
   const { pods: workers = [] } = seen.importJob === undefined ? {} : await readPods(kube, image);
   const withPods = merge(seen, { pods: workers });
   return isFillable(withPods) ? withPods : merge(withPods, await readSnapshotting(kube, image, seen.volume));
@@ -100,12 +95,15 @@ const isFillable = ({ volume, importJob, pods: workers }: CsiSeen): boolean =>
   populationOf(volume) === undefined &&
   (importJob === undefined || readTransfer(importJob, workers, 0).is !== 'succeeded');
 
-const readForVolume = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> => {
-  const [storageClass, pod] = await Promise.all([
+/** A volume is to be made: of which class, and how large. */
+const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
+  const isSized = image.storage.capacityBytes !== undefined;
+  const [storageClass, inspect] = await Promise.all([
     readClass(kube, image.storage.className),
-    seen.inspectJob === undefined ? {} : readPods(kube, image),
+    isSized ? nothing : readJob(kube, image, 'inspect'),
   ]);
-  return { ...pod, storageClass };
+  const workers = inspect.inspectJob === undefined ? {} : await readPods(kube, image);
+  return { ...inspect, ...workers, storageClass };
 };
 
 const readSnapshotting = async (

@@ -83,11 +83,7 @@ interface Size {
 const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContext): Plan => {
   const volume = volumeFor(image, seen, size, context);
   const job = buildImportJob(image, volume, context.settings);
-  const actions: readonly Action[] = [
-    create(persistentVolumeClaims, volume),
-    create(jobs, job),
-    ...remove(jobs, seen.inspectJob),
-  ];
+  const actions: readonly Action[] = [create(persistentVolumeClaims, volume), create(jobs, job)];
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   const next = withJob(size.state, job.metadata.name, volume.metadata.name);
   const storageClassName = seen.storageClass?.metadata.name;

@@ -47,7 +47,7 @@ describe('an import', () => {
       spec: { volumeMode: 'Block', resources: { requests: { storage: '1Gi' } } },
     });
     expect(world.kube.all(volumeSnapshots)).toMatchObject([{ metadata: { name: 'ubuntu-image-snapshot' } }]);
-    expect(world.kube.all(jobs)).toHaveLength(1);
+    expect(world.kube.all(jobs)).toHaveLength(2);
     expect(world.kube.all(kubeEvents)).toMatchObject([{ type: 'Normal', reason: 'Ready' }]);
   });
 

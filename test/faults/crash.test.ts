@@ -1,0 +1,28 @@
+// Death at every step: a function that is killed before or after any one of its calls changes nothing about where an image arrives.
+import { describe, expect, it } from 'vitest';
+import { type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
+import { calm } from '#test/support/simulation/world.ts';
+import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
+
+const named = (name: string): Scenario => scenarios.find((scenario) => scenario.name === name)!;
+
+const runKilled = (scenario: Scenario, at: number, verdict: Verdict) =>
+  runScenario(scenario, 1, { chaos: calm, judge: (_call, index) => (index === at ? verdict : undefined) });
+
+describe.each(['import', 'flaky', 'deleted', 'retried'])('%s', (name) => {
+  it.each([
+    ['before', { is: 'kill' }],
+    ['after', deathAfterEffect],
+  ] as const)('survives death %s any call', async (_when, verdict) => {
+    const scenario = named(name);
+    const expected = await runCalm(scenario, 1);
+    const calls = expected.world.trace.length;
+    // The last ticks look at a settled image only.
+    const last = expected.world.trace.findLastIndex((call) => !call.startsWith('cron-tick: list')) + 2;
+    expect(last).toBeLessThanOrEqual(calls);
+    for (let at = 0; at < last; at += 1) {
+      const { violations, summary } = await runKilled(scenario, at, verdict);
+      expect({ at, violations, summary }).toEqual({ at, violations: [], summary: expected.summary });
+    }
+  });
+});

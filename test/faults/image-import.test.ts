@@ -1,0 +1,16 @@
+// A few seeds of the fault simulation, in every test run; `npm run test:faults` runs as many as asked for.
+import { describe, expect, it } from 'vitest';
+import { runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
+
+const seeds = Number(process.env['FAULT_SEEDS'] ?? 2);
+
+describe.each(scenarios)('$name', (scenario) => {
+  it('comes to where a run without faults comes to, whatever happens on the way', async () => {
+    const expected = await runCalm(scenario, 1);
+    expect(expected.violations).toEqual([]);
+    for (let seed = 1; seed <= seeds; seed += 1) {
+      const { violations, summary } = await runScenario(scenario, seed);
+      expect({ seed, violations, summary }).toEqual({ seed, violations: [], summary: expected.summary });
+    }
+  });
+});

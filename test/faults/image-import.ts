@@ -1,0 +1,138 @@
+// Imports under a storm: what may never happen on the way, and where each must arrive once the storm is over.
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { ImageObject } from '#shared/resources/dialect.ts';
+import { orphansIn, summaryOf, watchInvariants } from '#test/faults/invariants.ts';
+import {
+  aFault,
+  aHarvesterImage,
+  aHyperCloudImage,
+  aSnapshotClass,
+  aStorageClass,
+  aSuccess,
+} from '#test/support/builders.ts';
+import { createRandom } from '#test/support/random.ts';
+import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import { type World, type WorldOptions, calm, createWorld, imageIn, storm } from '#test/support/simulation/world.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
+  readonly image: ImageObject;
+  readonly type: ResourceType;
+  readonly snapshotError?: string;
+  readonly withoutSnapshots?: boolean;
+  readonly waitForConsumer?: boolean;
+  /** What the user does meanwhile; times are chosen by the seed, within the storm. */
+  readonly user?: 'deletes' | 'deletes-and-recreates' | 'retries';
+}
+
+const success: AttemptScript = { runMs: 20_000, end: aSuccess() };
+const flaky: AttemptScript = { runMs: 7_000, end: aFault() };
+const fatal: AttemptScript = {
+  runMs: 4_000,
+  end: aFault({
+    reason: 'SourceNotFound',
+    message: 'the server answered 404',
+    retryable: false,
+    inspection: undefined,
+  }),
+};
+
+const hyperCloudType = hyperCloudImageKind.type as unknown as ResourceType;
+const harvesterType = harvesterImageKind.type as unknown as ResourceType;
+
+const sized = aHyperCloudImage({
+  spec: {
+    source: { http: 'https://images.example/ubuntu.img' },
+    pvc: { volumeMode: 'Block', resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' },
+  },
+});
+
+const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
+
+export const scenarios: readonly Scenario[] = [
+  { ...base, name: 'import', attempt: () => success },
+  { ...base, name: 'import-sized', image: sized as ImageObject, attempt: () => success },
+  {
+    ...base,
+    name: 'import-harvester',
+    type: harvesterType,
+    image: aHarvesterImage() as ImageObject,
+    attempt: () => success,
+  },
+  { ...base, name: 'no-snapshots', withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'wait-for-consumer', waitForConsumer: true, attempt: () => success },
+  { ...base, name: 'flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },
+  { ...base, name: 'killed', attempt: (_mode, attempt) => (attempt === 1 ? { runMs: 5000, end: 'killed' } : success) },
+  { ...base, name: 'exhausted', attempt: (mode) => (mode === 'import' ? flaky : success) },
+  { ...base, name: 'fatal', attempt: () => fatal },
+  { ...base, name: 'snapshot-error', snapshotError: 'the pool is full', attempt: () => success },
+  { ...base, name: 'stuck', attempt: () => ({ ...success, unschedulable: true }) },
+  { ...base, name: 'deleted', user: 'deletes', attempt: () => success },
+  { ...base, name: 'deleted-and-recreated', user: 'deletes-and-recreates', attempt: () => success },
+  { ...base, name: 'retried', user: 'retries', attempt: () => success },
+];
+
+const stormMs = 8 * 60_000;
+const limitMs = 4 * 3_600_000;
+
+export interface Run {
+  readonly world: World;
+  /** Broken invariants; empty when all is well. */
+  readonly violations: readonly string[];
+  readonly summary: unknown;
+}
+
+export const runScenario = async (scenario: Scenario, seed: number, over: Partial<WorldOptions> = {}): Promise<Run> => {
+  const violations: string[] = [];
+  const world = createWorld({
+    seed,
+    chaos: storm,
+    stormMs,
+    attempt: scenario.attempt,
+    ...(scenario.snapshotError === undefined ? {} : { snapshotError: scenario.snapshotError }),
+    ...over,
+  });
+  const report = (text: string) => void violations.push(`at ${Math.round(world.elapsed() / 1000)} s: ${text}`);
+  world.kube.onChange(watchInvariants(world, report));
+  populate(world, scenario);
+  playUser(world, scenario, seed);
+  await world.run(limitMs);
+  violations.push(...world.cluster.overwrites, ...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`));
+  violations.push(...orphansIn(world));
+  return { world, violations, summary: summaryOf(world) };
+};
+
+/** What a run without faults comes to. */
+export const runCalm = (scenario: Scenario, seed: number): Promise<Run> => runScenario(scenario, seed, { chaos: calm });
+
+const populate = (world: World, scenario: Scenario) => {
+  const binding = scenario.waitForConsumer === true ? 'WaitForFirstConsumer' : 'Immediate';
+  world.kube.seed(storageClasses, aStorageClass('local', { volumeBindingMode: binding }));
+  if (scenario.withoutSnapshots !== true) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
+  world.schedule(0, () => world.kube.seed(scenario.type, scenario.image));
+};
+
+const playUser = (world: World, { user, type, image }: Scenario, seed: number) => {
+  if (user === undefined) return;
+  const at = createRandom(seed + 1).below(120_000);
+  const key = { namespace: 'default', name: image.metadata.name };
+  world.schedule(at, () => {
+    if (user !== 'retries') return void world.kube.delete(type, key);
+    world.kube.edit(type, key, (edited) => {
+      edited.metadata.annotations = { ...edited.metadata.annotations, [annotations.retry]: 'again' };
+    });
+  });
+  if (user !== 'deletes-and-recreates') return;
+  const recreate = () => {
+    const isGone = imageIn(world) === undefined;
+    if (isGone) world.kube.seed(type, image);
+    else world.schedule(world.elapsed() + 1000, recreate);
+  };
+  world.schedule(at + 1000, recreate);
+};

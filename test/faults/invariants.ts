@@ -1,0 +1,116 @@
+// What may never happen to an image, checked at every change as a client would see it, and what must hold once everything is quiet.
+import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { finalizers } from '#shared/api/names.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+import type { ImageObject } from '#shared/resources/dialect.ts';
+import type { Change } from '#test/support/memory-kube.ts';
+import { type World, imageIn } from '#test/support/simulation/world.ts';
+
+type Report = (text: string) => void;
+type Status = NonNullable<ImageObject['status']>;
+
+/** A listener for every change of the world. */
+export const watchInvariants = (world: World, report: Report) => {
+  const known = new Map<string, Status>();
+  return ({ type, object }: Change): void => {
+    if (type === 'DELETED') return;
+    if (object.kind !== 'VirtualMachineImage') {
+      if (type === 'ADDED') checkHeld(world, object, report);
+      return;
+    }
+    const { status } = object as ImageObject;
+    if (status === undefined) return;
+    const before = known.get(object.metadata.uid!);
+    checkReady(world, object as ImageObject, report);
+    if (before !== undefined) checkForward(before, status, report);
+    known.set(object.metadata.uid!, status);
+  };
+};
+
+const conditionOf = (status: ImageObject['status'], type: string) =>
+  status?.conditions?.find((condition) => condition.type === type);
+
+const isReady = (status: ImageObject['status']): boolean => conditionOf(status, 'Ready')?.status === 'True';
+
+const checkReady = (world: World, { metadata, status }: ImageObject, report: Report) => {
+  const isComplete = status?.progress === 100 && status.phase !== 'Terminating';
+  if (isReady(status) !== isComplete) report(`progress is ${status?.progress} and ready is ${isReady(status)}`);
+  if (!isReady(status)) return;
+  const volume = world.kube.all(persistentVolumeClaims).find((claim) => isOwnedBy(claim, metadata.uid));
+  const isFilled = volume !== undefined && world.cluster.contents.get(volume.metadata.uid!)?.isFilled === true;
+  if (!isFilled) report('ready, but the volume is not filled');
+  if (populationOf(volume) === undefined) report('ready, but the volume does not say what it holds');
+};
+
+const isOwnedBy = ({ metadata }: KubeObject, uid: string | undefined) =>
+  metadata.ownerReferences?.some((reference) => reference.uid === uid) === true;
+
+const counters = {
+  failed: ({ failed = 0 }: Status) => failed,
+  progress: ({ progress = 0 }: Status) => progress,
+  sequence: ({ transfer }: Status) => transfer?.sequence ?? 0,
+} as const;
+
+const checkForward = (before: Status, after: Status, report: Report) => {
+  if (isReady(before) && !isReady(after) && after.phase !== 'Terminating') report('was ready, and is no more');
+  const names = isSameAttempt(before, after) ? (['failed', 'progress', 'sequence'] as const) : (['failed'] as const);
+  for (const name of names) {
+    const [was, is] = [counters[name](before), counters[name](after)];
+    if (is < was) report(`${name} went from ${was} back to ${is}`);
+  }
+};
+
+const isSameAttempt = (before: Status, after: Status): boolean =>
+  before.children?.job === after.children?.job &&
+  before.attempts === after.attempts &&
+  before.retryHandled === after.retryHandled &&
+  before.transfer?.run === after.transfer?.run;
+
+/** No child may be made before its image is held. */
+const checkHeld = (world: World, child: KubeObject, report: Report) => {
+  const owner = ownerOf(child);
+  if (owner === undefined || child.kind === 'Pod') return;
+  const image = world.kube.all().find(({ metadata }) => metadata.uid === owner.uid);
+  const isHeld = image?.metadata.finalizers?.includes(finalizers.image) === true;
+  if (!isHeld)
+    report(`${child.kind} ${child.metadata.name} was made for an image that is ${image ? 'not held' : 'gone'}`);
+};
+
+/** Children whose owner is gone, once everything is quiet. */
+export const orphansIn = (world: World): readonly string[] => {
+  const alive = new Set(world.kube.all().map(({ metadata }) => metadata.uid));
+  return world.kube
+    .all()
+    .filter((object) => ownerOf(object) !== undefined && !alive.has(ownerOf(object)?.uid))
+    .map(({ kind, metadata }) => `${kind} ${metadata.name} is left without an owner`);
+};
+
+const withoutUid = (name: string): string => name.replace(/[0-9a-f-]{36}$/, '');
+
+/** Where an image and its children have come to, without times and without what may differ between runs. */
+export const summaryOf = (world: World): unknown => {
+  const image = imageIn<ImageObject>(world);
+  const reason = conditionOf(image?.status, 'Ready')?.reason;
+  return {
+    finalizers: image?.metadata.finalizers,
+    reason,
+    phase: image?.status?.phase,
+    virtualSize: image?.status?.virtualSize,
+    digests: image?.status?.digests,
+    attemptsFailed: image?.status?.attemptsFailed,
+    volumes: world.kube.all(persistentVolumeClaims).map((volume) => ({
+      name: withoutUid(volume.metadata.name),
+      isPopulated: populationOf(volume) !== undefined,
+      writers: world.cluster.contents.get(volume.metadata.uid!)?.writers,
+    })),
+    snapshots: world.kube.all(volumeSnapshots).map(({ status }) => status),
+    jobs: world.kube
+      .all(jobs)
+      .map(({ metadata }) => withoutUid(metadata.name))
+      .toSorted((a, b) => a.localeCompare(b)),
+    pods: world.kube.all(pods).length,
+  };
+};

@@ -1,0 +1,59 @@
+// `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: as many storms as asked for; a seed that fails is shrunk and replayed.
+import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { type Run, type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
+import { type Chaos, storm } from '#test/support/simulation/world.ts';
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '50' },
+    from: { type: 'string', default: '1' },
+    scenario: { type: 'string' },
+  },
+});
+
+const isGood = (run: Run, expected: Run): boolean =>
+  run.violations.length === 0 && isDeepStrictEqual(run.summary, expected.summary);
+
+/** Takes away one kind of trouble after the other, and keeps it away where the seed still fails without it. */
+const shrink = async (scenario: Scenario, seed: number, expected: Run): Promise<Chaos> => {
+  let chaos: Chaos = storm;
+  for (const kind of Object.keys(storm) as (keyof Chaos)[]) {
+    const less = { ...chaos, [kind]: 0 };
+    if (!isGood(await runScenario(scenario, seed, { chaos: less }), expected)) chaos = less;
+  }
+  return chaos;
+};
+
+const describeFailure = async (scenario: Scenario, seed: number, expected: Run): Promise<string> => {
+  const chaos = await shrink(scenario, seed, expected);
+  const run = await runScenario(scenario, seed, { chaos });
+  const needed = Object.entries(chaos).flatMap(([kind, odds]) => (odds > 0 ? [kind] : []));
+  const calls = run.world.trace.filter((call) => !call.startsWith('cron-tick: list virtualmachineimages'));
+  return [
+    `${scenario.name}, seed ${seed}: needs ${needed.join(', ') || 'no fault at all'}`,
+    ...run.violations.map((violation) => `  broken: ${violation}`),
+    `  expected ${JSON.stringify(expected.summary)}`,
+    `  came to  ${JSON.stringify(run.summary)}`,
+    ...calls.map((call, index) => `  ${String(index).padStart(4)} ${call}`),
+    `  again: npm run test:faults -- --scenario ${scenario.name} --from ${seed} --seeds 1`,
+  ].join('\n');
+};
+
+const first = Number(values.from);
+const count = Number(values.seeds);
+const chosen = scenarios.filter(({ name }) => values.scenario === undefined || name === values.scenario);
+let failures = 0;
+for (const scenario of chosen) {
+  const expected = await runCalm(scenario, first);
+  const began = performance.now();
+  const failed: number[] = [];
+  for (let seed = first; seed < first + count; seed += 1) {
+    if (!isGood(await runScenario(scenario, seed), expected)) failed.push(seed);
+  }
+  failures += failed.length;
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  console.log(`${scenario.name}: ${count} seeds, ${failed.length} failed, ${seconds} s`);
+  if (failed[0] !== undefined) console.log(await describeFailure(scenario, failed[0], expected));
+}
+console.log(`${chosen.length * count - failures} passed, ${failures} failed`);
+process.exitCode = failures === 0 ? 0 : 1;
