@@ -1,6 +1,7 @@
 // The API server of the local cluster: embedded, or a real one where its binaries are at hand. Called by cluster.ts.
 import { join } from 'node:path';
 import { findAssets } from '#infra/envtest/assets.ts';
+import { createApiServer } from '#infra/local/api-server/server.ts';
 import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
@@ -24,12 +25,14 @@ export interface ApiServerOptions {
 
 /** Resolves when it answers. Throws InvalidInput when there are no binaries for a real one. */
 export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
-  const { dataDir, port, environment } = options;
+  const { port, environment } = options;
+  const dataDir = join(options.dataDir, 'api-server');
+  if (kind === 'embedded') return createApiServer({ dataDir, port });
   const assetsDir = findAssets(environment);
   if (assetsDir === undefined) {
     throw new InvalidInput(
       'no kube-apiserver here: set KUBEBUILDER_ASSETS to a folder with it and etcd, or use --apiserver=embedded',
     );
   }
-  return startRealApiServer({ assetsDir, port, dataDir: join(dataDir, 'api-server') });
+  return startRealApiServer({ assetsDir, port, dataDir });
 };

@@ -1,4 +1,4 @@
-// The command line of `npm start`. Called by main.ts.
+// The command lines of `npm start` and `npm run demo`. Called by their main.ts.
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { type ApiServerKind, apiServerKinds } from '#infra/local/api.ts';
@@ -50,35 +50,63 @@ export const toEnvironment = ({ path, assets, assetsCache }: z.infer<typeof Host
 
 /** Throws InvalidInput with words about the first thing that is wrong. */
 export const parseStartOptions = (args: readonly string[]): StartOptions => {
-  const values = readArgs(args);
-  const apiServer = apiServerKinds.find((kind) => kind === (values.apiserver ?? 'embedded'));
-  if (apiServer === undefined)
-    throw new InvalidInput(`--apiserver is ${apiServerKinds.join(' or ')}, not ${values.apiserver}`);
+  const { values } = parse(() =>
+    parseArgs({
+      args: [...args],
+      options: {
+        'data-dir': { type: 'string', default: '.bullion' },
+        port: { type: 'string' },
+        apiserver: { type: 'string' },
+        tick: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }),
+  );
   return {
-    dataDir: values['data-dir'] ?? '.bullion',
-    apiServer,
-    help: values.help ?? false,
+    dataDir: values['data-dir'],
+    apiServer: kindOf(values.apiserver),
+    help: values.help,
     port: numberOf('--port', values.port, { least: 1, most: 65_535 }),
     tickSeconds: numberOf('--tick', values.tick, { least: 0.1, most: 86_400 }),
   };
 };
 
-const readArgs = (args: readonly string[]) => {
+export const demoUsage = `Imports an image into a throw-away local cluster and proves that the volume holds it.
+
+  npm run demo -- [address or file]
+
+Without an argument the demo makes a small bootable disk itself, and boots the volume where qemu-system-x86_64 is installed.
+
+  --apiserver KIND      embedded or real (embedded)
+  --help                this text`;
+
+export interface DemoOptions {
+  /** Address or file; left out: a disk of our own. */
+  readonly source?: string | undefined;
+  readonly apiServer: ApiServerKind;
+  readonly help: boolean;
+}
+
+/** Throws InvalidInput with words about the first thing that is wrong. */
+export const parseDemoOptions = (args: readonly string[]): DemoOptions => {
+  const options = { apiserver: { type: 'string' }, help: { type: 'boolean', short: 'h', default: false } } as const;
+  const { values, positionals } = parse(() => parseArgs({ args: [...args], allowPositionals: true, options }));
+  if (positionals.length > 1) throw new InvalidInput(`one address or file at a time, not ${positionals.join(' and ')}`);
+  return { source: positionals[0], apiServer: kindOf(values.apiserver), help: values.help };
+};
+
+const parse = <T>(read: () => T): T => {
   try {
-    return parseArgs({
-      args: [...args],
-      strict: true,
-      options: {
-        'data-dir': { type: 'string' },
-        port: { type: 'string' },
-        apiserver: { type: 'string' },
-        tick: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
+    return read();
   } catch (error) {
     throw new InvalidInput(messageOf(error), [], { cause: error });
   }
+};
+
+const kindOf = (text = 'embedded'): ApiServerKind => {
+  const found = apiServerKinds.find((kind) => kind === text);
+  if (found === undefined) throw new InvalidInput(`--apiserver is ${apiServerKinds.join(' or ')}, not ${text}`);
+  return found;
 };
 
 const numberOf = (

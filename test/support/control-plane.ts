@@ -1,5 +1,5 @@
-// An API server with the local cluster's controllers around it, for tests of the controllers alone. Uses a real kube-apiserver where
-// KUBEBUILDER_ASSETS names one, so that the controllers are held against the original.
+// An API server with the local cluster's controllers around it, for tests of the controllers alone: embedded, and real where there is one,
+// so that the controllers are held against the original.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,8 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
-import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import { findAssets } from '#infra/envtest/assets.ts';
+import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
 import { installCrds } from '#infra/local/install.ts';
 
 export interface ControlPlane {
@@ -25,10 +26,13 @@ export interface ControlPlane {
   readonly close: () => Promise<void>;
 }
 
-export const startControlPlane = async (): Promise<ControlPlane> => {
+/** The API servers there are on this machine. */
+export const presentApiServers: readonly ApiServerKind[] =
+  findAssets(process.env) === undefined ? ['embedded'] : ['embedded', 'real'];
+
+export const startControlPlane = async (kind: ApiServerKind): Promise<ControlPlane> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'bullion-controllers-'));
-  const assetsDir = process.env['KUBEBUILDER_ASSETS'] ?? '';
-  const server = await startRealApiServer({ assetsDir, dataDir: join(dataDir, 'api'), durable: false });
+  const server = await startApiServer(kind, { dataDir, port: 0, environment: process.env });
   const kube = createKubeClient(loadKubeConfig(server.kubeconfigPath));
   await installCrds(kube, snapshotCrds);
   await ensureClasses(kube);

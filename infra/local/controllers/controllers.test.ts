@@ -17,14 +17,20 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { type ControlPlane, eventually, gone, startControlPlane } from '#test/support/control-plane.ts';
+import {
+  type ControlPlane,
+  eventually,
+  gone,
+  presentApiServers,
+  startControlPlane,
+} from '#test/support/control-plane.ts';
 
 const namespace = 'default';
 
-describe.skipIf(process.env['KUBEBUILDER_ASSETS'] === undefined)('the controllers of the local cluster', () => {
+describe.each(presentApiServers)('the controllers around the %s API server', (kind) => {
   let plane: ControlPlane;
   beforeAll(async () => {
-    plane = await startControlPlane();
+    plane = await startControlPlane(kind);
   });
   afterAll(async () => {
     await plane.close();

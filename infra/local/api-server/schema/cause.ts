@@ -67,6 +67,12 @@ export const invalidBare = (field: string, detail: string): Cause => bare('Field
 export const typeInvalid = (field: string, value: Json, detail: string): Cause =>
   valued('FieldValueTypeInvalid', field, value, detail);
 export const duplicate = (field: string, value: Json): Cause => valued('FieldValueDuplicate', field, value, '');
+/** An invalid value shown as `shown`, whatever it is. */
+export const invalidShown = (field: string, shown: string, detail: string): Cause => ({
+  reason: 'FieldValueInvalid',
+  field,
+  message: `${label.FieldValueInvalid}: ${shown}: ${detail}`,
+});
 /** A repeated value that is too large to show. */
 export const duplicateBare = (field: string): Cause => bare('FieldValueDuplicate', field, '');
 export const notFound = (field: string, value: Json): Cause => valued('FieldValueNotFound', field, value, '');

@@ -42,7 +42,8 @@ const compileWording = (summary: string): string =>
 
 /** The fault with the line it is in and a pointer below, as compilers print it. */
 const showFault = (expression: string, error: CelError): string => {
-  const at = error.range?.start ?? 0;
+  // The reference compiler points to the dot before a field that is not there.
+  const at = (error.range?.start ?? 0) - (error.code === 'no_such_key' ? 1 : 0);
   const before = expression.slice(0, at);
   const line = before.split('\n').length;
   const column = at - (before.lastIndexOf('\n') + 1);

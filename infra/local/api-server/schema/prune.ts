@@ -78,3 +78,6 @@ export const pruneObject = (schema: JsonSchema, object: JsonObject): Pruned => {
   const pruned = pruneFields(object, { ...schema, 'x-kubernetes-embedded-resource': true }, '', walk);
   return { object: pruned, unknown: walk.unknown.toSorted() };
 };
+
+/** A value without what its schema does not specify, wherever the value stands. */
+export const pruneValue = (schema: JsonSchema, value: Json): Json => prune(value, schema, '', { unknown: [] });

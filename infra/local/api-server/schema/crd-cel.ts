@@ -1,0 +1,103 @@
+// Whether the CEL rules of a CRD's schema are well formed and compile. Called by crd-rules.ts.
+
+import { childPath, indexPath, invalid, invalidShown, notSupported, required, type Cause } from './cause.ts';
+import { compileRule, readsVariable } from './cel.ts';
+import { asResource, withTypeAndMeta } from './cel-values.ts';
+import type { JsonSchema, ValidationRule } from './json-schema.ts';
+import type { Json } from './json.ts';
+
+/** What holds for a place by where it is. */
+export interface Place {
+  readonly path: string;
+  readonly isRoot: boolean;
+  /** Why defaults are forbidden here. */
+  readonly noDefaults?: string;
+  readonly inMeta?: boolean;
+  /** The list or map whose items cannot be paired with old ones. */
+  readonly unpaired?: string;
+  /** False under logic junctors, where rules are forbidden anyway. */
+  readonly compiles: boolean;
+}
+
+const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
+
+const checkRuleText = (rule: ValidationRule, path: string): Cause[] => {
+  const [text, message] = [rule.rule.trim(), (rule.message ?? '').trim()];
+  if (text === '') return [required(childPath(path, 'rule'), 'rule is not specified')];
+  const at = childPath(path, 'message');
+  if ((rule.message ?? '') !== '' && message === '')
+    return [invalid(at, rule.message ?? '', 'must be non-empty if specified')];
+  if (message.includes('\n')) return [invalid(at, rule.message ?? '', 'must not contain line breaks')];
+  if (text.includes('\n') && message === '')
+    return [required(at, 'message must be specified if rule contains line breaks')];
+  return [];
+};
+
+/** The texts of one rule. */
+export const checkRule = (rule: ValidationRule, path: string): Cause[] => {
+  const found = checkRuleText(rule, path);
+  if (rule.messageExpression !== undefined && rule.messageExpression !== '' && rule.messageExpression.trim() === '')
+    found.push(required(childPath(path, 'messageExpression'), 'messageExpression must be non-empty if specified'));
+  if (rule.reason !== undefined && !reasons.includes(rule.reason))
+    found.push(notSupported(childPath(path, 'reason'), rule.reason, reasons));
+  if (rule.fieldPath?.trim() === '' && rule.fieldPath !== '')
+    found.push(invalid(childPath(path, 'fieldPath'), rule.fieldPath, 'must be non-empty if specified'));
+  if (rule.fieldPath?.includes('\n') === true)
+    found.push(invalid(childPath(path, 'fieldPath'), rule.fieldPath, 'must not contain line breaks'));
+  return found;
+};
+
+/** The rule as Go prints the structure that holds it. */
+const showRule = (rule: ValidationRule): string => {
+  const text = (value: Json | undefined, absent: Json): string => JSON.stringify(value ?? absent);
+  return `{"Rule":${text(rule.rule, '')},"Message":${text(rule.message, '')},"MessageExpression":${text(rule.messageExpression, '')},"Reason":${text(rule.reason, null)},"FieldPath":${text(rule.fieldPath, '')},"OptionalOldSelf":${text(rule.optionalOldSelf, null)}}`;
+};
+
+const compileMessage = (rule: ValidationRule, schema: JsonSchema, path: string): Cause[] => {
+  if (rule.messageExpression === undefined || rule.messageExpression === '') return [];
+  const at = childPath(path, 'messageExpression');
+  const compiled = compileRule(rule.messageExpression, schema, rule.optionalOldSelf === true);
+  if (compiled.kind === 'invalid') return [invalidShown(at, showRule(rule), `messageExpression ${compiled.message}`)];
+  return compiled.type === 'string' || compiled.type === 'dyn'
+    ? []
+    : [invalidShown(at, showRule(rule), 'messageExpression must evaluate to a string')];
+};
+
+const compileCause = (rule: ValidationRule, schema: JsonSchema, path: string): Cause[] => {
+  const compiled = compileRule(rule.rule, schema, rule.optionalOldSelf === true);
+  const at = childPath(path, 'rule');
+  if (compiled.kind === 'invalid') return [invalidShown(at, showRule(rule), compiled.message)];
+  return compiled.type === 'bool' || compiled.type === 'dyn'
+    ? compileMessage(rule, schema, path)
+    : [invalidShown(at, showRule(rule), 'cel expression must evaluate to a bool')];
+};
+
+const checkTransition = (rule: ValidationRule, place: Place, path: string): Cause[] => {
+  if (readsVariable(rule.rule, 'oldSelf'))
+    return place.unpaired === undefined
+      ? []
+      : [
+          invalid(
+            childPath(path, 'rule'),
+            rule.rule,
+            `oldSelf cannot be used on the uncorrelatable portion of the schema within ${place.unpaired}`,
+          ),
+        ];
+  return rule.optionalOldSelf === undefined
+    ? []
+    : [
+        invalid(
+          childPath(path, 'optionalOldSelf'),
+          rule.optionalOldSelf,
+          'may not be set if oldSelf is not used in rule',
+        ),
+      ];
+};
+
+/** Compiles the rules of a place. */
+export const checkCel = (schema: JsonSchema, place: Place): Cause[] =>
+  (schema['x-kubernetes-validations'] ?? []).flatMap((rule, index) => {
+    const path = indexPath(childPath(place.path, 'x-kubernetes-validations'), index);
+    const typed = place.isRoot ? withTypeAndMeta(schema) : asResource(schema);
+    return [...compileCause(rule, typed, path), ...checkTransition(rule, place, path)];
+  });

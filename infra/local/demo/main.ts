@@ -1,0 +1,107 @@
+// `npm run demo [-- <address or file>]`: a throw-away cluster, one import with its progress, and the proof that the volume holds the disk.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { type Cluster, startCluster } from '#infra/local/cluster.ts';
+import { adviceFor } from '#infra/local/demo/advice.ts';
+import { bootDisk } from '#infra/local/demo/boot.ts';
+import { startFileServer } from '#infra/local/demo/file-server.ts';
+import { buildDemoImage, diskOf, followImage, readyOf } from '#infra/local/demo/import.ts';
+import { type Screen, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
+import { fetchReference, proveIdentical } from '#infra/local/demo/prove.ts';
+import { type DemoSource, prepareSource } from '#infra/local/demo/source.ts';
+import { ensureQemuImg } from '#infra/local/demo/tools.ts';
+import { HostConfig, parseDemoOptions, demoUsage, toEnvironment } from '#infra/local/options.ts';
+import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { loadConfig } from '#shared/runtime/config.ts';
+import { AppError, messageOf } from '#shared/runtime/errors.ts';
+
+const screen = createScreen(process.stdout);
+const started = performance.now();
+const secondsSince = (time: number): number => (performance.now() - time) / 1000;
+
+const main = async (): Promise<number> => {
+  const { source: argument, apiServer, help } = parseDemoOptions(process.argv.slice(2));
+  if (help) {
+    screen.say(demoUsage);
+    return 0;
+  }
+  await using undo = new AsyncDisposableStack();
+  await ensureQemuImg(screen.say);
+  const dir = await mkdtemp(join(tmpdir(), 'bullion-demo-'));
+  undo.defer(() => rm(dir, { recursive: true, force: true }));
+  const server = await startFileServer();
+  undo.defer(server.close);
+  const source = await prepareSource(argument, server, dir);
+  screen.say(`source:  ${source.about}`);
+
+  const begun = performance.now();
+  const environment = toEnvironment(loadConfig(HostConfig));
+  const cluster = await startCluster({ dataDir: join(dir, 'cluster'), apiServer, environment });
+  undo.defer(cluster.stop);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void undo.disposeAsync().then(() => process.exit(130)));
+  }
+  screen.say(`cluster: ready after ${formatSeconds(secondsSince(begun))}`);
+  // Awaited here: leaving this function takes the cluster down.
+  return await importAndProve(cluster, source, dir);
+};
+
+const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string): Promise<number> => {
+  const image = buildDemoImage(source.url);
+  screen.say(`apply:\n${stringify(image).replaceAll(/^/gm, '  ').trimEnd()}`);
+  await cluster.kube.create(hyperCloudImageKind.type, image);
+  const begun = performance.now();
+  const status = await followImage(cluster, image.metadata, (seen) => screen.progress(progressLine(seen)));
+  if (status.state !== 'Available') return tellFailure(status, cluster.logFile);
+  const seconds = secondsSince(begun);
+  screen.say(
+    `image:   available after ${formatSeconds(seconds)}: ${status.format ?? ''}, ${formatBytes(status.size ?? 0)} published, ${formatBytes(status.virtualSize ?? 0)} for the guest`,
+  );
+
+  const claim = { namespace: 'default', name: status.children?.volume ?? '' };
+  const disk = await diskOf(cluster, claim);
+  const file = source.file ?? (await fetchReference(source.url, dir));
+  await proveIdentical(disk, { file, format: status.format ?? 'raw', compression: status.compression ?? 'none' }, dir);
+  screen.say(`proof:   volume ${claim.name} is identical to the source (qemu-img compare)`);
+  await boot(source, disk, screen);
+  screen.say(
+    `demo: ready: ${formatBytes(status.virtualSize ?? 0)} imported and verified in ${formatSeconds(seconds)}, ${formatSeconds(secondsSince(started))} in all`,
+  );
+  return 0;
+};
+
+/** A disk of unknown origin may say nothing on its serial port: only our own is booted. */
+const boot = async ({ says }: DemoSource, disk: string, { say }: Screen): Promise<void> => {
+  if (says === undefined) return;
+  const result = await bootDisk(disk, says);
+  if (result.kind === 'no-emulator') say('boot:    left out, qemu-system-x86_64 is not installed');
+  if (result.kind === 'said')
+    say(`boot:    after ${formatSeconds(result.seconds)} its serial port says "${result.line}"`);
+  if (result.kind === 'silent')
+    throw new BootFailure(`the volume did not boot: its serial port said ${JSON.stringify(result.said)}`);
+};
+
+class BootFailure extends AppError {
+  override readonly code = 'BootFailure' as const;
+  override readonly retryable = false;
+}
+
+const tellFailure = (status: NonNullable<HyperCloudImage['status']>, logFile: string): number => {
+  const { reason = 'Unknown', message = 'no message' } = readyOf(status) ?? {};
+  screen.say(`demo: failed: ${reason}: ${message}`);
+  screen.say(`what to do: ${adviceFor(reason)}`);
+  screen.say(`log: ${logFile} (gone with the throw-away cluster; npm start keeps one)`);
+  return 1;
+};
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof AppError)) throw error;
+  screen.say(`demo: failed: ${error.code}: ${messageOf(error)}`);
+  process.exitCode = 1;
+}

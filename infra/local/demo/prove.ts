@@ -1,0 +1,53 @@
+// Compares what a volume holds with the file it was filled from, by other means than those that filled it. Called by the demo and flow tests.
+import { spawn } from 'node:child_process';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { run } from '#infra/local/demo/tools.ts';
+import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
+
+export interface Published {
+  readonly file: string;
+  /** As the image's status has them. */
+  readonly format: string;
+  readonly compression: string;
+}
+
+/** Throws InvalidInput with the first difference. `volume` is raw; zeroes beyond the end of the shorter one are no difference. */
+export const proveIdentical = async (volume: string, published: Published, dir: string): Promise<void> => {
+  const file = await unpack(published, dir);
+  const format = published.format === 'iso' ? 'raw' : published.format === 'vhd' ? 'vpc' : published.format;
+  try {
+    await run('qemu-img', ['compare', '-U', '-f', 'raw', '-F', format, volume, file]);
+  } catch (error) {
+    const said = (error as { readonly stdout?: string }).stdout?.trim();
+    throw new InvalidInput(`the volume differs from its source: ${said || messageOf(error)}`, [], { cause: error });
+  }
+};
+
+const unpack = async ({ file, compression }: Published, dir: string): Promise<string> => {
+  if (compression === 'none') return file;
+  const unpacked = join(dir, 'unpacked');
+  const output = createWriteStream(unpacked);
+  if (compression === 'gz') await pipeline(createReadStream(file), createGunzip(), output);
+  else if (compression === 'zst') await pipeline(createReadStream(file), createZstdDecompress(), output);
+  else await pipeline(spawn('xz', ['-dc', file], { stdio: ['ignore', 'pipe', 'ignore'] }).stdout, output);
+  return unpacked;
+};
+
+/** Fetches the file once more, as a reference. Throws Unavailable when that fails. */
+export const fetchReference = async (url: string, dir: string): Promise<string> => {
+  const file = join(dir, 'reference');
+  try {
+    const response = await fetch(url);
+    if (!response.ok || response.body === null) throw new Unavailable(`answered ${response.status}`);
+    await pipeline(Readable.fromWeb(response.body), createWriteStream(file));
+    return file;
+  } catch (error) {
+    throw new Unavailable(`the source could not be fetched again to compare with: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+};

@@ -1,0 +1,337 @@
+// RBAC and the reviews that ask it.
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import type { Answer, CaseContext, Topic } from '#test/conformance/suite/case.ts';
+import { at, itemsAt, type JsonValue } from '#test/conformance/suite/json.ts';
+import { createWidgets } from '#test/conformance/topics/custom.ts';
+import {
+  type Body,
+  configMap,
+  core,
+  create,
+  eventually,
+  expectStatus,
+  failureOf,
+  get,
+  grouped,
+  mergePatch,
+} from '#test/conformance/topics/objects.ts';
+
+const rbac = 'rbac.authorization.k8s.io/v1';
+
+const as = (t: CaseContext, user: string) => ({ 'impersonate-user': `${user}-${t.id}` });
+
+const callAs = (
+  t: CaseContext,
+  user: string,
+  ...[method, path, body]: [method: string, path: string, body?: unknown]
+): Promise<Answer> => t.call(method, path, { headers: as(t, user), ...(body === undefined ? {} : { body }) });
+
+const role = (name: string, rules: readonly Body[]): Body => ({
+  apiVersion: rbac,
+  kind: 'Role',
+  metadata: { name },
+  rules,
+});
+
+const binding = (name: string, roleRef: Body, subjects: readonly Body[]): Body => ({
+  apiVersion: rbac,
+  kind: 'RoleBinding',
+  metadata: { name },
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', ...roleRef },
+  subjects,
+});
+
+const userOf = (t: CaseContext, user: string): Body => ({
+  apiGroup: 'rbac.authorization.k8s.io',
+  kind: 'User',
+  name: `${user}-${t.id}`,
+});
+
+/** Gives a user rules in the case's namespace and waits until they hold. */
+const grant = async (t: CaseContext, user: string, rules: readonly Body[]): Promise<string> => {
+  const ns = await t.namespace();
+  await create(t, grouped(rbac, ns, 'roles'), role(user, rules));
+  await create(t, grouped(rbac, ns, 'rolebindings'), binding(user, { kind: 'Role', name: user }, [userOf(t, user)]));
+  const first = rules[0] ?? {};
+  const attributes = {
+    namespace: ns,
+    verb: itemsAt(first as JsonValue, 'verbs')[0],
+    group: itemsAt(first as JsonValue, 'apiGroups')[0],
+    resource: itemsAt(first as JsonValue, 'resources')[0],
+    name: itemsAt(first as JsonValue, 'resourceNames')[0],
+  };
+  await eventually(
+    'the grant holds',
+    () => review(t, user, attributes),
+    (status) => at(status, 'allowed') === true,
+  );
+  return ns;
+};
+
+const review = async (t: CaseContext, user: string, resourceAttributes: Body): Promise<JsonValue> => {
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user: `${user}-${t.id}`, resourceAttributes },
+  };
+  return at(await create(t, '/apis/authorization.k8s.io/v1/subjectaccessreviews', body), 'status');
+};
+
+const configMapRule = (...verbs: readonly string[]): Body => ({ apiGroups: [''], resources: ['configmaps'], verbs });
+
+export const authorization: Topic = {
+  topic: 'authorization',
+  cases: {
+    'nobody may do anything until it is granted, then that alone': async (t) => {
+      const ns = await grant(t, 'jane', [configMapRule('get', 'list')]);
+      await create(t, core(ns, 'configmaps'), configMap('a'));
+      expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps', 'a')), 200);
+      expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps')), 200);
+      t.same(
+        'create',
+        failureOf(expectStatus(await callAs(t, 'jane', 'POST', core(ns, 'configmaps'), configMap('b')), 403)),
+      );
+      t.same('delete', failureOf(expectStatus(await callAs(t, 'jane', 'DELETE', core(ns, 'configmaps', 'a')), 403)));
+      t.same(
+        'watch',
+        failureOf(expectStatus(await callAs(t, 'jane', 'GET', `${core(ns, 'configmaps')}?watch=true`), 403)),
+      );
+      t.same('other resource', failureOf(expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'secrets')), 403)));
+      t.same(
+        'other namespace',
+        failureOf(expectStatus(await callAs(t, 'jane', 'GET', core('default', 'configmaps')), 403)),
+      );
+      t.same('all namespaces', failureOf(expectStatus(await callAs(t, 'jane', 'GET', '/api/v1/configmaps'), 403)));
+    },
+    'names of resources limit a rule': async (t) => {
+      const ns = await grant(t, 'jane', [{ ...configMapRule('get', 'list'), resourceNames: ['a'] }]);
+      await create(t, core(ns, 'configmaps'), configMap('a'));
+      await create(t, core(ns, 'configmaps'), configMap('b'));
+      expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps', 'a')), 200);
+      t.same('other name', failureOf(expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps', 'b')), 403)));
+      expectStatus(await callAs(t, 'jane', 'GET', core(ns, 'configmaps')), 403);
+      expectStatus(await callAs(t, 'jane', 'GET', `${core(ns, 'configmaps')}?fieldSelector=metadata.name%3Da`), 200);
+    },
+    'subresources are granted apart': async (t) => {
+      const widgets = await createWidgets(t, { version: { subresources: { status: {} } } });
+      const ns = await grant(t, 'jane', [
+        { apiGroups: [widgets.group], resources: ['widgets/status'], verbs: ['patch'] },
+      ]);
+      await create(t, widgets.path(ns), widgets.widget('a'));
+      const patch = (path: string) =>
+        t.call('PATCH', path, {
+          body: { status: {} },
+          contentType: 'application/merge-patch+json',
+          headers: as(t, 'jane'),
+        });
+      expectStatus(await patch(`${widgets.path(ns, 'a')}/status`), 200);
+      t.same('object', failureOf(expectStatus(await patch(widgets.path(ns, 'a')), 403)));
+    },
+    'apply that creates needs both patch and create': async (t) => {
+      const ns = await grant(t, 'jane', [configMapRule('patch')]);
+      const send = () =>
+        t.call('PATCH', `${core(ns, 'configmaps', 'a')}?fieldManager=x`, {
+          body: configMap('a'),
+          contentType: 'application/apply-patch+yaml',
+          headers: as(t, 'jane'),
+        });
+      const answer = await send();
+      t.same('answer', failureOf(answer));
+    },
+    'a wildcard grants all': async (t) => {
+      const ns = await grant(t, 'jane', [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }]);
+      expectStatus(await callAs(t, 'jane', 'POST', core(ns, 'configmaps'), configMap('a')), 201);
+      expectStatus(await callAs(t, 'jane', 'GET', grouped('batch/v1', ns, 'jobs')), 200);
+      expectStatus(await callAs(t, 'jane', 'GET', '/api/v1/nodes'), 403);
+    },
+    'a role of the cluster can be bound in a namespace or everywhere': async (t) => {
+      const ns = await t.namespace();
+      const path = `/apis/${rbac}/clusterroles`;
+      await create(t, path, {
+        apiVersion: rbac,
+        kind: 'ClusterRole',
+        metadata: { name: t.id },
+        rules: [configMapRule('list'), { nonResourceURLs: ['/metrics'], verbs: ['get'] }],
+      });
+      t.cleanup(() => t.call('DELETE', `${path}/${t.id}`));
+      await create(
+        t,
+        grouped(rbac, ns, 'rolebindings'),
+        binding('b', { kind: 'ClusterRole', name: t.id }, [userOf(t, 'jane')]),
+      );
+      await eventually(
+        'granted',
+        async () => (await callAs(t, 'jane', 'GET', core(ns, 'configmaps'))).status,
+        (status) => status === 200,
+      );
+      expectStatus(await callAs(t, 'jane', 'GET', '/api/v1/configmaps'), 403);
+      const everywhere = {
+        ...binding(t.id, { kind: 'ClusterRole', name: t.id }, [
+          { apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: `team-${t.id}` },
+        ]),
+        kind: 'ClusterRoleBinding',
+      };
+      await create(t, `/apis/${rbac}/clusterrolebindings`, everywhere);
+      t.cleanup(() => t.call('DELETE', `/apis/${rbac}/clusterrolebindings/${t.id}`));
+      const headers = { 'impersonate-user': 'joe', 'impersonate-group': `team-${t.id}` };
+      await eventually(
+        'granted',
+        async () => (await t.call('GET', '/api/v1/configmaps?limit=1', { headers })).status,
+        (status) => status === 200,
+      );
+      expectStatus(await t.call('GET', '/metrics', { headers }), 200);
+    },
+    'a service account is granted by name and namespace, or by its group': async (t) => {
+      const ns = await t.namespace();
+      await create(t, core(ns, 'serviceaccounts'), {
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: { name: 'robot' },
+      });
+      await create(t, grouped(rbac, ns, 'roles'), role('r', [configMapRule('list')]));
+      await create(
+        t,
+        grouped(rbac, ns, 'rolebindings'),
+        binding('b', { kind: 'Role', name: 'r' }, [{ kind: 'ServiceAccount', name: 'robot', namespace: ns }]),
+      );
+      const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+      const token = String(
+        at(await create(t, `${core(ns, 'serviceaccounts', 'robot')}/token`, request), 'status.token') as string,
+      );
+      await eventually(
+        'granted',
+        async () => (await t.call('GET', core(ns, 'configmaps'), { token })).status,
+        (status) => status === 200,
+      );
+      t.same('refused', failureOf(expectStatus(await t.call('GET', core(ns, 'secrets'), { token }), 403)));
+    },
+    'nobody can grant more than he has': async (t) => {
+      const ns = await grant(t, 'jane', [
+        { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings'], verbs: ['create', 'update'] },
+        configMapRule('get'),
+      ]);
+      const mine = await callAs(t, 'jane', 'POST', grouped(rbac, ns, 'roles'), role('mine', [configMapRule('get')]));
+      expectStatus(mine, 201);
+      const more = await callAs(
+        t,
+        'jane',
+        'POST',
+        grouped(rbac, ns, 'roles'),
+        role('more', [configMapRule('get', 'delete')]),
+      );
+      t.same('role', failureOf(expectStatus(more, 403)));
+      const bound = await callAs(
+        t,
+        'jane',
+        'POST',
+        grouped(rbac, ns, 'rolebindings'),
+        binding('more', { kind: 'ClusterRole', name: 'cluster-admin' }, [userOf(t, 'jane')]),
+      );
+      expectStatus(bound, 403);
+    },
+    'the role of a binding cannot change': async (t) => {
+      const ns = await t.namespace();
+      const path = grouped(rbac, ns, 'rolebindings');
+      const body = binding('b', { kind: 'Role', name: 'one' }, [userOf(t, 'jane')]);
+      await create(t, path, body);
+      t.same('answer', failureOf(expectStatus(await mergePatch(t, `${path}/b`, { roleRef: { name: 'two' } }), 422)));
+    },
+    'roles that make no sense are refused': async (t) => {
+      const ns = await t.namespace();
+      t.same(
+        'no verbs',
+        failureOf(
+          await t.call('POST', grouped(rbac, ns, 'roles'), {
+            body: role('r', [{ apiGroups: [''], resources: ['pods'], verbs: [] }]),
+          }),
+        ),
+      );
+      t.same(
+        'paths in a namespace',
+        failureOf(
+          await t.call('POST', grouped(rbac, ns, 'roles'), {
+            body: role('r', [{ nonResourceURLs: ['/x'], verbs: ['get'] }]),
+          }),
+        ),
+      );
+      t.same(
+        'no subject kind',
+        failureOf(
+          await t.call('POST', grouped(rbac, ns, 'rolebindings'), {
+            body: binding('b', { kind: 'Role', name: 'r' }, [{ kind: 'Robot', name: 'x' }]),
+          }),
+        ),
+      );
+    },
+    'a review of access answers for anybody': async (t) => {
+      const ns = await grant(t, 'jane', [configMapRule('get')]);
+      const yes = await review(t, 'jane', { namespace: ns, verb: 'get', resource: 'configmaps', name: 'x' });
+      t.same('yes', yes);
+      t.same('no', await review(t, 'jane', { namespace: ns, verb: 'delete', resource: 'configmaps' }));
+      const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+      const nothing = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { user: 'x' } };
+      t.same('no attributes', failureOf(await t.call('POST', path, { body: nothing })));
+      const whole = await create(t, path, {
+        ...nothing,
+        spec: { user: 'x', groups: ['system:masters'], nonResourceAttributes: { path: '/metrics', verb: 'get' } },
+      });
+      strictEqual(at(whole, 'status.allowed'), true);
+      t.same('whole', whole);
+    },
+    'a review in a namespace must name that namespace': async (t) => {
+      const ns = await grant(t, 'jane', [configMapRule('get')]);
+      const post = (namespace: string) =>
+        t.call('POST', grouped('authorization.k8s.io/v1', ns, 'localsubjectaccessreviews'), {
+          body: {
+            apiVersion: 'authorization.k8s.io/v1',
+            kind: 'LocalSubjectAccessReview',
+            metadata: { namespace: ns },
+            spec: { user: `jane-${t.id}`, resourceAttributes: { namespace, verb: 'get', resource: 'configmaps' } },
+          },
+        });
+      strictEqual(at(expectStatus(await post(ns), 201).body, 'status.allowed'), true);
+      t.same('other', failureOf(await post('default')));
+    },
+    'everybody can ask for himself': async (t) => {
+      const ns = await grant(t, 'jane', [configMapRule('get', 'list')]);
+      const body = {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SelfSubjectAccessReview',
+        spec: { resourceAttributes: { namespace: ns, verb: 'list', resource: 'configmaps' } },
+      };
+      const headers = { ...as(t, 'jane'), 'impersonate-group': 'system:authenticated' };
+      const answer = await t.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { body, headers });
+      t.same('answer', expectStatus(answer, 201).body);
+      const rules = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: ns } };
+      const asked = await t.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {
+        body: rules,
+        headers,
+      });
+      const listed = itemsAt(expectStatus(asked, 201).body, 'status.resourceRules');
+      ok(
+        listed.some(
+          (entry) =>
+            JSON.stringify(at(entry, 'resources')) === '["configmaps"]' &&
+            JSON.stringify(at(entry, 'verbs')) === '["get","list"]',
+        ),
+      );
+    },
+    'the roles that every cluster has are there': async (t) => {
+      for (const name of ['cluster-admin', 'admin', 'edit', 'view', 'system:discovery', 'system:public-info-viewer']) {
+        strictEqual(at(await get(t, `/apis/${rbac}/clusterroles/${name}`), 'kind'), 'ClusterRole');
+      }
+      t.same('cluster-admin', at(await get(t, `/apis/${rbac}/clusterroles/cluster-admin`), 'rules'));
+      deepStrictEqual(at(await get(t, `/apis/${rbac}/clusterrolebindings/cluster-admin`), 'subjects'), [
+        { apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:masters' },
+      ]);
+    },
+    'whoever is known may discover, nobody may read versions and health': async (t) => {
+      const headers = { ...as(t, 'jane'), 'impersonate-group': 'system:authenticated' };
+      for (const path of ['/api', '/apis', '/openapi/v3', '/version'])
+        expectStatus(await t.call('GET', path, { headers }), 200);
+      for (const path of ['/healthz', '/livez', '/readyz', '/version'])
+        expectStatus(await t.call('GET', path, { token: null }), 200);
+      expectStatus(await t.call('GET', '/apis', { token: null }), 403);
+    },
+  },
+};
