@@ -225,12 +225,23 @@ describe('a reply', () => {
   it.each([
     ['JSON', () => Response.json({ ok: true })],
     ['text', () => new Response('ok')],
-    ['a broken event', () => new Response('{}', { headers: { 'ce-specversion': '1.0', 'ce-id': 'r' } })],
+    ['a broken event', () => new Response('{', { headers: { 'content-type': 'application/cloudevents+json' } })],
   ])('that is %s is a bad gateway: retried, then a dead letter', async (_, answer) => {
     const { broker, requests, letters } = given(answer, [aBroker({ ...quick, ...sink }), aTrigger()]);
     await broker.publish(anEvent());
     expect(requests).toHaveLength(4);
     expect(letters[0]?.headers['ce-knativeerrorcode']).toBe('502');
+  });
+
+  it('that lacks attributes is refused by the ingress, and a dead letter at once', async () => {
+    const answer = () => new Response('{}', { headers: { 'ce-specversion': '1.0', 'ce-id': 'r' } });
+    const { broker, requests, letters } = given(answer, [aBroker({ ...quick, ...sink }), aTrigger()]);
+    await broker.publish(anEvent());
+    expect(requests).toHaveLength(1);
+    expect(letters[0]?.headers).toMatchObject({
+      'ce-knativeerrorcode': '400',
+      'ce-knativeerrordest': 'http://broker-ingress/ns/default',
+    });
   });
 
   it('that is an event is routed again', async () => {

@@ -50,7 +50,7 @@ export interface DispatchOptions {
 export const dispatch = async (envelope: Envelope, options: DispatchOptions, signal: AbortSignal): Promise<Fate> => {
   const { trigger, delivery, policy, subscriber, limiter, sleep } = options;
   const message = toMessage(envelope, trigger.metadata.namespace, delivery.format);
-  let reply: CloudEvent | undefined;
+  let reply: Reply | undefined;
   const post = async (limit: AbortSignal): Promise<Answer> => {
     const judged = judge(await subscriber.post(subscriber.url, message, limit));
     reply = judged.reply;
@@ -65,10 +65,17 @@ export const dispatch = async (envelope: Envelope, options: DispatchOptions, sig
   });
   if (!result.isDelivered) return bury(envelope.event, { dest: subscriber.url, attempt: result.last }, options, signal);
   if (reply === undefined) return 'delivered';
-  const status = await options.reply({ ...envelope, event: reply });
-  if (status < 300) return 'delivered';
-  const attempt: Attempt = { kind: 'answered', answer: { status, headers: new Headers(), body: new Uint8Array() } };
-  return bury(envelope.event, { dest: options.replyUrl, attempt }, options, signal);
+  const refusal = await sendReply(reply, envelope, options);
+  if (refusal === undefined) return 'delivered';
+  return bury(envelope.event, { dest: options.replyUrl, attempt: refusal }, options, signal);
+};
+
+/** Puts a reply back into the broker; the answer of the ingress if it refuses. */
+const sendReply = async (reply: Reply, envelope: Envelope, options: DispatchOptions): Promise<Attempt | undefined> => {
+  const status = typeof reply === 'string' ? 400 : await options.reply({ ...envelope, event: reply });
+  if (status < 300) return undefined;
+  const body = Buffer.from(typeof reply === 'string' ? reply : '');
+  return { kind: 'answered', answer: { status, headers: new Headers(), body } };
 };
 
 const toMessage = (envelope: Envelope, namespace: string, format: DeliverySpec['format']): Message => {
@@ -76,15 +83,20 @@ const toMessage = (envelope: Envelope, namespace: string, format: DeliverySpec['
   return { headers: { ...envelope.headers, ...headers, prefer: 'reply', 'kn-namespace': namespace }, body };
 };
 
-/** A success must be empty or a CloudEvent; anything else is a bad gateway, and therefore retried. */
-const judge = (answer: Answer): { readonly answer: Answer; readonly reply?: CloudEvent } => {
-  if (answer.status < 200 || answer.status >= 300) return { answer };
-  if (!isCloudEvent(answer.headers))
-    return { answer: answer.body.length === 0 ? answer : badGateway(answer, 'the reply is no CloudEvent') };
+/** An event, or what is wrong with one that broker-filter passes on unseen and the ingress then refuses. */
+type Reply = CloudEvent | string;
+
+/** A success must be empty or look like a CloudEvent; anything else is a bad gateway, and therefore retried. */
+const judge = (answer: Answer): { readonly answer: Answer; readonly reply?: Reply } => {
+  const { status, headers, body } = answer;
+  if (status < 200 || status >= 300) return { answer };
+  if (!isCloudEvent(headers))
+    return { answer: body.length === 0 ? answer : badGateway(answer, 'the reply is no CloudEvent') };
   try {
-    return { answer, reply: decodeEvent(answer.headers, answer.body) };
+    return { answer, reply: decodeEvent(headers, body) };
   } catch (error) {
-    return { answer: badGateway(answer, messageOf(error)) };
+    const words = messageOf(error);
+    return headers.has('ce-specversion') ? { answer, reply: words } : { answer: badGateway(answer, words) };
   }
 };
 
