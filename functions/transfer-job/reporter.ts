@@ -1,5 +1,6 @@
 // Sends progress as CloudEvents: one at a time, the newest first, and never longer than the transfer can bear.
 import { buildTransferProgressed } from '#events/build.ts';
+import { setTimeout as delay } from 'node:timers/promises';
 import { wordsOf } from '#events/delivery.ts';
 import { type Send, createSender } from '#events/send.ts';
 import { subjectOf } from '#events/subject.ts';
@@ -7,12 +8,12 @@ import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 
 /** A sink that does not answer in this time is passed over. Bounds what the inspection's report may cost. */
-const patienceMs = 3000;
+const patienceMs = 2000;
 
 export interface Reporter {
   /** Settled once this report was delivered, given up, or overtaken by a newer one. Never throws. */
   send(progress: TransferProgress): Promise<void>;
-  /** Waits for what is under way. */
+  /** Waits for what is under way, unless the sink did not answer last time. */
   close(): Promise<void>;
 }
 
@@ -31,6 +32,7 @@ export const createReporter = ({ owner, send, onLoss }: ReporterOptions): Report
   let underWay: Promise<void> = Promise.resolve();
   let newest = -1;
   let isInspectionSent = false;
+  let isDeaf = false;
   const deliver = async (progress: TransferProgress): Promise<void> => {
     // A report that was overtaken while it waited has nothing left to say, unless somebody waits for the inspection in it.
     const isAwaited = progress.inspection !== undefined && !isInspectionSent;
@@ -39,14 +41,15 @@ export const createReporter = ({ owner, send, onLoss }: ReporterOptions): Report
     const { isDelivered, last } = await send(
       buildTransferProgressed({ owner, progress }, { source: subjectOf(owner) }),
     );
-    if (!isDelivered) onLoss(wordsOf(last));
+    isDeaf = !isDelivered;
+    if (isDeaf) onLoss(wordsOf(last));
   };
   return {
     send: (progress) => {
       newest = progress.sequence;
       underWay = underWay.then(() => deliver(progress));
-      return underWay;
+      return Promise.race([underWay, delay(patienceMs, undefined, { ref: false })]);
     },
-    close: () => underWay,
+    close: () => (isDeaf ? Promise.resolve() : underWay),
   };
 };

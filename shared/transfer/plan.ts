@@ -1,6 +1,7 @@
 // Looks at a source and decides how it is moved: streamed to the target, or over scratch space through qemu-img.
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { decompressHead } from '#shared/transfer/compression/head.ts';
+import { readXzSize } from '#shared/transfer/compression/xz-index.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type Compression,
@@ -117,6 +118,10 @@ const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPl
   };
 };
 
+/** What the file unpacks to, where its own tables tell: xz ones do, the others' are not to be relied on. */
+const contentSize = async (source: Source, facts: SourceFacts, compression: Compression): Promise<number | undefined> =>
+  compression === 'xz' && facts.hasRanges ? readXzSize(rangedReader(source, facts)) : undefined;
+
 const compressedPlan = async (source: Source, facts: SourceFacts, compression: Compression): Promise<TransferPlan> => {
   const content = await contentHead(source, facts, compression);
   refuseNested(compression, content);
@@ -127,7 +132,8 @@ const compressedPlan = async (source: Source, facts: SourceFacts, compression: C
     const virtualSize = await structuredSize(format, reader);
     return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'scratch' };
   }
-  const virtualSize = isComplete ? roundToSector(content.length) : undefined;
+  const contentBytes = isComplete ? content.length : await contentSize(source, facts, compression);
+  const virtualSize = contentBytes === undefined ? undefined : roundToSector(contentBytes);
   return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream' };
 };
 

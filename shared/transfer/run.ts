@@ -136,7 +136,7 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
     return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };
   } catch (error) {
     const failure = toFailure(error);
-    options.log('transfer failed', { ...failure, error });
+    options.log('transfer failed', { reason: failure.reason, retryable: failure.retryable, error });
     return {
       outcome: 'failed',
       ...failure,

@@ -42,10 +42,11 @@ const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'i
 const listOf = (cidrs: readonly string[]): BlockList => {
   const list = new BlockList();
   for (const cidr of cidrs) {
-    const [address = '', prefix] = cidr.trim().split('/');
+    const [address = '', prefix, rest] = cidr.trim().split('/');
     const bits = isIP(address) === 6 ? 128 : 32;
     const length = prefix === undefined ? bits : Number(prefix);
-    if (isIP(address) === 0 || !/^\d*$/.test(prefix ?? '') || length > bits) {
+    const isValid = isIP(address) !== 0 && rest === undefined && /^\d*$/.test(prefix ?? '') && length <= bits;
+    if (!isValid) {
       throw new InvalidInput(`"${cidr}" is not an address range; write it like 10.0.0.0/8 or fd00::/8`);
     }
     list.addSubnet(address, length, familyOf(address));

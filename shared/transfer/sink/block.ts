@@ -64,7 +64,7 @@ const eraseStart = async (file: FileHandle, device: Device): Promise<void> => {
 
 /** A stand-in file may have been made empty; it then grows to what was promised. */
 const usable = (device: Device, capacityBytes: number): Device =>
-  device.isFile ? { isFile: true, bytes: Math.max(device.bytes, capacityBytes) } : device;
+  device.isFile && device.bytes === 0 ? { isFile: true, bytes: capacityBytes } : device;
 
 /** Throws TransferError when there is no such device. */
 export const createBlockSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> => {

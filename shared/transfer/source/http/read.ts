@@ -39,7 +39,8 @@ const readOnce = async (session: Session, offset: number, length: number): Promi
   const conditional = identity.validator === undefined ? {} : { 'if-range': identity.validator };
   const { response } = await ask(session, { range: `bytes=${offset}-${last}`, ...conditional });
   checkRange(session, response, { first: offset, last });
-  const data = await readUpTo(session, response, length);
+  // One more than wanted, so that a body that is too long shows.
+  const data = await readUpTo(session, response, length + 1);
   if (data.length === length) return data;
   throw new TransferError('SourceInterrupted', `${session.where} sent ${data.length} bytes for a range of ${length}`);
 };

@@ -4,7 +4,7 @@ import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type Patience, createPatience } from '#shared/transfer/patience.ts';
+import { type Patience, type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { type Identity, statusFault } from '#shared/transfer/source/http/answer.ts';
 
@@ -18,6 +18,8 @@ export interface HttpSourceOptions {
   readonly signal: AbortSignal;
   readonly onRetry: (error: unknown, waitMs: number) => void;
   readonly now?: () => number;
+  /** Waits between tries; replaced in tests. */
+  readonly wait?: PatienceOptions['wait'];
 }
 
 /** The object that reads are pinned to. */
@@ -67,7 +69,12 @@ export const toTransferError = (error: unknown): unknown =>
   error instanceof HttpFailure ? new TransferError(faultOfFailure[error.code], error.message, { cause: error }) : error;
 
 export const patienceOf = ({ options }: Session): Patience =>
-  createPatience({ retries: options.retries, signal: options.signal, onRetry: options.onRetry });
+  createPatience({
+    retries: options.retries,
+    signal: options.signal,
+    onRetry: options.onRetry,
+    ...(options.wait === undefined ? {} : { wait: options.wait }),
+  });
 
 /** Repeats `work` while patience lasts. */
 export const patiently = async <T>(session: Session, work: () => Promise<T>): Promise<T> => {

@@ -78,6 +78,15 @@ async function* freshBytes(session: Session, position: number): AsyncGenerator<B
   }
 }
 
+/** What came too much may already be in use, so nothing of this pass can be trusted. */
+const checkExcess = (session: Session, position: number): void => {
+  const { size } = requirePinned(session);
+  if (size === undefined || position <= size) return;
+  throw new TransferError('SourceInterrupted', `${session.where} sent more than its ${size} bytes`, {
+    startOver: true,
+  });
+};
+
 const checkEnd = (session: Session, position: number): void => {
   const { size } = requirePinned(session);
   if (size === undefined || position === size) return;
@@ -91,6 +100,7 @@ export async function* stream(session: Session): AsyncGenerator<Buffer, void, un
     try {
       for await (const chunk of freshBytes(session, position)) {
         position += chunk.length;
+        checkExcess(session, position);
         patience.progressed(chunk.length);
         yield chunk;
       }

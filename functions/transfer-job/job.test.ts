@@ -1,0 +1,248 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import { TransferProgressedData } from '#events/catalogue.ts';
+import { type TransferReport, maxReportBytes, parseReport } from '#shared/transfer/report.ts';
+import { exitCodeOf } from '#functions/transfer-job/job.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { noise } from '#test/support/disk.ts';
+import { type Answer, type Origin, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const root = temporaryDirectory();
+const mib = 1024 * 1024;
+const entry = new URL('./index.ts', import.meta.url).pathname;
+const owner = {
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineImage',
+  namespace: 'ns',
+  name: 'ubuntu',
+  uid: 'uid-1',
+};
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+});
+
+interface Job {
+  readonly child: ChildProcess;
+  readonly target: string;
+  readonly directory: string;
+  /** Exit status, report and log once it is over. */
+  readonly over: Promise<{ status: number | null; report: TransferReport | undefined; log: string }>;
+}
+
+const startJob = (origin: Origin, more: { env?: Record<string, string>; spec?: object } = {}): Job => {
+  const directory = mkdtempSync(join(root, 'job-'));
+  const target = join(directory, 'disk.img');
+  const spec = {
+    mode: 'import',
+    source: { type: 'http', url: `http://user:pa55word@127.0.0.1:${origin.port}/disk?sig=s1gnature` },
+    target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
+    scratchDir: join(directory, 'scratch'),
+    limits: { retries: 1, idleSeconds: 5 },
+    allowedAddresses: ['127.0.0.0/8'],
+    ...more.spec,
+  };
+  const child = spawn(process.execPath, [entry], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      BULLION_TRANSFER: JSON.stringify(spec),
+      BULLION_OWNER: JSON.stringify(owner),
+      POD_NAME: 'import-uid-1-abcde',
+      BULLION_TERMINATION_LOG: join(directory, 'report'),
+      PATH: process.env['PATH'],
+      ...more.env,
+    },
+  });
+  let log = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  const over = once(child, 'close').then(([status]) => {
+    const report = join(directory, 'report');
+    const text = existsSync(report) ? readFileSync(report, 'utf8') : undefined;
+    expect(Buffer.byteLength(text ?? '')).toBeLessThanOrEqual(maxReportBytes);
+    return { status: status as number | null, report: parseReport(text), log };
+  });
+  return { child, target, directory, over };
+};
+
+const open = async (respond: (request: OriginRequest) => Answer): Promise<Origin> => {
+  const origin = await startOrigin(respond);
+  closing.push(() => origin.close());
+  return origin;
+};
+
+interface Sink {
+  readonly url: string;
+  readonly events: {
+    readonly headers: Record<string, string>;
+    readonly data: TransferProgressedData;
+    readonly targetExists: boolean;
+  }[];
+}
+type TransferProgressedData = ReturnType<typeof TransferProgressedData.parse>;
+
+/** Collects progress events; `answer` decides whether and when each is acknowledged. */
+const openSink = async (target: () => string, answer: 'at once' | 'never' = 'at once'): Promise<Sink> => {
+  const events: Sink['events'] = [];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      const data = TransferProgressedData.parse(JSON.parse(Buffer.concat(parts).toString()));
+      const targetExists = existsSync(target()) || existsSync(`${target()}.partial`);
+      events.push({ headers: request.headers as Record<string, string>, data, targetExists });
+      if (answer === 'at once') response.writeHead(202).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, events };
+};
+
+const disk = Buffer.concat([noise('job', 2 * mib), Buffer.alloc(6 * mib)]);
+const serve =
+  (bytes: Buffer, more: Partial<Answer> = {}) =>
+  (request: OriginRequest) => ({ ...fileAnswer(request, bytes), ...more });
+
+describe('transfer-job', () => {
+  it('fills the target, reports, and exits 0', async () => {
+    const job = startJob(await open(serve(gzipSync(disk))));
+    const { status, report, log } = await job.over;
+    expect(status).toBe(0);
+    expect(report).toMatchObject({
+      outcome: 'succeeded',
+      inspection: { format: 'raw', compression: 'gz', virtualSize: disk.length },
+    });
+    expect(readFileSync(job.target).equals(disk)).toBe(true);
+    expect(log).not.toMatch(/pa55word|s1gnature/);
+    for (const line of log.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('message');
+  });
+
+  it('exits 0 with a failed report when trying again cannot help', async () => {
+    const { status, report } = await startJob(await open(() => ({ status: 404 }))).over;
+    expect(status).toBe(0);
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceNotFound', retryable: false });
+    expect(JSON.stringify(report)).not.toMatch(/pa55word|s1gnature/);
+  });
+
+  it('exits 1 when trying again may help', async () => {
+    const { status, report } = await startJob(await open(() => ({ status: 503 })), { spec: { limits: { retries: 0 } } })
+      .over;
+    expect(status).toBe(1);
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceUnavailable', retryable: true });
+  });
+
+  it('reports a spec that is wrong, every fault at once', async () => {
+    const origin = await open(() => ({}));
+    const { status, report } = await startJob(origin, { spec: { mode: 'guess', scratchDir: 7 } }).over;
+    expect(status).toBe(0);
+    expect(report).toMatchObject({ reason: 'InvalidSpec', message: expect.stringMatching(/mode.*scratchDir/) });
+    expect(await startJob(origin, { env: { BULLION_TRANSFER: 'no json' } }).over).toMatchObject({
+      status: 0,
+      report: { reason: 'InvalidSpec' },
+    });
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'is gone within a second of %s, leaves a report and nothing else',
+    async (signal) => {
+      const job = startJob(await open(serve(disk, { pace: 150 })));
+      await expect.poll(() => existsSync(`${job.target}.partial`), { timeout: 10_000, interval: 20 }).toBe(true);
+      const begin = Date.now();
+      job.child.kill(signal);
+      const { status, report } = await job.over;
+      expect(Date.now() - begin).toBeLessThan(1000);
+      expect(status).toBe(1);
+      expect(report).toMatchObject({ outcome: 'failed', reason: 'Cancelled', retryable: true });
+      expect(readdirSync(job.directory)).toEqual(['report']);
+    },
+  );
+
+  it('begins anew after it was killed', async () => {
+    const origin = await open(serve(disk, { pace: 20 }));
+    const first = startJob(origin);
+    await expect.poll(() => existsSync(`${first.target}.partial`), { timeout: 10_000, interval: 20 }).toBe(true);
+    first.child.kill('SIGKILL');
+    expect((await first.over).report).toBeUndefined();
+    expect(existsSync(first.target)).toBe(false);
+    const target = { path: first.target, volumeMode: 'Filesystem', capacityBytes: 64 * mib };
+    const { status } = await startJob(origin, { spec: { target } }).over;
+    expect(status).toBe(0);
+    expect(readFileSync(first.target).equals(disk)).toBe(true);
+    expect(existsSync(`${first.target}.partial`)).toBe(false);
+  });
+});
+
+describe('progress events', () => {
+  it('carry owner and progress; the inspection arrives before the target is touched', async () => {
+    let target = '';
+    const sink = await openSink(() => target);
+    const origin = await open(serve(disk));
+    const job = startJob(origin, { env: { K_SINK: sink.url } });
+    target = job.target;
+    expect((await job.over).status).toBe(0);
+    const first = sink.events.find(({ data }) => data.progress.inspection !== undefined);
+    expect(first).toMatchObject({
+      targetExists: false,
+      data: { owner, progress: { inspection: { virtualSize: disk.length } } },
+    });
+    for (const { headers, data } of sink.events) {
+      expect(headers).toMatchObject({
+        'ce-type': 'dev.bullion.transfer.progressed',
+        'ce-id': `uid-1.import-uid-1-abcde.${data.progress.sequence}`,
+        'ce-source': expect.stringContaining('/apis/hypercloud.tmaxanc.com/v1alpha1/namespaces/ns/'),
+      });
+    }
+    const percents = sink.events.map(({ data }) => data.progress.percent);
+    expect(percents).toEqual([...percents].sort((a, b) => a - b));
+    expect(sink.events.at(-1)?.data.progress.phase).toBe('Verifying');
+  });
+
+  it('come at most every two seconds, phase changes aside', async () => {
+    const sink = await openSink(() => '');
+    const job = startJob(await open(serve(disk, { pace: 40 })), { env: { K_SINK: sink.url } });
+    await job.over;
+    const phases = new Set(sink.events.map(({ data }) => data.progress.phase)).size;
+    // 128 pieces, 40 ms each: about five seconds.
+    expect(sink.events.length).toBeLessThanOrEqual(phases + 1 + 4);
+    expect(sink.events.length).toBeGreaterThanOrEqual(phases + 2);
+    expect(
+      sink.events.some(({ data }) => (data.progress.bytesPerSecond ?? 0) > 0 && data.progress.etaSeconds !== undefined),
+    ).toBe(true);
+  });
+
+  it('that nobody takes do not fail the transfer', async () => {
+    const job = startJob(await open(serve(disk)), { env: { K_SINK: 'http://127.0.0.1:9/' } });
+    expect(await job.over).toMatchObject({ status: 0, report: { outcome: 'succeeded' } });
+  });
+
+  it('that nobody answers cost a few seconds at most', async () => {
+    const sink = await openSink(() => '', 'never');
+    const begin = Date.now();
+    const job = startJob(await open(serve(disk)), { env: { K_SINK: sink.url } });
+    expect(await job.over).toMatchObject({ status: 0, report: { outcome: 'succeeded' } });
+    expect(Date.now() - begin).toBeLessThan(12_000);
+  });
+});
+
+describe('exitCodeOf', () => {
+  it.each([
+    [true, 1],
+    [false, 0],
+  ] as const)('of a failure that is retryable (%s) is %i', (retryable, status) => {
+    expect(exitCodeOf({ outcome: 'failed', reason: 'SourceStalled', message: '', retryable, receivedBytes: 0 })).toBe(
+      status,
+    );
+  });
+});

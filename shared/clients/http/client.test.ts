@@ -1,0 +1,149 @@
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
+import { followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
+import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+});
+
+const open = async (respond: Parameters<typeof startOrigin>[0]): Promise<Origin> => {
+  const origin = await startOrigin(respond);
+  closing.push(() => origin.close());
+  return origin;
+};
+
+const client = (allowed: readonly string[] = ['127.0.0.0/8'], idleMs = 2000): HttpClient => {
+  const made = createHttpClient({ isRefused: createAddressPolicy(allowed), idleMs });
+  closing.push(() => made.close());
+  return made;
+};
+
+const collect = async (body: AsyncIterable<Buffer>): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  for await (const part of body) parts.push(part);
+  return Buffer.concat(parts);
+};
+
+describe('the raw HTTP client', () => {
+  it('hands over the bytes as published, content encoding or not', async () => {
+    const packed = gzipSync('hello');
+    const origin = await open(() => ({ headers: { 'content-encoding': 'gzip' }, body: packed }));
+    const response = await client().get({ url: new URL(origin.url) });
+    expect(await collect(response.body)).toEqual(packed);
+    expect(origin.requests[0]?.headers['accept-encoding']).toBe('identity');
+  });
+
+  it.each([
+    'http://127.0.0.1:PORT/',
+    'http://localhost:PORT/',
+    'http://0x7f.1:PORT/',
+    'http://[::ffff:127.0.0.1]:PORT/',
+  ])('does not connect to %s when loopback is not allowed', async (address) => {
+    const origin = await open(() => ({ body: Buffer.from('secret') }));
+    const url = new URL(address.replace('PORT', String(origin.port)));
+    await expect(client([]).get({ url })).rejects.toMatchObject({ code: 'AddressRefused', retryable: false });
+    expect(origin.requests).toHaveLength(0);
+  });
+
+  it('connects to the allowed addresses of a name only', async () => {
+    const origin = await open(() => ({ body: Buffer.from('ok') }));
+    const response = await client().get({ url: new URL(`http://localhost:${origin.port}/`) });
+    expect((await collect(response.body)).toString()).toBe('ok');
+  });
+
+  it('says Unreachable when nobody listens', async () => {
+    const origin = await startOrigin(() => ({}));
+    await origin.close();
+    await expect(client().get({ url: new URL(origin.url) })).rejects.toMatchObject({ code: 'Unreachable' });
+  });
+
+  it('says Stalled when the server goes silent', async () => {
+    const origin = await open(() => ({
+      headers: { 'content-length': 1000 },
+      body: Buffer.alloc(1000),
+      stallAfter: 10,
+    }));
+    const response = await client(['127.0.0.1'], 150).get({ url: new URL(origin.url) });
+    await expect(collect(response.body)).rejects.toMatchObject({ code: 'Stalled', retryable: true });
+  });
+
+  it('never says Stalled because the reader is slow', async () => {
+    const body = Buffer.alloc(4 * 1024 * 1024, 7);
+    const origin = await open((request) => fileAnswer(request, body));
+    const response = await client(['127.0.0.1'], 100).get({ url: new URL(origin.url) });
+    let received = 0;
+    for await (const chunk of response.body) {
+      if (received === 0) await new Promise((resolve) => setTimeout(resolve, 400));
+      received += chunk.length;
+    }
+    expect(received).toBe(body.length);
+  });
+
+  it('says Interrupted when the connection is cut', async () => {
+    const origin = await open(() => ({ headers: { 'content-length': 1000 }, body: Buffer.alloc(1000), cutAfter: 10 }));
+    const response = await client().get({ url: new URL(origin.url) });
+    await expect(collect(response.body)).rejects.toMatchObject({ code: 'Interrupted', retryable: true });
+  });
+
+  it('throws the reason of its signal', async () => {
+    const origin = await open(() => ({
+      headers: { 'content-length': 1000 },
+      body: Buffer.alloc(1000),
+      stallAfter: 10,
+    }));
+    const controller = new AbortController();
+    const response = await client().get({ url: new URL(origin.url), signal: controller.signal });
+    setTimeout(() => controller.abort(new Error('enough')), 50);
+    await expect(collect(response.body)).rejects.toThrow('enough');
+  });
+});
+
+describe('redirects', () => {
+  const follow = (url: string, headers: Record<string, string> = {}, allowed?: readonly string[]) =>
+    followRedirects(client(allowed), { origin: toDestination(new URL(url), headers), headers: {} });
+
+  it('keeps secret headers at their own origin', async () => {
+    const other = await open(() => ({ body: Buffer.from('there') }));
+    const origin = await open(({ path }) => ({
+      status: 302,
+      headers: { location: path === '/a' ? '/b' : `${other.url}/c` },
+    }));
+    const { response, final } = await follow(`${origin.url}/a`, { authorization: 'Bearer s3cret', 'x-token': 't' });
+    expect((await collect(response.body)).toString()).toBe('there');
+    expect(final.url.href).toBe(`${other.url}/c`);
+    expect(origin.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer s3cret', 'Bearer s3cret']);
+    expect(other.requests[0]?.headers).not.toHaveProperty('authorization');
+    expect(other.requests[0]?.headers).not.toHaveProperty('x-token');
+  });
+
+  it('turns user info into basic authorization for that origin', async () => {
+    const other = await open(() => ({ body: Buffer.from('there') }));
+    const origin = await open(() => ({ status: 307, headers: { location: other.url } }));
+    await follow(`http://us%40er:p%3Ass@127.0.0.1:${origin.port}/`);
+    expect(origin.requests[0]?.headers.authorization).toBe(`Basic ${Buffer.from('us@er:p:ss').toString('base64')}`);
+    expect(other.requests[0]?.headers).not.toHaveProperty('authorization');
+  });
+
+  it.each([
+    ['without end', '/again'],
+    ['to a file', 'file:///etc/passwd'],
+    ['to nowhere', undefined],
+    ['to nonsense', 'http://['],
+  ])('are refused %s', async (_, location) => {
+    const origin = await open(() => ({ status: 302, headers: location === undefined ? {} : { location } }));
+    await expect(follow(origin.url)).rejects.toMatchObject({ code: 'RedirectRefused', retryable: false });
+    expect(origin.requests.length).toBeLessThanOrEqual(11);
+  });
+
+  it('to a refused address are refused', async () => {
+    const origin = await open(() => ({
+      status: 301,
+      headers: { location: 'http://169.254.169.254/latest/meta-data' },
+    }));
+    await expect(follow(origin.url)).rejects.toMatchObject({ code: 'AddressRefused' });
+  });
+});

@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { bufferReader } from '#shared/transfer/format/disk.ts';
+import { type StructuredFormat, inspectDisk, verifyDisk } from '#shared/transfer/format/inspect.ts';
+import { fixedVhdSize } from '#shared/transfer/format/vhd.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { convertDisk, writeDisk } from '#test/support/disk.ts';
+import { refusalOf } from '#test/support/refusal.ts';
+import { hasTools, runTool } from '#test/support/tools.ts';
+
+const diskBytes = 24 * 1024 * 1024;
+
+interface Kind {
+  readonly name: string;
+  readonly format: StructuredFormat;
+  readonly driver: string;
+  readonly options: readonly string[];
+}
+
+const kinds: readonly Kind[] = [
+  { name: 'dynamic vdi', format: 'vdi', driver: 'vdi', options: [] },
+  { name: 'fixed vdi', format: 'vdi', driver: 'vdi', options: ['-o', 'static=on'] },
+  { name: 'dynamic vhd', format: 'vhd', driver: 'vpc', options: ['-o', 'force_size=on'] },
+  { name: 'vhdx', format: 'vhdx', driver: 'vhdx', options: ['-o', 'block_size=1M'] },
+  { name: 'sparse vmdk', format: 'vmdk', driver: 'vmdk', options: [] },
+  { name: 'streamOptimized vmdk', format: 'vmdk', driver: 'vmdk', options: ['-o', 'subformat=streamOptimized'] },
+];
+
+/** qemu-img pads some files with zeroes that mean nothing. */
+const withoutPadding = (image: Buffer): Buffer => image.subarray(0, image.findLastIndex((byte) => byte !== 0) + 1);
+
+const look = async (format: StructuredFormat, bytes: Buffer): Promise<number> => {
+  const reader = bufferReader(bytes, bytes.length);
+  const { virtualSize } = await inspectDisk(format, reader);
+  await verifyDisk(format, reader);
+  return virtualSize;
+};
+
+describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
+  const directory = temporaryDirectory();
+  const raw = join(directory, 'disk.raw');
+  const images = new Map<string, Buffer>();
+  beforeAll(() => {
+    writeDisk(raw, diskBytes);
+    for (const { name, driver, options } of kinds)
+      images.set(name, convertDisk(raw, driver, join(directory, name), options));
+  });
+  const imageOf = ({ name }: Kind): Buffer => images.get(name) ?? Buffer.alloc(0);
+
+  it.each(kinds)('a $name is accepted with its size', async (kind) => {
+    expect(await look(kind.format, imageOf(kind))).toBe(diskBytes);
+  });
+
+  it.each(kinds)('a $name is refused when its end is missing', async (kind) => {
+    const image = withoutPadding(imageOf(kind));
+    for (const part of [0.99, 0.7, 0.4, 0.1]) {
+      const cut = image.subarray(0, Math.floor((image.length * part) / 512) * 512);
+      await expect(look(kind.format, cut)).rejects.toMatchObject({ code: 'ImageTruncated' });
+    }
+  });
+
+  it.each(kinds)('a $name with damaged tables is accepted or refused, never more', async (kind) => {
+    const image = imageOf(kind);
+    const tables = kind.format === 'vhdx' ? 4 * 1024 * 1024 : 128 * 1024;
+    const damage = fc.array(fc.tuple(fc.nat(Math.min(tables, image.length) - 1), fc.nat(255)), {
+      minLength: 1,
+      maxLength: 8,
+    });
+    await fc.assert(
+      fc.asyncProperty(damage, async (changes) => {
+        const damaged = Buffer.from(image);
+        for (const [at, value] of changes) damaged[at] = value;
+        expect(await refusalOf(() => look(kind.format, damaged))).toMatch(/^[A-Za-z]+$/);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it.each<[string, StructuredFormat, string, readonly string[]]>([['vmdk', 'vmdk', 'vmdk', []]])(
+    'a %s with a parent is refused',
+    async (_, format, driver, options) => {
+      const child = join(directory, `child.${driver}`);
+      runTool('qemu-img', [
+        'create',
+        '-q',
+        '-f',
+        driver,
+        ...options,
+        '-b',
+        join(directory, 'sparse vmdk'),
+        '-F',
+        driver,
+        child,
+      ]);
+      await expect(look(format, readFileSync(child))).rejects.toMatchObject({ code: 'ExternalReference' });
+    },
+  );
+
+  it.each([
+    ['monolithicFlat', /descriptor|extents|monolithicFlat/],
+    ['twoGbMaxExtentSparse', /descriptor|extents|twoGb/],
+  ])('a vmdk descriptor of type %s is refused', async (subformat, words) => {
+    const target = join(directory, `${subformat}.vmdk`);
+    runTool('qemu-img', ['create', '-q', '-f', 'vmdk', '-o', `subformat=${subformat}`, target, '1M']);
+    const text = readFileSync(target);
+    expect(text.toString('latin1')).toMatch(/Disk DescriptorFile/);
+    const hidden = Buffer.concat([sparseHeader(), text]);
+    await expect(look('vmdk', hidden)).rejects.toThrow(words);
+  });
+
+  /** A sparse header whose capacity is 0 makes qemu take the descriptor behind it, extents and all. */
+  const sparseHeader = (): Buffer => {
+    const header = Buffer.from(imageOf(kinds[4] as Kind).subarray(0, 512));
+    header.writeBigUInt64LE(0n, 12);
+    return header;
+  };
+
+  it('a vmdk whose descriptor names another file is refused', async () => {
+    const image = Buffer.from(imageOf(kinds[4] as Kind));
+    const at = image.indexOf('RW ');
+    image.write('RW 1 FLAT "/etc/passwd" 0\n', at, 'latin1');
+    await expect(look('vmdk', image)).rejects.toMatchObject({ code: 'ExternalReference' });
+  });
+
+  it.each([
+    ['vdi', 'vdi', 0x4c, 4],
+    ['vhd', 'vhd', 63, 4],
+  ] as const)('a difference %s is refused', async (_, format, at, value) => {
+    const image = Buffer.from(imageOf(kinds.find((kind) => kind.format === format) as Kind));
+    image[at] = value;
+    if (format === 'vhd') image.writeUInt32BE(image.readUInt32BE(64) - 1, 64);
+    await expect(look(format, image)).rejects.toMatchObject({ code: 'ExternalReference' });
+  });
+
+  it('a fixed vhd is told by its footer alone', () => {
+    const image = convertDisk(raw, 'vpc', join(directory, 'fixed.vhd'), ['-o', 'subformat=fixed,force_size=on']);
+    expect(fixedVhdSize(image.subarray(-512), image.length)).toBe(diskBytes);
+    expect(fixedVhdSize(image.subarray(-512), image.length + 1)).toBeUndefined();
+    expect(fixedVhdSize(readFileSync(raw).subarray(-512), diskBytes)).toBeUndefined();
+  });
+});

@@ -1,0 +1,516 @@
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+import { TransferReport } from '#shared/transfer/report.ts';
+import { runTransfer } from '#shared/transfer/run.ts';
+import { TransferSpec } from '#shared/transfer/spec.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { convertDisk, noise, writeDisk } from '#test/support/disk.ts';
+import { type Answer, type FileOptions, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
+import { qcow2Header } from '#test/support/qcow2.ts';
+import { hasTools, runTool } from '#test/support/tools.ts';
+
+const root = temporaryDirectory();
+const mib = 1024 * 1024;
+const diskBytes = 24 * mib;
+
+interface Wanted {
+  readonly mode?: 'inspect' | 'import';
+  readonly volumeMode?: 'Filesystem' | 'Block';
+  readonly capacityBytes?: number;
+  readonly checksum?: TransferSpec['checksum'];
+  readonly retries?: number;
+  readonly idleSeconds?: number;
+  readonly totalSeconds?: number;
+  readonly path?: string;
+  readonly allowedAddresses?: readonly string[];
+  readonly signal?: AbortSignal;
+  readonly secretHeadersDir?: string;
+  /** Called with each report before it is taken as sent. */
+  readonly onProgress?: (progress: TransferProgress, target: string) => void;
+}
+
+interface Outcome {
+  readonly report: TransferReport;
+  readonly progress: readonly TransferProgress[];
+  readonly target: string;
+  readonly log: string;
+  readonly leftovers: readonly string[];
+}
+
+const transfer = async (respond: (request: OriginRequest) => Answer, wanted: Wanted = {}): Promise<Outcome> => {
+  const origin = await startOrigin(respond);
+  const own = mkdtempSync(join(root, 'case-'));
+  const target = wanted.path ?? join(own, 'disk.img');
+  const scratchDir = join(own, 'scratch');
+  const spec = TransferSpec.parse({
+    mode: wanted.mode ?? 'import',
+    source: { type: 'http', url: `${origin.url}/disk?token=s3cret`, secretHeadersDir: wanted.secretHeadersDir },
+    checksum: wanted.checksum,
+    target: {
+      path: target,
+      volumeMode: wanted.volumeMode ?? 'Filesystem',
+      capacityBytes: wanted.capacityBytes ?? 64 * mib,
+    },
+    scratchDir,
+    limits: {
+      idleSeconds: wanted.idleSeconds ?? 5,
+      totalSeconds: wanted.totalSeconds ?? 60,
+      retries: wanted.retries ?? 2,
+    },
+    allowedAddresses: wanted.allowedAddresses ?? ['127.0.0.0/8'],
+  });
+  const progress: TransferProgress[] = [];
+  const lines: unknown[] = [];
+  const report = await runTransfer(spec, {
+    run: 'run-1',
+    signal: wanted.signal ?? new AbortController().signal,
+    send: (entry) => {
+      wanted.onProgress?.(entry, target);
+      progress.push(entry);
+      return Promise.resolve();
+    },
+    log: (message, facts) => lines.push([message, facts]),
+  });
+  await origin.close();
+  const left = (directory: string) => (existsSync(directory) ? readdirSync(directory) : []);
+  const leftovers = [...left(scratchDir), ...left(own).filter((name) => name !== 'scratch' && name !== 'disk.img')];
+  return { report: TransferReport.parse(report), progress, target, log: JSON.stringify(lines), leftovers };
+};
+
+const serve =
+  (bytes: Buffer, options: FileOptions = {}) =>
+  (request: OriginRequest): Answer =>
+    fileAnswer(request, bytes, options);
+
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+describe('raw disks', () => {
+  const raw = Buffer.concat([noise('boot', 4096), Buffer.alloc(8 * mib), noise('tail', 3 * mib + 5 * 512)]);
+
+  it.each<[string, Buffer, object]>([
+    ['plain', raw, { format: 'raw', compression: 'none', size: raw.length, virtualSize: raw.length }],
+    ['gz', gzipSync(raw), { format: 'raw', compression: 'gz', virtualSize: raw.length }],
+    [
+      'gz of two members',
+      Buffer.concat([gzipSync(raw.subarray(0, 5000)), gzipSync(raw.subarray(5000))]),
+      { compression: 'gz' },
+    ],
+    ['zst', zstdCompressSync(raw), { format: 'raw', compression: 'zst', virtualSize: raw.length }],
+    [
+      'zst of two frames',
+      Buffer.concat([zstdCompressSync(raw.subarray(0, 5000)), zstdCompressSync(raw.subarray(5000))]),
+      {},
+    ],
+  ])('%s arrive byte for byte, sparse', async (_, published, inspection) => {
+    const { report, target, leftovers } = await transfer(serve(published));
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection, digests: { sha256: sha256(published) } });
+    expect(readFileSync(target).equals(raw)).toBe(true);
+    expect(statSync(target).blocks * 512).toBeLessThan(5 * mib);
+    expect(report).toMatchObject({ writtenBytes: expect.toSatisfy((bytes: number) => bytes < 4 * mib) });
+    expect(leftovers).toEqual([]);
+  });
+
+  it.each<[string, FileOptions]>([
+    ['has no ranges', { ranges: false }],
+    ['has weak tags', { etag: 'W/"x"' }],
+    ['tells no length', { ranges: false, chunked: true, etag: null }],
+    ['claims a content encoding', { headers: { 'content-encoding': 'gzip' } }],
+  ])('arrive from a server that %s', async (_, options) => {
+    const { report, target } = await transfer(serve(raw, options));
+    expect(report.outcome).toBe('succeeded');
+    expect(readFileSync(target).equals(raw)).toBe(true);
+  });
+
+  it('are padded to whole sectors', async () => {
+    const odd = raw.subarray(0, raw.length - 100);
+    const { report, target } = await transfer(serve(odd));
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection: { size: odd.length, virtualSize: raw.length } });
+    expect(readFileSync(target).equals(Buffer.concat([odd, Buffer.alloc(100)]))).toBe(true);
+  });
+
+  it('replace an older, larger disk', async () => {
+    const own = mkdtempSync(join(root, 'old-'));
+    const path = join(own, 'disk.img');
+    writeFileSync(path, noise('old', 20 * mib));
+    await transfer(serve(raw), { path });
+    expect(readFileSync(path).equals(raw)).toBe(true);
+  });
+
+  it('fill a block target in place, stale data zeroed', async () => {
+    const path = join(mkdtempSync(join(root, 'block-')), 'device');
+    writeFileSync(path, Buffer.alloc(16 * mib, 0xee));
+    const { report } = await transfer(serve(raw), { path, volumeMode: 'Block', capacityBytes: 16 * mib });
+    expect(report.outcome).toBe('succeeded');
+    const device = readFileSync(path);
+    expect(device).toHaveLength(16 * mib);
+    expect(device.subarray(0, raw.length).equals(raw)).toBe(true);
+    expect(device.subarray(raw.length).every((byte) => byte === 0)).toBe(true);
+  });
+
+  it('that are zero from end to end are a disk too', async () => {
+    const { report, target } = await transfer(serve(gzipSync(Buffer.alloc(5 * mib))));
+    expect(report).toMatchObject({ outcome: 'succeeded', writtenBytes: 0, inspection: { virtualSize: 5 * mib } });
+    expect(readFileSync(target).equals(Buffer.alloc(5 * mib))).toBe(true);
+  });
+
+  it.each([
+    ['md5', createHash('md5').update(raw).digest('hex')],
+    ['sha1', createHash('sha1').update(raw).digest('hex')],
+    ['sha512', createHash('sha512').update(raw).digest('hex')],
+  ] as const)('are held against their %s', async (algorithm, hex) => {
+    const right = await transfer(serve(raw), { checksum: { algorithm, hex } });
+    expect(right.report).toMatchObject({ outcome: 'succeeded', digests: { [algorithm]: hex, sha256: sha256(raw) } });
+    const wrong = await transfer(serve(raw), {
+      checksum: { algorithm, hex: hex.replace(/^./, (digit) => (digit === '0' ? '1' : '0')) },
+    });
+    expect(wrong.report).toMatchObject({ outcome: 'failed', reason: 'ChecksumMismatch', retryable: false });
+    expect(existsSync(wrong.target)).toBe(false);
+    expect(wrong.leftovers).toEqual([]);
+  });
+
+  it('start over when the object changes, and end as the new one', async () => {
+    const next = Buffer.concat([noise('new', 4096), Buffer.alloc(6 * mib), noise('end', mib)]);
+    const { report, target, progress } = await transfer(
+      (request) =>
+        request.index < 2
+          ? { ...fileAnswer(request, raw), ...(request.index === 1 ? { cutAfter: mib } : {}) }
+          : fileAnswer(request, next, { etag: '"v2"' }),
+      { retries: 3 },
+    );
+    expect(report).toMatchObject({ outcome: 'succeeded', digests: { sha256: sha256(next) } });
+    expect(readFileSync(target).equals(next)).toBe(true);
+    const percents = progress.map(({ percent }) => percent);
+    expect(percents).toEqual([...percents].sort((a, b) => a - b));
+  });
+
+  it('start over when a cut download cannot be continued', async () => {
+    let cuts = 0;
+    const { report, target } = await transfer((request) => {
+      const answer = fileAnswer(request, raw, { etag: null });
+      return request.headers.range === undefined && cuts++ === 0 ? { ...answer, cutAfter: 2 * mib } : answer;
+    });
+    expect(report.outcome).toBe('succeeded');
+    expect(readFileSync(target).equals(raw)).toBe(true);
+  });
+});
+
+describe('what is no disk', () => {
+  const page = Buffer.from(`<!doctype html><html><title>Sign in</title>${'<p>please</p>'.repeat(100)}</html>`);
+  it.each<[string, Buffer, string, RegExp]>([
+    ['a page', page, 'NotADiskImage', /text\/html.*<!doctype html>/],
+    ['a packed page', gzipSync(page), 'NotADiskImage', /<!doctype html>/],
+    ['nothing', Buffer.alloc(0), 'NotADiskImage', /empty/],
+    ['a few bytes', Buffer.alloc(100), 'NotADiskImage', /100 bytes/],
+    ['a packed nothing', gzipSync(''), 'NotADiskImage', /nothing/],
+    ['a packed few bytes', gzipSync(Buffer.alloc(20)), 'NotADiskImage', /20 bytes/],
+    ['a zip', Buffer.concat([Buffer.from('PK\u0003\u0004'), noise('zip', 5000)]), 'UnsupportedFormat', /zip/],
+    ['a twice packed disk', gzipSync(zstdCompressSync(noise('x', 5000))), 'UnsupportedFormat', /zst/],
+    [
+      'a broken gzip',
+      Buffer.concat([gzipSync(noise('x', mib)).subarray(0, mib / 2), noise('y', 5000)]),
+      'ImageCorrupt',
+      /gzip/,
+    ],
+    ['half a gzip', gzipSync(noise('x', mib)).subarray(0, mib / 2), 'ImageTruncated', /gzip/],
+    [
+      'a qcow2 with a backing file',
+      qcow2Header({ backingOffset: 512n, backingLength: 3 }),
+      'ExternalReference',
+      /backing file/,
+    ],
+    ['a packed qcow2 with a data file', gzipSync(qcow2Header({ incompatible: 4n })), 'ExternalReference', /data file/],
+    ['an encrypted qcow2', qcow2Header({ encryption: 2 }), 'ImageEncrypted', /LUKS/],
+    ['a qcow2 of another world', qcow2Header({ size: 2n ** 60n, l1Entries: 2 ** 21 }), 'ImageCorrupt', /virtual size/],
+  ])('%s is refused before anything is written', async (_, bytes, reason, words) => {
+    const { report, target, leftovers } = await transfer(serve(bytes, { headers: { 'content-type': 'text/html' } }));
+    expect(report).toMatchObject({ outcome: 'failed', reason, retryable: false });
+    expect(report).toHaveProperty('message', expect.stringMatching(words));
+    expect(existsSync(target)).toBe(false);
+    expect(leftovers).toEqual([]);
+  });
+});
+
+describe('what does not fit', () => {
+  it('a raw disk is refused with both numbers', async () => {
+    const { report, target } = await transfer(serve(Buffer.alloc(8 * mib, 1)), { capacityBytes: 4 * mib });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
+    expect(report).toHaveProperty('message', expect.stringMatching(/8388608.*4194304/));
+    expect(existsSync(target)).toBe(false);
+  });
+
+  it('a qcow2 is refused by its header alone', async () => {
+    const { report } = await transfer(serve(Buffer.concat([qcow2Header(), Buffer.alloc(mib)])), {
+      capacityBytes: 64 * mib,
+    });
+    expect(report).toMatchObject({ reason: 'ImageTooLarge', inspection: { format: 'qcow2', virtualSize: 2 ** 30 } });
+  });
+
+  it('a decompression bomb ends at the size of the target', async () => {
+    const bomb = gzipSync(Buffer.alloc(256 * mib));
+    const { report, target, leftovers } = await transfer(serve(bomb), { capacityBytes: 2 * mib });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge' });
+    expect(existsSync(target)).toBe(false);
+    expect(leftovers).toEqual([]);
+  });
+
+  it('a disk that fits a block target to the byte does fit', async () => {
+    const path = join(mkdtempSync(join(root, 'block-')), 'device');
+    writeFileSync(path, '');
+    truncateSync(path, 4 * mib);
+    const disk = noise('exact', 4 * mib);
+    const { report } = await transfer(serve(gzipSync(disk)), { path, volumeMode: 'Block', capacityBytes: 8 * mib });
+    expect(report.outcome).toBe('succeeded');
+  });
+});
+
+describe('what goes wrong on the way', () => {
+  const raw = noise('raw', 3 * mib);
+
+  it.each<[number, string, boolean]>([
+    [404, 'SourceNotFound', false],
+    [403, 'SourceForbidden', false],
+    [500, 'SourceUnavailable', true],
+  ])('status %i is %s', async (status, reason, retryable) => {
+    const { report, log } = await transfer(() => ({ status, headers: { 'retry-after': '0' } }), { retries: 1 });
+    expect(report).toMatchObject({ outcome: 'failed', reason, retryable });
+    expect(report).toHaveProperty('message', expect.stringContaining('/disk'));
+    expect(JSON.stringify(report) + log.replace(/"spec".*/, '')).not.toContain('s3cret');
+  });
+
+  it('an address that is not allowed is refused', async () => {
+    const { report } = await transfer(serve(raw), { allowedAddresses: [] });
+    expect(report).toMatchObject({ reason: 'SourceAddressRefused', retryable: false });
+  });
+
+  it('a malformed range of allowed addresses is a wrong spec', async () => {
+    const { report } = await transfer(serve(raw), { allowedAddresses: ['everything'] });
+    expect(report).toMatchObject({ reason: 'InvalidSpec', retryable: false });
+  });
+
+  it('a server that stalls for good is given up', async () => {
+    const { report, target, leftovers } = await transfer(
+      (request) => ({ ...fileAnswer(request, raw), ...(request.index === 0 ? {} : { stallAfter: 0 }) }),
+      { idleSeconds: 0.2, retries: 1 },
+    );
+    expect(report).toMatchObject({ reason: 'SourceStalled', retryable: true });
+    expect(existsSync(target)).toBe(false);
+    expect(leftovers).toEqual([]);
+  });
+
+  it('the deadline ends a transfer that trickles', async () => {
+    const begin = Date.now();
+    const { report } = await transfer((request) => ({ ...fileAnswer(request, raw), pace: 200 }), { totalSeconds: 1.2 });
+    expect(report).toMatchObject({ reason: 'DeadlineExceeded', retryable: true });
+    expect(Date.now() - begin).toBeLessThan(2500);
+  });
+
+  it('a cancelled transfer ends within a second and leaves nothing', async () => {
+    const controller = new AbortController();
+    let cancelledAt = 0;
+    setTimeout(() => {
+      cancelledAt = Date.now();
+      controller.abort();
+    }, 500);
+    const { report, target, leftovers } = await transfer((request) => ({ ...fileAnswer(request, raw), pace: 100 }), {
+      signal: controller.signal,
+    });
+    expect(report).toMatchObject({ reason: 'Cancelled', retryable: true });
+    expect(Date.now() - cancelledAt).toBeLessThan(1000);
+    expect(existsSync(target)).toBe(false);
+    expect(leftovers).toEqual([]);
+  });
+
+  it('a missing target directory is the fault of the target', async () => {
+    const { report } = await transfer(serve(raw), { path: join(root, 'nowhere', 'disk.img') });
+    expect(report).toMatchObject({ reason: 'TargetFailed', retryable: true });
+  });
+
+  it('secret headers are sent, and never told', async () => {
+    const directory = mkdtempSync(join(root, 'headers-'));
+    mkdirSync(join(directory, '..data'));
+    writeFileSync(join(directory, 'Authorization'), 'Bearer t0ps3cret\n');
+    const seen: (string | undefined)[] = [];
+    const { report, log } = await transfer(
+      (request) => {
+        seen.push(request.headers.authorization);
+        return { status: 401 };
+      },
+      { secretHeadersDir: directory },
+    );
+    expect(seen).toEqual(['Bearer t0ps3cret']);
+    expect(report).toMatchObject({ reason: 'SourceForbidden' });
+    expect(JSON.stringify(report) + log).not.toContain('t0ps3cret');
+  });
+});
+
+describe('progress', () => {
+  it('tells the inspection before the target is touched', async () => {
+    const touched: boolean[] = [];
+    await transfer(serve(noise('p', 2 * mib)), {
+      onProgress: ({ inspection }, target) => {
+        if (inspection !== undefined) touched.push(existsSync(target) || existsSync(`${target}.partial`));
+      },
+    });
+    expect(touched[0]).toBe(false);
+  });
+
+  it('names phases in order, counts up, and stays below 100', async () => {
+    const { progress } = await transfer(serve(gzipSync(noise('p', 2 * mib))));
+    expect([...new Set(progress.map(({ phase }) => phase))]).toEqual(['Inspecting', 'Downloading', 'Verifying']);
+    expect(progress.map(({ sequence }) => sequence)).toEqual(progress.map((_, index) => index));
+    expect(progress.every(({ percent }) => percent <= 99)).toBe(true);
+  });
+});
+
+describe('inspect', () => {
+  const raw = Buffer.concat([noise('r', mib), Buffer.alloc(3 * mib)]);
+
+  it.each<[string, Buffer, object]>([
+    ['raw', raw, { format: 'raw', size: raw.length, virtualSize: raw.length }],
+    ['raw in gz, by counting', gzipSync(raw), { format: 'raw', compression: 'gz', virtualSize: raw.length }],
+    ['raw in zst, by counting', zstdCompressSync(raw), { compression: 'zst', virtualSize: raw.length }],
+    ['qcow2', Buffer.concat([qcow2Header(), Buffer.alloc(mib)]), { format: 'qcow2', virtualSize: 2 ** 30 }],
+    [
+      'qcow2 in gz',
+      gzipSync(Buffer.concat([qcow2Header(), Buffer.alloc(mib)])),
+      { compression: 'gz', virtualSize: 2 ** 30 },
+    ],
+  ])('finds format and size of %s and writes nothing', async (_, bytes, inspection) => {
+    const { report, target, progress } = await transfer(serve(bytes), { mode: 'inspect' });
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection, writtenBytes: 0 });
+    expect(existsSync(target)).toBe(false);
+    expect(progress.at(-1)?.inspection).toMatchObject(inspection);
+  });
+
+  it('of a large plain image reads its beginning only', async () => {
+    const { report } = await transfer(serve(noise('large', 20 * mib)), { mode: 'inspect' });
+    expect(report).toMatchObject({ receivedBytes: expect.toSatisfy((bytes: number) => bytes < mib) });
+  });
+
+  it('reads the size of an xz from its index', async () => {
+    if (!hasTools('xz')) return;
+    const packed = runTool('xz', ['-0', '-c'], noise('large', 4 * mib));
+    const { report } = await transfer(serve(packed), { mode: 'inspect' });
+    expect(report).toMatchObject({ inspection: { virtualSize: 4 * mib } });
+    expect(report).toMatchObject({ receivedBytes: expect.toSatisfy((bytes: number) => bytes < mib) });
+  });
+});
+
+describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => {
+  const raw = join(root, 'reference.raw');
+  let reference: Buffer = Buffer.alloc(0);
+  const images = new Map<string, Buffer>();
+
+  beforeAll(() => {
+    writeDisk(raw, diskBytes);
+    reference = readFileSync(raw);
+    const make = (name: string, driver: string, ...options: string[]) =>
+      images.set(name, convertDisk(raw, driver, join(root, name), options));
+    make('qcow2', 'qcow2');
+    make('qcow2 v2', 'qcow2', '-o', 'compat=0.10');
+    make('zlib qcow2', 'qcow2', '-c');
+    make('zstd qcow2', 'qcow2', '-c', '-o', 'compression_type=zstd');
+    make('qcow2 of 4 KiB clusters', 'qcow2', '-o', 'cluster_size=4k');
+    make('qcow2 with extended L2', 'qcow2', '-o', 'extended_l2=on');
+    make('vmdk', 'vmdk');
+    make('streamOptimized vmdk', 'vmdk', '-o', 'subformat=streamOptimized');
+    make('vdi', 'vdi');
+    make('vhd', 'vpc', '-o', 'force_size=on');
+    make('fixed vhd', 'vpc', '-o', 'subformat=fixed,force_size=on');
+    make('vhdx', 'vhdx');
+    const of = (name: string) => images.get(name) ?? Buffer.alloc(0);
+    images.set('gz of qcow2', gzipSync(of('qcow2')));
+    images.set('zst of qcow2', zstdCompressSync(of('qcow2')));
+    images.set('xz of qcow2', runTool('xz', ['-0', '-c'], of('qcow2')));
+    images.set('gz of fixed vhd', gzipSync(of('fixed vhd')));
+    images.set('xz of raw', runTool('xz', ['-0', '-c'], reference));
+    images.set('gz of vmdk', gzipSync(of('vmdk')));
+    images.set('zst of vhdx', zstdCompressSync(of('vhdx')));
+  });
+
+  const names = [
+    'qcow2',
+    'qcow2 v2',
+    'zlib qcow2',
+    'zstd qcow2',
+    'qcow2 of 4 KiB clusters',
+    'qcow2 with extended L2',
+    'vmdk',
+    'streamOptimized vmdk',
+    'vdi',
+    'vhd',
+    'fixed vhd',
+    'vhdx',
+    'gz of qcow2',
+    'zst of qcow2',
+    'xz of qcow2',
+    'gz of fixed vhd',
+    'xz of raw',
+    'gz of vmdk',
+    'zst of vhdx',
+  ];
+
+  it.each(names)('a %s becomes the same disk', async (name) => {
+    const published = images.get(name) ?? Buffer.alloc(0);
+    const { report, target, leftovers, progress } = await transfer(serve(published));
+    expect(report).toMatchObject({
+      outcome: 'succeeded',
+      inspection: { virtualSize: diskBytes },
+      digests: { sha256: sha256(published) },
+    });
+    expect(readFileSync(target).equals(reference)).toBe(true);
+    expect(statSync(target).blocks * 512).toBeLessThan(4 * mib);
+    expect(leftovers).toEqual([]);
+    const percents = progress.map(({ percent }) => percent);
+    expect(percents).toEqual([...percents].sort((a, b) => a - b));
+  });
+
+  it.each(names.filter((_, index) => index % 3 === 0))(
+    'a %s from a server without ranges, to a block target, becomes the same disk',
+    async (name) => {
+      const path = join(mkdtempSync(join(root, 'block-')), 'device');
+      writeFileSync(path, Buffer.alloc(diskBytes + mib, 0xaa));
+      const { report } = await transfer(serve(images.get(name) ?? Buffer.alloc(0), { ranges: false }), {
+        path,
+        volumeMode: 'Block',
+      });
+      expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: diskBytes } });
+      expect(readFileSync(path).equals(Buffer.concat([reference, Buffer.alloc(mib)]))).toBe(true);
+    },
+  );
+
+  it.each(names.filter((name) => name !== 'fixed vhd'))('a %s without its end is found out', async (name) => {
+    const published = images.get(name) ?? Buffer.alloc(0);
+    const whole = published.subarray(0, published.findLastIndex((byte) => byte !== 0) + 1);
+    const cut = whole.subarray(0, Math.floor((whole.length * 0.8) / 512) * 512);
+    const { report, target } = await transfer(serve(cut));
+    expect(report).toMatchObject({ outcome: 'failed', retryable: false });
+    expect(['ImageTruncated', 'ImageCorrupt']).toContain((report as { reason: string }).reason);
+    expect(existsSync(target)).toBe(false);
+  });
+
+  it('a qcow2 says Converting before it is done', async () => {
+    const { progress } = await transfer(serve(images.get('qcow2') ?? Buffer.alloc(0)));
+    expect([...new Set(progress.map(({ phase }) => phase))]).toEqual([
+      'Inspecting',
+      'Downloading',
+      'Converting',
+      'Verifying',
+    ]);
+    const downloading = progress.filter(({ phase }) => phase === 'Downloading');
+    expect(downloading.every(({ percent }) => percent < 90)).toBe(true);
+  });
+});

@@ -1,0 +1,116 @@
+import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createFileSink } from '#shared/transfer/sink/file.ts';
+import { openSink } from '#shared/transfer/sink/open.ts';
+import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { noise } from '#test/support/disk.ts';
+
+const root = temporaryDirectory();
+const kib = 1024;
+const { signal } = new AbortController();
+const target = (volumeMode: 'Filesystem' | 'Block', name = 'disk.img') => ({
+  path: join(mkdtempSync(join(root, 'sink-')), name),
+  volumeMode,
+  capacityBytes: 1024 * kib,
+});
+
+describe('dataRuns', () => {
+  it('covers every byte that is not zero, in order, without overlap', () => {
+    const block = fc.tuple(fc.nat(70_000), fc.constantFrom(0, 7));
+    fc.assert(
+      fc.property(fc.array(block, { maxLength: 12 }), (blocks) => {
+        const bytes = Buffer.concat(blocks.map(([length, value]) => Buffer.alloc(length, value)));
+        const copy = Buffer.alloc(bytes.length);
+        let last = -1;
+        for (const { start, end } of dataRuns(bytes)) {
+          expect(start).toBeGreaterThan(last);
+          expect(end).toBeGreaterThan(start);
+          bytes.copy(copy, start, start, end);
+          last = end;
+        }
+        expect(copy.equals(bytes)).toBe(true);
+      }),
+    );
+  });
+
+  it('leaves zero blocks out', () => {
+    expect(dataRuns(Buffer.alloc(1024 * kib))).toEqual([]);
+    const bytes = Buffer.alloc(256 * kib);
+    bytes[130 * kib] = 1;
+    expect(dataRuns(bytes)).toEqual([{ start: 128 * kib, end: 160 * kib }]);
+  });
+});
+
+describe('the file sink', () => {
+  it('shows the disk only once it is committed, with its size and mode', async () => {
+    const wanted = target('Filesystem');
+    const sink = createFileSink(wanted);
+    await sink.prepare(0);
+    await sink.write(noise('s', 100 * kib), 64 * kib);
+    expect(existsSync(wanted.path)).toBe(false);
+    await sink.commit(512 * kib);
+    const disk = readFileSync(wanted.path);
+    expect(disk).toHaveLength(512 * kib);
+    expect(disk.subarray(64 * kib, 164 * kib).equals(noise('s', 100 * kib))).toBe(true);
+    expect(statSync(wanted.path).mode & 0o777).toBe(0o660);
+  });
+
+  it('forgets what an earlier pass wrote', async () => {
+    const wanted = target('Filesystem');
+    const sink = createFileSink(wanted);
+    await sink.prepare(0);
+    await sink.write(noise('first', 100 * kib), 0);
+    await sink.abandon();
+    await sink.prepare(0);
+    await sink.write(noise('second', 10 * kib), 50 * kib);
+    await sink.commit(100 * kib);
+    expect(
+      readFileSync(wanted.path)
+        .subarray(0, 50 * kib)
+        .every((byte) => byte === 0),
+    ).toBe(true);
+  });
+
+  it('takes a failed write for the fault of the target', async () => {
+    const sink = createFileSink({ ...target('Filesystem'), path: '/proc/nowhere/disk.img' });
+    await expect(sink.prepare(0)).rejects.toMatchObject({ code: 'TargetFailed' });
+    await sink.abandon();
+  });
+});
+
+describe('the block sink', () => {
+  it('refuses what is neither device nor file', async () => {
+    await expect(openSink({ path: '/dev/null', volumeMode: 'Block', capacityBytes: 1 }, signal)).rejects.toMatchObject({
+      code: 'TargetFailed',
+    });
+    await expect(
+      openSink({ path: join(root, 'none'), volumeMode: 'Block', capacityBytes: 1 }, signal),
+    ).rejects.toMatchObject({ code: 'TargetFailed' });
+  });
+
+  it('offers no more than the device has', async () => {
+    const wanted = target('Block');
+    writeFileSync(wanted.path, Buffer.alloc(300 * kib));
+    expect((await openSink(wanted, signal)).limitBytes).toBe(300 * kib);
+  });
+
+  it('leaves nothing that looks like a disk when it is abandoned', async () => {
+    const wanted = target('Block');
+    writeFileSync(wanted.path, Buffer.alloc(300 * kib, 1));
+    const sink = await openSink(wanted, signal);
+    await sink.prepare(0);
+    await sink.write(noise('b', 300 * kib), 0);
+    await sink.abandon();
+    expect(readFileSync(wanted.path).equals(Buffer.alloc(300 * kib))).toBe(true);
+  });
+
+  it('leaves a device alone that it never prepared', async () => {
+    const wanted = target('Block');
+    writeFileSync(wanted.path, Buffer.alloc(300 * kib, 1));
+    await (await openSink(wanted, signal)).abandon();
+    expect(readFileSync(wanted.path)[0]).toBe(1);
+  });
+});

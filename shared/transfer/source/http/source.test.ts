@@ -1,0 +1,353 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import { createHttpSource } from '#shared/transfer/source/http/create.ts';
+import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import {
+  type Answer,
+  type FileOptions,
+  type Origin,
+  type OriginRequest,
+  fileAnswer,
+  startOrigin,
+} from '#test/support/origin.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+});
+
+const image = randomBytes(3 * 1024 * 1024 + 17);
+
+interface Setup {
+  readonly origin: Origin;
+  readonly source: Source;
+  readonly retries: unknown[];
+  readonly waits: number[];
+}
+
+const setup = async (
+  respond: (request: OriginRequest) => Answer,
+  options: { retries?: number; path?: string } = {},
+): Promise<Setup> => {
+  const origin = await startOrigin(respond);
+  const client = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.0/8']), idleMs: 400 });
+  const retries: unknown[] = [];
+  const waits: number[] = [];
+  const source = createHttpSource({
+    client,
+    url: new URL(options.path ?? '/disk', origin.url),
+    secretHeaders: {},
+    retries: options.retries ?? 2,
+    signal: new AbortController().signal,
+    onRetry: (error) => retries.push(error),
+    wait: async (ms) => void waits.push(ms),
+  });
+  closing.push(
+    () => source.close(),
+    () => origin.close(),
+  );
+  return { origin, source, retries, waits };
+};
+
+const collect = async (source: Source): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  for await (const part of source.stream()) parts.push(part);
+  return Buffer.concat(parts);
+};
+
+const honest =
+  (options: FileOptions = {}, bytes = image) =>
+  (request: OriginRequest): Answer =>
+    fileAnswer(request, bytes, options);
+
+describe('probe', () => {
+  it.each<[string, FileOptions, object]>([
+    ['ranges and a strong tag', {}, { size: image.length, hasRanges: true, isPinned: true }],
+    ['a weak tag', { etag: 'W/"v1"' }, { size: image.length, hasRanges: true, isPinned: false }],
+    ['no ranges', { ranges: false }, { size: image.length, hasRanges: false, isPinned: true }],
+    ['no length', { ranges: false, chunked: true, etag: null }, { size: undefined, hasRanges: false, isPinned: false }],
+  ])('of a server with %s', async (_, options, expected) => {
+    const { source } = await setup(honest(options));
+    const facts = await source.probe();
+    expect(facts).toMatchObject(expected);
+    expect(facts.head.equals(image.subarray(0, headBytes))).toBe(true);
+    expect(facts.isWhole).toBe(false);
+  });
+
+  it.each([
+    ['with ranges', {}],
+    ['without ranges', { ranges: false }],
+    ['without a length', { ranges: false, chunked: true }],
+  ])('sees all of a small file %s', async (_, options) => {
+    const small = Buffer.from('small');
+    const { source } = await setup(honest(options, small));
+    expect(await source.probe()).toMatchObject({ size: 5, isWhole: true, head: small });
+  });
+
+  it('sees an empty file, although its range is refused with 416', async () => {
+    const { source } = await setup(honest({}, Buffer.alloc(0)));
+    expect(await source.probe()).toMatchObject({ size: 0, isWhole: true });
+  });
+
+  it.each([
+    ['a range nobody asked for', { 'content-range': `bytes 5-99/${image.length}` }],
+    ['a range of unknown total', { 'content-range': `bytes 0-${headBytes - 1}/*` }],
+    ['several ranges', { 'content-type': 'multipart/byteranges; boundary=x' }],
+  ])('falls back to a plain request when the server answers with %s', async (_, headers) => {
+    const { source } = await setup((request) =>
+      request.headers.range === undefined
+        ? fileAnswer(request, image)
+        : { status: 206, headers, body: image.subarray(0, headBytes) },
+    );
+    expect(await source.probe()).toMatchObject({ size: image.length, hasRanges: false });
+  });
+
+  it.each([
+    [404, 'SourceNotFound', 1],
+    [403, 'SourceForbidden', 1],
+    [503, 'SourceUnavailable', 3],
+    [429, 'SourceUnavailable', 3],
+  ])('says what status %i means, after %s', async (status, code, requests) => {
+    const { source, origin } = await setup(() => ({ status, headers: { 'retry-after': '0' } }));
+    await expect(source.probe()).rejects.toMatchObject({ code });
+    expect(origin.requests).toHaveLength(requests);
+  });
+
+  it('waits as long as the server asks for', async () => {
+    const { source, waits } = await setup((request) =>
+      request.index === 0 ? { status: 503, headers: { 'retry-after': '120' } } : fileAnswer(request, image),
+    );
+    await source.probe();
+    expect(waits).toEqual([120_000]);
+  });
+});
+
+describe('stream', () => {
+  it.each<[string, FileOptions]>([
+    ['ranges', {}],
+    ['a weak tag', { etag: 'W/"v1"' }],
+    ['no ranges', { ranges: false }],
+    ['no length', { ranges: false, chunked: true, etag: null }],
+    ['a content encoding it was not asked for', { headers: { 'content-encoding': 'gzip' } }],
+  ])('gives the whole file from a server with %s', async (_, options) => {
+    const { source } = await setup(honest(options));
+    await source.probe();
+    expect((await collect(source)).equals(image)).toBe(true);
+  });
+
+  /** Cuts the first `times` answers to requests that are not the probe. */
+  const cutting = (times: number, options: FileOptions = {}) => {
+    let cuts = 0;
+    return (request: OriginRequest): Answer => {
+      const answer = fileAnswer(request, image, options);
+      if (request.index === 0 || cuts >= times) return answer;
+      cuts++;
+      return { ...answer, cutAfter: 700_000 };
+    };
+  };
+
+  it('resumes after cuts where it stopped', async () => {
+    const { source, origin, retries } = await setup(cutting(3), { retries: 4 });
+    await source.probe();
+    expect((await collect(source)).equals(image)).toBe(true);
+    expect(retries).toHaveLength(3);
+    const resumed = origin.requests.slice(2);
+    expect(resumed.every(({ headers }) => headers['if-range'] === '"v1"')).toBe(true);
+    expect(Number(/\d+/.exec(resumed[0]?.headers.range ?? '')?.[0])).toBeGreaterThan(0);
+    expect(source.receivedBytes()).toBeLessThan(image.length + headBytes + 4);
+  });
+
+  it('resumes from a server without ranges by reading past what it has', async () => {
+    const { source } = await setup(cutting(1, { ranges: false }));
+    await source.probe();
+    expect((await collect(source)).equals(image)).toBe(true);
+  });
+
+  it('resumes after a stall', async () => {
+    const { source } = await setup((request) => ({
+      ...fileAnswer(request, image),
+      ...(request.index === 1 ? { stallAfter: 500_000 } : {}),
+    }));
+    await source.probe();
+    expect((await collect(source)).equals(image)).toBe(true);
+  });
+
+  it('asks to start over when a weak tag cannot prove that the rest is of the same object', async () => {
+    const { source } = await setup(cutting(1, { etag: 'W/"v1"' }));
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({
+      code: 'SourceInterrupted',
+      startOver: true,
+      retryable: true,
+    });
+  });
+
+  it('asks to start over when the object changed between two requests', async () => {
+    const other = randomBytes(image.length);
+    const { source } = await setup((request) => {
+      if (request.index < 2)
+        return { ...fileAnswer(request, image), ...(request.index === 1 ? { cutAfter: 700_000 } : {}) };
+      return fileAnswer(request, other, { etag: '"v2"' });
+    });
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
+  });
+
+  it('asks to start over when the object changed between probe and download', async () => {
+    const { source } = await setup((request) =>
+      fileAnswer(request, image, { etag: request.index === 0 ? '"v1"' : '"v2"' }),
+    );
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
+  });
+
+  it('asks to start over when the object shrank', async () => {
+    const { source } = await setup((request) => {
+      if (request.index < 2)
+        return { ...fileAnswer(request, image), ...(request.index === 1 ? { cutAfter: 700_000 } : {}) };
+      return fileAnswer(request, image.subarray(0, 1000));
+    });
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
+  });
+
+  it('does not take a shorter body for the file', async () => {
+    const { source } = await setup((request) =>
+      request.index === 0
+        ? fileAnswer(request, image)
+        : { headers: { etag: '"v1"' }, body: image.subarray(0, 1_000_000) },
+    );
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceInterrupted' });
+  });
+
+  it('does not take a longer body for the file', async () => {
+    const { source } = await setup((request) =>
+      request.index === 0
+        ? fileAnswer(request, image)
+        : { headers: { etag: '"v1"' }, body: Buffer.concat([image, Buffer.from('more')]) },
+    );
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceInterrupted', startOver: true });
+  });
+
+  it('does not take another range for the one it asked for', async () => {
+    const { source } = await setup((request) => {
+      if (request.index < 2)
+        return { ...fileAnswer(request, image), ...(request.index === 1 ? { cutAfter: 700_000 } : {}) };
+      const headers = { etag: '"v1"', 'content-range': `bytes 0-${image.length - 1}/${image.length}` };
+      return { status: 206, headers, body: image };
+    });
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceInterrupted' });
+  });
+
+  it('gives up after its retries', async () => {
+    const { source, retries } = await setup((request) =>
+      request.index === 0 ? fileAnswer(request, image) : { status: 500 },
+    );
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceUnavailable' });
+    expect(retries).toHaveLength(2);
+  });
+
+  it('follows the redirects once, and again when their target has expired', async () => {
+    let epoch = 1;
+    let redirects = 0;
+    const { source, origin } = await setup((request) => {
+      if (request.path === '/disk') {
+        redirects++;
+        return { status: 302, headers: { location: `/signed?epoch=${epoch}` } };
+      }
+      if (request.path !== `/signed?epoch=${epoch}`) return { status: 403 };
+      const answer = fileAnswer(request, image);
+      if (request.headers.range?.startsWith('bytes=0') === true) return answer;
+      if (request.headers.range !== undefined) return answer;
+      epoch = 2;
+      return { ...answer, cutAfter: 700_000 };
+    });
+    await source.probe();
+    expect((await collect(source)).equals(image)).toBe(true);
+    expect(redirects).toBe(2);
+    expect(origin.requests.filter(({ path }) => path === '/signed?epoch=1')).toHaveLength(3);
+  });
+});
+
+describe('read', () => {
+  it('gives exact ranges', async () => {
+    const { source } = await setup(honest());
+    await source.probe();
+    expect((await source.read(1_000_000, 12_345)).equals(image.subarray(1_000_000, 1_012_345))).toBe(true);
+    expect(await source.read(5, 0)).toHaveLength(0);
+  });
+
+  it('tries again when the connection is cut', async () => {
+    const { source } = await setup((request) => ({
+      ...fileAnswer(request, image),
+      ...(request.index === 1 ? { cutAfter: 100 } : {}),
+    }));
+    await source.probe();
+    expect((await source.read(10, 1000)).equals(image.subarray(10, 1010))).toBe(true);
+  });
+
+  it.each<[string, Answer, string]>([
+    ['the whole file', { headers: { etag: '"v1"' }, body: image }, 'SourceChanged'],
+    ['416', { status: 416 }, 'SourceChanged'],
+    [
+      'another tag',
+      {
+        status: 206,
+        headers: { etag: '"v2"', 'content-range': `bytes 10-19/${image.length}` },
+        body: image.subarray(0, 10),
+      },
+      'SourceChanged',
+    ],
+    [
+      'another size',
+      { status: 206, headers: { etag: '"v1"', 'content-range': 'bytes 10-19/500' }, body: image.subarray(0, 10) },
+      'SourceChanged',
+    ],
+    [
+      'another range',
+      {
+        status: 206,
+        headers: { etag: '"v1"', 'content-range': `bytes 11-20/${image.length}` },
+        body: image.subarray(0, 10),
+      },
+      'SourceInterrupted',
+    ],
+    [
+      'too few bytes',
+      {
+        status: 206,
+        headers: { etag: '"v1"', 'content-range': `bytes 10-19/${image.length}` },
+        body: image.subarray(0, 9),
+      },
+      'SourceInterrupted',
+    ],
+    [
+      'too many bytes',
+      {
+        status: 206,
+        headers: { etag: '"v1"', 'content-range': `bytes 10-19/${image.length}`, 'transfer-encoding': 'chunked' },
+        body: image.subarray(0, 11),
+      },
+      'SourceInterrupted',
+    ],
+  ])('does not accept %s', async (_, answer, code) => {
+    const { source } = await setup((request) => (request.index === 0 ? fileAnswer(request, image) : answer), {
+      retries: 1,
+    });
+    await source.probe();
+    await expect(source.read(10, 10)).rejects.toMatchObject({ code });
+  });
+
+  it('is not offered any more once the server gave it up', async () => {
+    const { source } = await setup((request) => fileAnswer(request, image, { ranges: request.index === 0 }));
+    await source.probe();
+    await expect(source.read(10, 10)).rejects.toMatchObject({ startOver: true });
+    expect(await source.probe()).toMatchObject({ hasRanges: false });
+  });
+});

@@ -1,0 +1,12 @@
+// A temporary directory for a test file, removed when its tests are over.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+
+/** Call it at the top of a test file or a `describe`. */
+export const temporaryDirectory = (): string => {
+  const path = mkdtempSync(join(tmpdir(), 'bullion-test-'));
+  afterAll(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+};

@@ -1,0 +1,26 @@
+// Programs that some tests need besides Node. A missing one skips those tests and says how to get it.
+import { spawnSync } from 'node:child_process';
+
+const packages = {
+  'qemu-img': 'qemu-utils',
+  'qemu-io': 'qemu-utils',
+  xz: 'xz-utils',
+  zstd: 'zstd',
+} as const;
+export type Tool = keyof typeof packages;
+
+const isInstalled = (tool: Tool): boolean => spawnSync(tool, ['--version'], { stdio: 'ignore' }).error === undefined;
+
+/** Whether all tools are there; otherwise prints the command that installs what is missing. For `describe.skipIf(!hasTools(…))`. */
+export const hasTools = (...tools: readonly Tool[]): boolean => {
+  const missing = [...new Set(tools.filter((tool) => !isInstalled(tool)).map((tool) => packages[tool]))];
+  if (missing.length > 0) console.warn(`skipped: apt-get install -y ${missing.join(' ')}`);
+  return missing.length === 0;
+};
+
+/** Runs a tool to its end; throws with what it said when it fails. */
+export const runTool = (tool: string, args: readonly string[], input?: Buffer): Buffer => {
+  const { status, stdout, stderr } = spawnSync(tool, args, { input, maxBuffer: 2 ** 30 });
+  if (status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${stderr?.toString() ?? 'not found'}`);
+  return stdout;
+};
