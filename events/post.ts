@@ -22,6 +22,9 @@ export const createPost =
       headers: { ...headers },
       body,
       signal,
+      // The signal alone says how long to wait.
+      headersTimeout: 0,
+      bodyTimeout: 0,
       ...(dispatcher === undefined ? {} : { dispatcher }),
     });
     const bytes = new Uint8Array(await response.body.arrayBuffer());

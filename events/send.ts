@@ -15,6 +15,8 @@ export const directPolicy: RetryPolicy = {
   isRetried: (attempt) => attempt.kind === 'unreachable' || retriedStatuses.has(attempt.answer.status),
 };
 
+const defaultTimeoutMs = 30_000;
+
 /** Sends one event; never throws. Whether a lost event matters is for the caller to say. */
 export type Send = (event: CloudEvent, signal?: AbortSignal) => Promise<Delivery>;
 
@@ -24,15 +26,16 @@ export interface SenderOptions {
   readonly post?: Post;
   readonly encoding?: Encoding;
   readonly policy?: RetryPolicy;
-  /** Milliseconds for one attempt. */
-  readonly timeoutMs?: number;
+  /** Milliseconds for one attempt; 30 s when left out, `none` to wait for an answer as long as it takes. */
+  readonly timeoutMs?: number | 'none';
   /** Headers of every request beside the event's. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly sleep?: Sleep;
 }
 
 export const createSender = (options: SenderOptions): Send => {
-  const { sink, post = createPost(), encoding, policy = directPolicy, timeoutMs = 30_000, sleep = realSleep } = options;
+  const { sink, post = createPost(), encoding, policy = directPolicy, sleep = realSleep } = options;
+  const timeoutMs = options.timeoutMs === 'none' ? undefined : (options.timeoutMs ?? defaultTimeoutMs);
   return async (event, signal) => {
     const message = encodeEvent(event, encoding);
     const trace = currentContext().trace ?? traceOfExtensions(event.extensions) ?? newTrace();

@@ -28,6 +28,8 @@ export const startSource = (options: SourceOptions): Forwarder => {
   const { name, namespace } = source.metadata;
   const send = createSender({
     sink: options.sink,
+    // Knative's source waits for ever too: giving up on a broker that is still delivering would only repeat the event.
+    timeoutMs: 'none',
     headers: { 'kn-namespace': namespace },
     sleep,
     ...(options.post === undefined ? {} : { post: options.post }),

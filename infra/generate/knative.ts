@@ -59,7 +59,11 @@ const deliveries: Readonly<Record<DeliveryClass, object>> = {
 export const buildBroker = (): Manifest => ({
   apiVersion: broker.apiVersion,
   kind: broker.kind,
-  metadata: named(broker.name, 'events'),
+  // The in-memory channel then answers before it delivers: a function that is being retried must not hold up its source for minutes.
+  metadata: {
+    ...named(broker.name, 'events'),
+    annotations: { 'messaging.knative.dev/async-handler': 'true' },
+  },
   spec: { delivery: deliveries.must },
 });
 

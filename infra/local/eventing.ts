@@ -1,7 +1,6 @@
 // Knative Eventing in this process: the broker with its Triggers, the API source and the ping source of `infra/knative`. Called by cluster.ts.
 import { randomUUID } from 'node:crypto';
-import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
-import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
+import { startSource } from '#events/forward/run.ts';
 import { createHandlerPost } from '#events/post.ts';
 import { type Send, createSender } from '#events/send.ts';
 import { type Broker, createBroker } from '#infra/local/broker/broker.ts';
@@ -47,24 +46,26 @@ export const startEventing = async (options: EventingOptions): Promise<Eventing>
   });
   const ingress = createIngress(broker);
   const door = await startServer({ app: ingress, port: options.port, log, drainMs: 1_000 });
-  const send = createSender({
-    sink: brokerUrl(manifests, door.port),
-    post: createHandlerPost(async (request) => ingress.fetch(request)),
-  });
-  const forwarders = await startForwarders(kube, { manifests, send, log: log.with({ part: 'forwarder' }) });
+  const sink = brokerUrl(manifests, door.port);
+  const post = createHandlerPost(async (request) => ingress.fetch(request));
+  const sources = ofKind(manifests, 'ApiServerSource').map((manifest) =>
+    startSource({ client: kube, manifest, sink, post, log: log.with({ part: 'forwarder' }) }),
+  );
+  await Promise.all(sources.map(({ ready }) => ready));
+  const send = createSender({ sink, post });
   const pings = startPings({ ...options, send, log: log.with({ part: 'ping' }) });
   return {
     broker,
     tick: pings.tick,
     stop: async () => {
-      await Promise.all([pings.stop(), ...forwarders.map((forwarder) => forwarder.stop())]);
+      await Promise.all([pings.stop(), ...sources.map((source) => source.stop())]);
       await broker.stop();
       await door.close();
     },
   };
 };
 
-interface SourceOptions {
+interface PingsOptions {
   readonly manifests: readonly KubeObject[];
   readonly send: Send;
   readonly log: Logger;
@@ -73,25 +74,12 @@ interface SourceOptions {
 const ofKind = (manifests: readonly KubeObject[], kind: string): readonly KubeObject[] =>
   manifests.filter((manifest) => manifest.kind === kind);
 
-const startForwarders = async (
-  kube: KubeClient,
-  { manifests, send, log }: SourceOptions,
-): Promise<readonly Forwarder[]> => {
-  const forwarders: Forwarder[] = [];
-  for (const manifest of ofKind(manifests, 'ApiServerSource')) {
-    const source = await resolveSource(kube, parseApiServerSource(manifest));
-    forwarders.push(startForwarder({ ...source, client: kube, send, log }));
-  }
-  await Promise.all(forwarders.map(({ ready }) => ready));
-  return forwarders;
-};
-
 const startPings = ({
   manifests,
   send,
   log,
   tickSeconds,
-}: SourceOptions & { readonly tickSeconds?: number | undefined }): Pick<Eventing, 'tick' | 'stop'> => {
+}: PingsOptions & { readonly tickSeconds?: number | undefined }): Pick<Eventing, 'tick' | 'stop'> => {
   const sources = ofKind(manifests, 'PingSource').map(parsePingSource);
   const pings = sources.map((source) => startPing({ source, send, log, tickSeconds }));
   return {
