@@ -1,6 +1,6 @@
 // Objects as CEL sees them: numbers typed by the schema, property names escaped to identifiers. Called by cel-rules.ts.
 
-import { isList, isObject, type Json } from './json.ts';
+import { isGoInteger, isList, isObject, type Json } from './json.ts';
 import { isEmbedded, propertyOf, valuesOf, type JsonSchema } from './json-schema.ts';
 import { createEnvironment } from './cel-library.ts';
 
@@ -51,7 +51,7 @@ const textFormats: Readonly<Record<string, (value: string) => unknown>> = {
 const toText = (value: string, schema: JsonSchema): unknown => (textFormats[schema.format ?? ''] ?? String)(value);
 
 const toNumber = (value: number, schema: JsonSchema): unknown =>
-  schema.type === 'number' || !Number.isInteger(value) ? value : BigInt(value);
+  schema.type === 'number' || !isGoInteger(value) ? value : BigInt(value);
 
 const toMap = (value: { readonly [key: string]: Json }, schema: JsonSchema): unknown => {
   const values = valuesOf(schema);
@@ -79,7 +79,7 @@ export const toCelValue = (value: Json, schema: JsonSchema): unknown => {
 
 /** A value without a schema: integers are ints, objects are maps with their keys as they are. */
 export const toUntypedCelValue = (value: Json): unknown => {
-  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value;
+  if (typeof value === 'number') return isGoInteger(value) ? BigInt(value) : value;
   if (isList(value)) return value.map(toUntypedCelValue);
   if (!isObject(value)) return value;
   return new Map(Object.entries(value).map(([key, child]) => [key, toUntypedCelValue(child)]));

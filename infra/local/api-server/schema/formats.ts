@@ -55,9 +55,12 @@ const isDateTime = (text: string): boolean => {
 const goDuration = /^[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 const wordDuration = /\d+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano|micro|milli|sec|min|hr|hour|day|wk|week)/i;
 
+const hostnamePattern =
+  /^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9\p{S}\p{L}-]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$/u;
+
+/** One label without inner dashes but one, or several that end in letters alone: stranger than RFC 1123, but theirs. */
 const isHostname = (text: string): boolean =>
-  text.length <= 255 &&
-  /^[a-zA-Z0-9](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*\.?$/.test(text);
+  hostnamePattern.test(text) && text.length <= 255 && text.split('.').every((label) => label.length <= 63);
 
 const isCidr = (text: string): boolean => {
   const [address = '', prefix = '', ...rest] = text.split('/');
@@ -84,7 +87,7 @@ const patterns: Readonly<Record<string, RegExp>> = {
   hexcolor: /^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/,
   rgbcolor: new RegExp(`^rgb\\(\\s*${color}\\s*,\\s*${color}\\s*,\\s*${color}\\s*\\)$`),
   email: /^(?:[^<>]*<)?[^\s@<>"(),:;[\]\\]+@[^\s@<>"(),:;\\]+>?$/,
-  byte: /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})?$/,
+  byte: /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$/,
 };
 
 const checks: Readonly<Record<string, (text: string) => boolean>> = {

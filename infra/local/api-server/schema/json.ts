@@ -61,6 +61,9 @@ const quoteRune = (rune: string): string => {
 /** A string as Go's `%q` prints it. */
 export const goQuote = (text: string): string => `"${Array.from(text, quoteRune).join('')}"`;
 
+/** Whether Go reads a JSON number as int64. How it was written (`1` or `1.0`) is lost in JavaScript. */
+export const isGoInteger = (value: number): boolean => Number.isInteger(value) && Math.abs(value) < 2 ** 63;
+
 /** A number as Go's `%v` prints it: exponents have two digits and start beyond 1e21 or below 1e-4. */
 export const goNumber = (value: number): string => {
   const magnitude = Math.abs(value);

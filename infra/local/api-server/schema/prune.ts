@@ -1,5 +1,6 @@
 // Drops what a structural schema does not know, as an API server does before it stores a custom resource.
 
+import { objectMetaSchema } from './builtin.ts';
 import { isObject, isList, fromEntries, type Json, type JsonObject } from './json.ts';
 import { childPath, indexPath } from './cause.ts';
 import { isEmbedded, preservesUnknown, propertyOf, type JsonSchema } from './json-schema.ts';
@@ -25,8 +26,8 @@ const pruneField = (
   path: string,
   walk: Walk,
 ): readonly [string, Json] | undefined => {
-  if (isEmbedded(schema) && metaFields.has(key)) return [key, value];
   const at = childPath(path, key);
+  if (isEmbedded(schema) && metaFields.has(key)) return [key, key === 'metadata' ? pruneMeta(value, at, walk) : value];
   const property = propertyOf(schema, key);
   if (property !== undefined) return [key, prune(value, property, at, walk)];
   if (schema.additionalProperties !== undefined && schema.additionalProperties !== false) {
@@ -37,6 +38,15 @@ const pruneField = (
   if (!metaFields.has(key) || path !== '') walk.unknown.push(at);
   return undefined;
 };
+
+/** Metadata is typed: what is empty is not there, and what is not ObjectMeta's is unknown. */
+const pruneMeta = (value: Json, path: string, walk: Walk): Json => {
+  const pruned = prune(value, objectMetaSchema(), path, walk);
+  return isObject(pruned) ? fromEntries(Object.entries(pruned).filter(([, child]) => !isEmpty(child))) : pruned;
+};
+
+const isEmpty = (value: Json): boolean =>
+  value === null || value === '' || value === 0 || (typeof value === 'object' && Object.keys(value).length === 0);
 
 const pruneItems = (items: readonly Json[], step: Step, schema: JsonSchema | undefined, at: [string, Walk]): Json =>
   items.map((item, index) => step(item, schema, indexPath(at[0], index), at[1]));
@@ -71,7 +81,7 @@ const pruneFields = (object: JsonObject, schema: JsonSchema, path: string, walk:
 
 /**
  * The object without fields its schema does not specify. apiVersion, kind and metadata of the object itself and of
- * embedded resources are kept; what is inside metadata is for coerceMeta.
+ * embedded resources are kept, metadata with the fields all objects have.
  */
 export const pruneObject = (schema: JsonSchema, object: JsonObject): Pruned => {
   const walk: Walk = { unknown: [] };

@@ -45,9 +45,17 @@ describe('pruneObject', () => {
     ],
     [
       'keeps type and metadata of embedded resources',
-      { template: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, spec: { a: '1', b: 2 }, status: {} } },
+      {
+        template: {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: { name: 'x', foo: 1 },
+          spec: { a: '1', b: 2 },
+          status: {},
+        },
+      },
       { template: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, spec: { a: '1' } } },
-      ['spec.template.spec.b', 'spec.template.status'],
+      ['spec.template.metadata.foo', 'spec.template.spec.b', 'spec.template.status'],
     ],
   ];
   it.each(cases)('%s', (_, spec, expected, unknown) => {

@@ -2,6 +2,7 @@
 
 import { invalid, type Cause } from './cause.ts';
 import { checkRules } from './cel-rules.ts';
+import { checkEmbedded } from './embedded.ts';
 import { get, type JsonObject } from './json.ts';
 import { childOf, hasRules, type JsonSchema } from './json-schema.ts';
 import { checkListTypes } from './list-type.ts';
@@ -50,11 +51,15 @@ const rulesSkipped = invalid(
 );
 
 /**
- * Everything wrong with a custom resource beyond its own metadata, in the order Kubernetes tells it: schema, repeated
- * keys, then CEL rules, which run only on objects whose shape is right.
+ * Everything wrong with a custom resource beyond its own metadata, in the order Kubernetes tells it: schema, embedded
+ * resources, repeated keys, then CEL rules, which run only on objects whose shape is right.
  */
 export const validateObject = (schema: JsonSchema, object: JsonObject, options: ValidateOptions = {}): Cause[] => {
-  const causes = [...checkSchema(schema, object, options), ...checkLists(schema, object, options.oldObject)];
+  const causes = [
+    ...checkSchema(schema, object, options),
+    ...(options.subresource === undefined ? checkEmbedded(schema, object) : []),
+    ...checkLists(schema, object, options.oldObject),
+  ];
   if (!hasRules(schema)) return causes;
   if (causes.some((cause) => blocking.has(cause.reason))) return [...causes, rulesSkipped];
   return [...causes, ...checkRules(schema, object, options.oldObject)];

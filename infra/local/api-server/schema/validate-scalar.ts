@@ -1,6 +1,6 @@
 // Checks of one value on its own: type, string, number, enum. Called for every node by validate.ts.
 
-import { goJson, goNumber, goQuote, isList, isObject, jsonEqual, type Json } from './json.ts';
+import { goJson, goNumber, goQuote, isGoInteger, isList, isObject, jsonEqual, type Json } from './json.ts';
 import { compileGoRegExp } from './go-regexp.ts';
 import { enforcedFormat, matchesFormat } from './formats.ts';
 import {
@@ -25,7 +25,7 @@ export const typesOf = (schema: JsonSchema): readonly string[] => {
 
 /** JSON type of a value and the format Go sees in it. */
 const kindOf = (value: Json): readonly [type: string, format: string] => {
-  if (typeof value === 'number') return Number.isInteger(value) ? ['integer', 'int64'] : ['number', 'float64'];
+  if (typeof value === 'number') return isGoInteger(value) ? ['integer', 'int64'] : ['number', 'float64'];
   if (isList(value)) return ['array', ''];
   return isObject(value) ? ['object', ''] : [typeof value, ''];
 };
@@ -83,7 +83,7 @@ const rangeFailure = (schema: JsonSchema, value: number, what: string, path: str
   if (types.length !== 1) return undefined;
   const format = enforcedFormat(types, schema.format);
   const limit = types[0] === 'integer' ? (format === 'int32' ? 2 ** 31 : int64Limit) : Infinity;
-  const tooBig = value >= limit || value < -limit || (types[0] === 'integer' && !Number.isInteger(value));
+  const tooBig = value >= limit || value < -limit || (types[0] === 'integer' && !isGoInteger(value));
   const tooBigForFloat = format === 'float' && Math.abs(value) > 3.402_823_466_385_288_6e38;
   if (!tooBig && !tooBigForFloat) return undefined;
   const suffix = format === '' ? '(default format)' : `with format ${format}`;
@@ -91,7 +91,7 @@ const rangeFailure = (schema: JsonSchema, value: number, what: string, path: str
 };
 
 /** Limits are compared as integers where the value is one, as Go does. */
-const asLimit = (limit: number, value: number): number => (Number.isInteger(value) ? Math.trunc(limit) : limit);
+const asLimit = (limit: number, value: number): number => (isGoInteger(value) ? Math.trunc(limit) : limit);
 
 const checkMaximum = (schema: JsonSchema, value: number, path: string): Failure | undefined => {
   if (schema.maximum === undefined) return undefined;
@@ -109,6 +109,13 @@ const checkMinimum = (schema: JsonSchema, value: number, path: string): Failure 
   return wrongValue(path, value, `should be greater than ${exclusive ? '' : 'or equal to '}${goNumber(limit)}`);
 };
 
+/** Whether a quotient counts as whole: within what JSON numbers hold exactly, and give or take a rounding error. */
+const isWhole = (value: number): boolean => {
+  if (Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
+  const whole = Math.trunc(value);
+  return value === whole || Math.abs(value - whole) / (Math.abs(value) + Math.abs(whole)) < 1e-9;
+};
+
 const checkMultiple = (schema: JsonSchema, value: number, path: string): Failure | undefined => {
   if (schema.multipleOf === undefined) return undefined;
   const factor = asLimit(schema.multipleOf, value);
@@ -118,9 +125,7 @@ const checkMultiple = (schema: JsonSchema, value: number, path: string): Failure
       text: `factor MultipleOf declared for ${path} must be positive: ${goNumber(factor)}`,
     };
   const quotient = factor < 1 ? (1 / factor) * value : value / factor;
-  return Number.isInteger(quotient)
-    ? undefined
-    : wrongValue(path, value, `should be a multiple of ${goNumber(factor)}`);
+  return isWhole(quotient) ? undefined : wrongValue(path, value, `should be a multiple of ${goNumber(factor)}`);
 };
 
 export const checkNumber = (schema: JsonSchema, value: number, path: string): Result => {
