@@ -1,12 +1,18 @@
 // The controllers of the real control plane that cases need: garbage collection and the end of namespaces. Called by servers.ts.
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Daemon, startDaemon } from '#infra/local/real-api-server/process.ts';
+
+const name = 'kube-controller-manager';
+
+/** Assets made elsewhere may lack it. */
+export const hasControllerManager = (assetsDir: string): boolean => existsSync(join(assetsDir, name));
 
 export const startControllerManager = (assetsDir: string, kubeconfigPath: string): Promise<Daemon> => {
   const folder = dirname(kubeconfigPath);
   return startDaemon({
-    name: 'kube-controller-manager',
-    command: join(assetsDir, 'kube-controller-manager'),
+    name,
+    command: join(assetsDir, name),
     args: [
       `--kubeconfig=${kubeconfigPath}`,
       '--controllers=garbage-collector-controller,namespace-controller',

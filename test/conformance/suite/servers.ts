@@ -9,7 +9,7 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { findAssets } from '#infra/envtest/assets.ts';
 import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
 import type { ConformanceServer } from '#test/conformance/suite/case.ts';
-import { startControllerManager } from '#test/conformance/suite/controller-manager.ts';
+import { hasControllerManager, startControllerManager } from '#test/conformance/suite/controller-manager.ts';
 
 export type ServerKind = ConformanceServer['kind'];
 
@@ -38,24 +38,33 @@ const startReal = async (dataDir: string): Promise<ConformanceServer> => {
   // With the cache of past lists, history outlives a compaction for a minute.
   const extraFlags = ['--feature-gates=ListFromCacheSnapshot=false'];
   const server = await startRealApiServer({ assetsDir, dataDir, durable: false, extraFlags });
-  const controllers = await startControllerManager(assetsDir, server.kubeconfigPath);
+  const stopControllers = hasControllerManager(assetsDir)
+    ? (await startControllerManager(assetsDir, server.kubeconfigPath)).stop
+    : await startLocalControllers(server.kubeconfigPath);
   const close = async (): Promise<void> => {
-    await controllers.stop();
+    await stopControllers();
     await server.close();
   };
   return { ...server, kind: 'real', close };
 };
 
-/** The server with the controllers that a control plane has and that the suite meets. */
 const startEmbedded = async (dataDir: string): Promise<ConformanceServer> => {
   const server = await createApiServer({ dataDir });
-  const kube = createKubeClient(loadKubeConfig(server.kubeconfigPath));
-  const context = { kube, report: () => undefined };
-  const controllers = [startNamespaceController(context), startGarbageCollector(context)];
-  await Promise.all(controllers.map(({ ready }) => ready));
+  const stopControllers = await startLocalControllers(server.kubeconfigPath);
   const close = async (): Promise<void> => {
-    await Promise.all(controllers.map((controller) => controller.stop()));
+    await stopControllers();
     await server.close();
   };
   return { ...server, kind: 'embedded', close };
+};
+
+/** The controllers of the local cluster that stand for those of a real control plane. */
+const startLocalControllers = async (kubeconfigPath: string): Promise<() => Promise<void>> => {
+  const kube = createKubeClient(loadKubeConfig(kubeconfigPath));
+  const context = { kube, report: () => undefined };
+  const controllers = [startNamespaceController(context), startGarbageCollector(context)];
+  await Promise.all(controllers.map(({ ready }) => ready));
+  return async () => {
+    await Promise.all(controllers.map((controller) => controller.stop()));
+  };
 };
