@@ -5,14 +5,14 @@ import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { TransferProgress } from '#shared/transfer/progress.ts';
 
 /** The whole object, as ApiServerSource sends it in Resource mode. Whatever else it holds is passed on. */
-export const ObjectData = z.looseObject({
+const ObjectData = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
   metadata: z.looseObject({ name: z.string(), namespace: z.string().optional(), uid: z.string().optional() }),
 });
 
 /** Which object it is, as ApiServerSource sends it in Reference mode: neither UID nor version. */
-export const ReferenceData = z.looseObject({
+const ReferenceData = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
   namespace: z.string().optional(),
@@ -29,7 +29,7 @@ export const ObjectRefData = z.object({
 });
 
 /** What PingSource sends is what its manifest says; a job is named where one source drives one of several. */
-export const PingData = z.union([z.looseObject({ job: z.string().optional() }), z.string()]).optional();
+const PingData = z.union([z.looseObject({ job: z.string().optional() }), z.string()]).optional();
 
 export const TransferProgressedData = z.object({ owner: ObjectRefData, progress: TransferProgress });
 export const ImageReadyData = z.object({ image: ObjectRefData, generation: z.number().int() });

@@ -51,7 +51,7 @@ const uidOf = (data: unknown): string | undefined => {
 const maxWords = 600;
 
 /** The manifest of the Kubernetes Event. Letters of one object for one reason share a name, and are counted. */
-export const buildDeadLetterEvent = (
+const buildDeadLetterEvent = (
   letter: DeadLetter & { readonly object: object },
   type: string,
   now: Date,

@@ -1,5 +1,6 @@
 // Attempts with back-off until an answer is final. Called by send.ts (direct delivery) and by the broker (DeliverySpec).
 import type { Answer } from '#events/post.ts';
+import { withLimits } from '#shared/runtime/deadline.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 /** What one attempt brought: an answer, or the reason there was none. */
@@ -34,7 +35,7 @@ export interface DeliveryOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export type Gate = <T>(work: () => Promise<T>) => Promise<T>;
+type Gate = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Resolves after `ms`, early when the signal fires. */
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>;
@@ -79,10 +80,8 @@ const attemptOnce = async (
   post: (signal: AbortSignal) => Promise<Answer>,
   { timeoutMs, signal }: DeliveryOptions,
 ): Promise<Attempt> => {
-  const limits = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)];
   try {
-    const answer = await post(AbortSignal.any(limits.filter((limit) => limit !== undefined)));
-    return { kind: 'answered', answer };
+    return { kind: 'answered', answer: await withLimits({ timeoutMs, signal }, post) };
   } catch (error) {
     return { kind: 'unreachable', message: messageOf(error) };
   }

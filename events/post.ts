@@ -40,7 +40,7 @@ export const createHandlerPost =
     // A Request adds `text/plain` to a text without a content type; an event may rightly have none.
     const sent = new Request(url, { method: 'POST', headers: { ...headers }, body: bytes, signal });
     if (headers['content-type'] === undefined) sent.headers.delete('content-type');
-    const response = await Promise.race([handler(sent), rejection(signal)]);
+    const response = await unlessAborted(async () => handler(sent), signal);
     return {
       status: response.status,
       headers: response.headers,
@@ -48,10 +48,16 @@ export const createHandlerPost =
     };
   };
 
-const rejection = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  });
+const unlessAborted = async <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> => {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work(), promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+};
 
 const toHeaders = (headers: Dispatcher.ResponseData['headers']): Headers => {
   const result = new Headers();

@@ -9,7 +9,7 @@ import { newTrace, traceHeaders, traceOfExtensions } from '#shared/runtime/trace
 const retriedStatuses = new Set([404, 413, 425, 429, 502, 503, 504]);
 
 /** What Knative's sources do with a direct sink: 100, 200, 400, 800 and 1600 ms, about 3.1 s in all, then the event is dropped. */
-export const directPolicy: RetryPolicy = {
+const directPolicy: RetryPolicy = {
   retries: 5,
   delayMs: (retry) => 50 * 2 ** retry,
   isRetried: (attempt) => attempt.kind === 'unreachable' || retriedStatuses.has(attempt.answer.status),

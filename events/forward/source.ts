@@ -69,7 +69,7 @@ export const resolveSource = async (
 };
 
 /** The kind as the API server's discovery has it. Throws NotFound when it is not served. */
-export const resolveType = async (client: KubeClient, apiVersion: string, kind: string): Promise<ResourceType> => {
+const resolveType = async (client: KubeClient, apiVersion: string, kind: string): Promise<ResourceType> => {
   const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
   const path = group === '' ? `/api/${version}` : `/apis/${apiVersion}`;
   const { resources } = await client.raw<{

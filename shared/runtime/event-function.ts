@@ -6,6 +6,7 @@ import { encodeEvent } from '#events/encode.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { decodeRequest, parseEvent } from '#events/receive.ts';
 import { type InvocationContext, withContext } from '#shared/runtime/context.ts';
+import { withLimits } from '#shared/runtime/deadline.ts';
 import { InvalidInput, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, retry } from '#shared/runtime/outcome.ts';
@@ -17,7 +18,7 @@ const maxEventBytes = 2 * 1024 * 1024;
 /** Seconds a sender is asked to wait after a fault that names no time of its own. */
 const retryAfterSeconds = 5;
 
-export interface EventContext {
+interface EventContext {
   /** Fires at the deadline; pass it to whatever can be stopped. */
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -117,10 +118,11 @@ const refuse = (error: InvalidInput): Result => ({
 
 const run = async <E extends CloudEvent>(options: Chassis<E>, event: E): Promise<Result> => {
   let reply: CloudEvent | undefined;
-  const signal = AbortSignal.timeout(options.deadlineMs ?? 25_000);
-  const context = { signal, log: options.log, reply: (answer: CloudEvent) => void (reply = answer) };
+  const context = { log: options.log, reply: (answer: CloudEvent) => void (reply = answer) };
   try {
-    const outcome = await Promise.race([options.handle(event, context), expiry(signal)]);
+    const outcome = await withLimits({ timeoutMs: options.deadlineMs ?? 25_000 }, (signal) =>
+      Promise.race([options.handle(event, { ...context, signal }), expiry(signal)]),
+    );
     return { response: replyTo(outcome, reply), fields: { type: event.type, ...fieldsOf(outcome) } };
   } catch (error) {
     const { response, fields } = faultOf(error);

@@ -4,7 +4,7 @@ import { redact, redactData } from '#shared/runtime/redact.ts';
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
 /** `message` is a constant: what varies belongs into `fields`. An Error among the fields is written with its code and causes. */
 export interface Logger {

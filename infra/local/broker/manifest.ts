@@ -65,7 +65,7 @@ const Metadata = z.looseObject({
   annotations: z.record(z.string(), z.string()).default({}),
 });
 
-export const Broker = z.looseObject({
+const Broker = z.looseObject({
   kind: z.literal('Broker'),
   metadata: Metadata,
   spec: z.looseObject({ delivery: DeliverySpec.optional() }).default({}),

@@ -6,7 +6,7 @@ import type { DeliverySpec } from '#infra/local/broker/manifest.ts';
 export type BrokerClass = 'MTChannelBasedBroker' | 'Kafka';
 
 /** What Knative ships for a Broker that says nothing: 204.6 s in all. */
-export const defaultDelivery: DeliverySpec = { retry: 10, backoffPolicy: 'exponential', backoffDelay: 200 };
+const defaultDelivery: DeliverySpec = { retry: 10, backoffPolicy: 'exponential', backoffDelay: 200 };
 
 /** A Trigger's delivery replaces the Broker's as a whole: giving only a dead letter sink means no retry at all. */
 export const effectiveDelivery = (

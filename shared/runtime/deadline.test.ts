@@ -1,0 +1,31 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { withLimits } from '#shared/runtime/deadline.ts';
+
+/** Ends with the name of what ended it. */
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<string>((resolve) => {
+    const end = () => resolve((signal.reason as Error).name);
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end);
+  });
+
+describe('withLimits', () => {
+  it('fires when the time is up', async () => {
+    expect(await withLimits({ timeoutMs: 10 }, untilAborted)).toBe('TimeoutError');
+  });
+
+  it('fires with the signal given, also one that fired before', async () => {
+    expect(await withLimits({ signal: AbortSignal.abort() }, untilAborted)).toBe('AbortError');
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 10);
+    expect(await withLimits({ signal: stop.signal, timeoutMs: 60_000 }, untilAborted)).toBe('AbortError');
+  });
+
+  it('leaves nothing behind, whether the work succeeds or fails', async () => {
+    const { signal } = new AbortController();
+    expect(await withLimits({ signal, timeoutMs: 60_000 }, async () => 'done')).toBe('done');
+    await expect(withLimits({ signal }, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
