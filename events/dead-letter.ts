@@ -51,11 +51,7 @@ const uidOf = (data: unknown): string | undefined => {
 const maxWords = 600;
 
 /** The manifest of the Kubernetes Event. Letters of one object for one reason share a name, and are counted. */
-const buildDeadLetterEvent = (
-  letter: DeadLetter & { readonly object: object },
-  type: string,
-  now: Date,
-): KubeEvent => {
+const buildDeadLetterEvent = (letter: DeadLetter & { readonly object: object }, type: string, now: Date): KubeEvent => {
   const { object, destination, code, words } = letter;
   const { kind = '', name = '', namespace = 'default', uid = '' } = object;
   const hash = createHash('sha256').update([kind, namespace, name, uid, destination, code].join('\n')).digest('hex');

@@ -70,7 +70,7 @@ const Broker = z.looseObject({
   metadata: Metadata,
   spec: z.looseObject({ delivery: DeliverySpec.optional() }).default({}),
 });
-export type Broker = z.infer<typeof Broker>;
+type Broker = z.infer<typeof Broker>;
 
 export const Trigger = z.looseObject({
   kind: z.literal('Trigger'),
