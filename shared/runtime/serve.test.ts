@@ -1,11 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 
@@ -76,40 +77,32 @@ describe('startServer over TLS', () => {
   const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key'), checkMs: 20 };
   let server: RunningServer;
 
-  const issue = (name: string) =>
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'].concat([
-        '-subj',
-        `/CN=${name}`,
-        '-keyout',
-        files.keyFile,
-        '-out',
-        files.certFile,
-      ]),
-      { stdio: 'ignore' },
-    );
-  const servedName = () =>
+  /** Puts a new pair in place; its serial number. */
+  const issue = async (name: string) => {
+    const pair = await ensureControlPlaneFiles(join(folder, name));
+    copyFileSync(pair.key, files.keyFile);
+    copyFileSync(pair.certificate, files.certFile);
+    return new X509Certificate(readFileSync(files.certFile)).serialNumber;
+  };
+  const servedSerial = () =>
     new Promise<string>((resolve, reject) => {
       const socket = connect({ host: '127.0.0.1', port: server.port, rejectUnauthorized: false }, () => {
-        resolve(String(socket.getPeerCertificate().subject.CN));
+        resolve(socket.getPeerCertificate().serialNumber);
         socket.destroy();
       });
       socket.on('error', reject);
     });
 
-  beforeAll(async () => {
-    issue('first');
-    server = await startServer({ app: app(), log, port: 0, tls: files });
-  });
   afterAll(async () => {
     await server.close();
     rmSync(folder, { recursive: true });
   });
 
   it('serves the new certificate after the files were replaced', async () => {
-    expect(await servedName()).toBe('first');
-    issue('second');
-    await expect.poll(servedName, { timeout: 5_000 }).toBe('second');
+    const first = await issue('first');
+    server = await startServer({ app: app(), log, port: 0, tls: files });
+    expect(await servedSerial()).toBe(first);
+    const second = await issue('second');
+    await expect.poll(servedSerial, { timeout: 5_000 }).toBe(second);
   });
 });
