@@ -19,7 +19,7 @@ export interface DeadLetter {
 }
 
 /** Reads the `knativeerror*` extensions and the object's from an event of ApiServerSource or one of ours. */
-export const toDeadLetter = ({ extensions, data }: CloudEvent): DeadLetter => {
+const toDeadLetter = ({ extensions, data }: CloudEvent): DeadLetter => {
   const { knativeerrordest: destination = '', knativeerrorcode: code, knativeerrordata: words = '' } = extensions;
   const { apiversion, kind, name, namespace } = extensions;
   const uid = uidOf(data);

@@ -350,6 +350,13 @@ describe('the ingress', () => {
     expect(requests[0]?.headers).not.toHaveProperty('ce-knativebrokerttl');
   });
 
+  it('shows how deliveries of each Trigger ended', async () => {
+    const { broker, ingress } = given(() => status(400), [aBroker(sink), aTrigger()]);
+    await broker.publish(anEvent());
+    const metrics = await (await ingress.request('/metrics')).text();
+    expect(metrics).toContain('bullion_broker_deliveries_total{trigger="trigger",fate="deadLettered"} 1\n');
+  });
+
   it('consents to webhooks', async () => {
     const { ingress } = given(() => status(204), [aBroker()]);
     const response = await ingress.request('/ns/default', { method: 'OPTIONS' });

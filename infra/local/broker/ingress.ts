@@ -1,4 +1,4 @@
-// The Broker's door over HTTP: POST /<namespace>/<name>, as Knative's broker-ingress has it. Served on loopback by the local cluster.
+// The Broker's door over HTTP: POST /<namespace>/<name>, as Knative's broker-ingress has it, and GET /metrics. Served by the local cluster.
 import { type Context, Hono } from 'hono';
 import { decodeEvent } from '#events/decode.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -10,6 +10,7 @@ const passedThrough = /^(x-request-id|knative-.*|x-b3-.*|traceparent|tracestate)
 
 export const createIngress = (broker: Broker): Hono => {
   const app = new Hono();
+  app.get('/metrics', (c) => c.text(metricsOf(broker)));
   app.all('*', (c) => {
     if (c.req.method === 'OPTIONS') return webhookConsent(c);
     if (c.req.method !== 'POST') return c.body(null, 405, { allow: 'POST, OPTIONS' });
@@ -17,6 +18,16 @@ export const createIngress = (broker: Broker): Hono => {
     return take(broker, c);
   });
   return app;
+};
+
+/** The counters in the text form of Prometheus. */
+const metricsOf = ({ countsByTrigger }: Broker): string => {
+  const lines = [...countsByTrigger].flatMap(([trigger, counts]) =>
+    Object.entries(counts).map(
+      ([fate, count]) => `bullion_broker_deliveries_total{trigger="${trigger}",fate="${fate}"} ${count}`,
+    ),
+  );
+  return ['# TYPE bullion_broker_deliveries_total counter', ...lines, ''].join('\n');
 };
 
 /** What a sender asks before it posts webhooks: any origin, any rate. */

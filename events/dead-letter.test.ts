@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { eventTypes } from '#events/catalogue.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { createDeadLetters } from '#infra/local/broker/dead-letters.ts';
+import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
-import { createLogger } from '#shared/runtime/log.ts';
 
 /** An API that holds Events, and is down when told so. */
 const given = (options: { readonly isDown?: boolean } = {}) => {
   const stored = new Map<string, KubeEvent>();
-  const lines: Record<string, unknown>[] = [];
   const client: Partial<KubeClient> = {
     create: async (_, object) => {
       if (options.isDown === true) throw new Unavailable('down');
@@ -24,10 +22,10 @@ const given = (options: { readonly isDown?: boolean } = {}) => {
       return stored.get(name) as never;
     },
   };
-  const log = createLogger({ write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
   let minute = 0;
-  const now = () => new Date(Date.UTC(2026, 0, 1, 0, (minute += 1)));
-  return { letters: createDeadLetters({ client: client as KubeClient, log, now }), stored, lines };
+  const take = (event: CloudEvent) =>
+    recordDeadLetter(client as KubeClient, event, new Date(Date.UTC(2026, 0, 1, 0, (minute += 1))));
+  return { take, stored };
 };
 
 const aLetter = (more: Partial<CloudEvent> = {}, error: CloudEvent['extensions'] = {}): CloudEvent => ({
@@ -50,8 +48,8 @@ const aLetter = (more: Partial<CloudEvent> = {}, error: CloudEvent['extensions']
 
 describe('a dead letter', () => {
   it('becomes a Kubernetes Event on the object concerned', async () => {
-    const { letters, stored } = given();
-    await letters.take(aLetter());
+    const { take, stored } = given();
+    await take(aLetter());
     expect([...stored.values()]).toEqual([
       {
         apiVersion: 'v1',
@@ -78,38 +76,34 @@ describe('a dead letter', () => {
   });
 
   it('counts up when it comes again, apart from another life of the object or another fault', async () => {
-    const { letters, stored } = given();
-    await letters.take(aLetter());
-    await letters.take(aLetter({ id: 'e-2' }));
+    const { take, stored } = given();
+    await take(aLetter());
+    await take(aLetter({ id: 'e-2' }));
     expect([...stored.values()].map(({ count, lastTimestamp }) => [count, lastTimestamp])).toEqual([
       [2, '2026-01-01T00:02:00.000Z'],
     ]);
-    await letters.take(aLetter({ data: { metadata: { uid: 'u-2' } } }));
-    await letters.take(aLetter({}, { knativeerrorcode: 503 }));
+    await take(aLetter({ data: { metadata: { uid: 'u-2' } } }));
+    await take(aLetter({}, { knativeerrorcode: 503 }));
     expect(stored.size).toBe(3);
-    expect(letters.counts).toEqual(new Map([[eventTypes.objectUpdated, 4]]));
   });
 
   it('about a cluster-scoped object goes to the default namespace', async () => {
-    const { letters, stored } = given();
-    await letters.take(aLetter({}, { namespace: '' }));
+    const { take, stored } = given();
+    await take(aLetter({}, { namespace: '' }));
     const [event] = [...stored.values()];
     expect(event?.metadata.namespace).toBe('default');
     expect(event?.involvedObject).not.toHaveProperty('namespace');
   });
 
-  it('about no object is counted and logged', async () => {
-    const { letters, stored, lines } = given();
-    await letters.take(aLetter({ type: eventTypes.ping, extensions: { knativeerrorcode: 500 }, data: undefined }));
+  it('about no object is read all the same', async () => {
+    const { take, stored } = given();
+    const ping = aLetter({ type: eventTypes.ping, extensions: { knativeerrorcode: 500 }, data: undefined });
+    expect(await take(ping)).toEqual({ destination: '', code: 500, words: '', object: undefined });
     expect(stored.size).toBe(0);
-    expect(letters.counts.get(eventTypes.ping)).toBe(1);
-    expect(lines[0]).toMatchObject({ level: 'error', message: 'dead letter', code: 500 });
   });
 
-  it('is counted and logged even when the API is down', async () => {
-    const { letters, lines } = given({ isDown: true });
-    await letters.take(aLetter());
-    expect(letters.counts.get(eventTypes.objectUpdated)).toBe(1);
-    expect(lines.map(({ message }) => message)).toEqual(['dead letter', 'dead letter not recorded']);
+  it('is delivered again when the API is down', async () => {
+    const { take } = given({ isDown: true });
+    await expect(take(aLetter())).rejects.toThrow('down');
   });
 });
