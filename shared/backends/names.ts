@@ -2,5 +2,3 @@
 
 export const backendNames = ['backingimage', 'cdi', 'csi'] as const;
 export type BackendName = (typeof backendNames)[number];
-
-export const isBackendName = (name: string): name is BackendName => (backendNames as readonly string[]).includes(name);

@@ -36,8 +36,6 @@ export const transferFaults = {
 
 export type TransferFault = keyof typeof transferFaults;
 
-export const isTransferFault = (reason: string): reason is TransferFault => Object.hasOwn(transferFaults, reason);
-
 export const imageFormats = ['qcow2', 'raw', 'iso', 'vmdk', 'vdi', 'vhd', 'vhdx'] as const;
 export const compressions = ['none', 'gz', 'xz', 'zst'] as const;
 

@@ -50,15 +50,3 @@ const inOrder = (entries: unknown): unknown => {
     ['operation', 'subresource', 'manager'].map((key) => textAt(entry, key)).join(' ');
   return entries.toSorted((a: JsonValue, b: JsonValue) => (rank(a) < rank(b) ? -1 : 1));
 };
-
-/** kubectl output: ages become `<age>`, columns are two spaces apart. */
-export const normaliseColumns = (text: string): string =>
-  text
-    .split('\n')
-    .map((line) =>
-      line
-        .replace(/(?<= )(<invalid>|\d+(ms|s|m|h)(\d+s)?)(?=\s|$)/g, '<age>')
-        .replace(/(?<=\S) {2,}/g, '  ')
-        .trimEnd(),
-    )
-    .join('\n');

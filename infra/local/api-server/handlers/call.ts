@@ -5,7 +5,6 @@ import type { Tokens } from '../auth/tokens.ts';
 import type { User } from '../auth/user.ts';
 import type { RequestInfo, ResourcePath } from '../http/request.ts';
 import { type Negotiated, negotiate } from '../http/negotiate.ts';
-import type { ApiObject } from '../objects/object.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Resource, StrategyContext } from '../registry/resource.ts';
 import type { Store } from '../store/store.ts';
@@ -51,5 +50,3 @@ export const timestamp = (now: Date): string => `${now.toISOString().slice(0, 19
 
 export const isDryRun = (options: { readonly dryRun?: readonly string[] }): boolean =>
   options.dryRun?.includes('All') === true;
-
-export type Body = ApiObject;

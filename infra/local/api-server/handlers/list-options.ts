@@ -1,6 +1,6 @@
 // ListOptions of lists, watches and deletions of collections.
 import { isFlag } from '../http/request.ts';
-import { type FieldMatcher, parseFieldSelector, selectedName } from '../selectors/field.ts';
+import { type FieldMatcher, parseFieldSelector } from '../selectors/field.ts';
 import { type LabelMatcher, parseLabelSelector } from '../selectors/label.ts';
 import type { ApiObject } from '../objects/object.ts';
 import { type Cause, forbidden, invalid as invalidCause, notSupported } from '../schema/cause.ts';
@@ -86,8 +86,6 @@ export const parseListOptions = (call: Call, isWatch: boolean): ListOptions => {
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes);
   return options;
 };
-
-export { selectedName };
 
 /** The version as a number; 0 when it is left out. Throws a 400. */
 export const parseVersion = (text: string): number => {

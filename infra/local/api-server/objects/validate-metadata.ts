@@ -1,5 +1,5 @@
 // The rules of metadata that hold for every kind, at creation and at update.
-import { type Cause, childPath, duplicate, forbidden, invalid, keyPath, required, tooLong } from '../schema/cause.ts';
+import { type Cause, childPath, forbidden, invalid, required, tooLong } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import { type NameRule, labelValueFaults, qualifiedName } from './names.ts';
 import { isSame } from './equal.ts';
@@ -121,10 +121,3 @@ export const validateMetadataUpdate = (metadata: Metadata, old: Metadata): Cause
 };
 
 const keyOf = (field: string): string => childPath(path, field);
-
-/** Two owner references to one UID. */
-export const duplicateOwners = (metadata: Metadata): Cause[] =>
-  (metadata.ownerReferences ?? [])
-    .map((owner) => owner.uid)
-    .filter((uid, index, all) => all.indexOf(uid) !== index)
-    .map((uid) => duplicate(keyPath('metadata.ownerReferences', 'uid'), uid));

@@ -1,7 +1,7 @@
 // What the server knows about one served resource: how it is named, what may be done with it, and the rules its objects follow.
 import type { JsonSchema } from '../schema/json-schema.ts';
 import type { Cause } from '../schema/cause.ts';
-import type { ApiObject, Fields } from '../objects/object.ts';
+import type { ApiObject } from '../objects/object.ts';
 import type { NameRule } from '../objects/names.ts';
 import type { TableShape } from '../tables/table.ts';
 
@@ -118,5 +118,3 @@ export const toStored = (resource: Resource, object: ApiObject): ApiObject => ({
   ...(resource.strategy.toStorage?.(object) ?? object),
   apiVersion: resource.storageApiVersion,
 });
-
-export const statusOf = (object: ApiObject): Fields | undefined => object['status'] as Fields | undefined;

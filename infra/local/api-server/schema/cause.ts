@@ -75,7 +75,6 @@ export const invalidShown = (field: string, shown: string, detail: string): Caus
 });
 /** A repeated value that is too large to show. */
 export const duplicateBare = (field: string): Cause => bare('FieldValueDuplicate', field, '');
-export const notFound = (field: string, value: Json): Cause => valued('FieldValueNotFound', field, value, '');
 export const required = (field: string, detail = ''): Cause => bare('FieldValueRequired', field, detail);
 export const forbidden = (field: string, detail: string): Cause => bare('FieldValueForbidden', field, detail);
 

@@ -84,9 +84,6 @@ export const modelName = (model: string, group: string, version: string): string
 export const customName = (group: string, version: string, kind: string): string =>
   [...group.split('.').toReversed(), version, kind].join('.');
 
-export const objectMetaName = `${metaPackage}.ObjectMeta`;
-export const listMetaName = `${metaPackage}.ListMeta`;
-
 /** Types written once and referred to wherever a field has them. */
 export const wellKnownTypes = {
   quantity: 'io.k8s.apimachinery.pkg.api.resource.Quantity',

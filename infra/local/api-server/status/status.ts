@@ -131,9 +131,6 @@ export const unsupportedMediaType = (accepted: readonly string[]): ApiError =>
     message: `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
   });
 
-export const tooManyRequests = (message: string, retryAfterSeconds: number): ApiError =>
-  failure({ code: 429, reason: 'TooManyRequests', message, details: { retryAfterSeconds } });
-
 export const internalError = (message: string): ApiError =>
   failure({
     code: 500,
