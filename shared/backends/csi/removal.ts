@@ -54,7 +54,10 @@ export const planRestart = (image: Image, seen: CsiSeen, context: PlanContext): 
   if (left.length > 0) {
     const message = `removing what the last try left: ${left.map(describe).join(', ')}`;
     const step = { phase: 'Pending', reason: 'Restarting', message } as const;
-    return { plan: { actions: removeAll(dirty), state: waitingState(image, image.state, step, context) } };
+    const state = waitingState(image, image.state, step, context);
+    const isGivenUp = state.phase === 'Failed';
+    const handled = isGivenUp ? { ...state, handledRetryToken: image.retryToken } : state;
+    return { plan: { actions: removeAll(dirty), state: handled } };
   }
   const { failures, lastFailureTime } = image.state;
   const state = { ...initialState, failures, lastFailureTime, handledRetryToken: image.retryToken };

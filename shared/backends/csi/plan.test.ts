@@ -1,0 +1,486 @@
+// The csi backend's decisions, one row per situation. Plans are pure, so a row is an image, what is seen, and what must come out.
+import { describe, expect, it } from 'vitest';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { Plan } from '#shared/backends/backend.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import { initialize } from '#shared/backends/csi/plan.ts';
+import { planDelete } from '#shared/backends/csi/removal.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import {
+  aFault,
+  aJob,
+  aPod,
+  aPopulation,
+  aSnapshot,
+  aSnapshotClass,
+  aStorageClass,
+  aSuccess,
+  aVolume,
+  anImage,
+  testSettings,
+  testTime,
+} from '#test/support/builders.ts';
+
+const context = { now: testTime, settings: testSettings };
+const seen = (over: Partial<CsiSeen> = {}): CsiSeen => ({ pods: [], foreign: [], ...over });
+const filled = (over: Partial<PersistentVolumeClaim> = {}) =>
+  aVolume({
+    ...over,
+    metadata: {
+      ...aVolume().metadata,
+      annotations: { [annotations.populated]: JSON.stringify(aPopulation) },
+      ...over.metadata,
+    },
+  });
+
+/** `create Job import-…` and the like. */
+const actionsOf = ({ actions }: Plan): readonly string[] =>
+  actions.map((action) => {
+    const name = action.do === 'create' ? action.object.metadata.name : action.key.name;
+    return `${action.do} ${action.type.kind} ${name.replace(/[0-9a-f-]{36}$/, '<uid>')}`;
+  });
+
+const unsized = (state: Partial<ImageState> = {}) =>
+  anImage({ storage: { className: 'local', volumeMode: 'Block' }, state });
+
+const active = aJob('import', { active: 1 });
+const complete = aJob('import', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
+const exhausted = aJob('import', {
+  failed: 4,
+  conditions: [{ type: 'Failed', status: 'True', reason: 'BackoffLimitExceeded', message: 'no more' }],
+});
+const inspected = aJob('inspect', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] });
+const success = aPod(complete, 'a', 'Succeeded', { report: aSuccess() });
+const storageClass = aStorageClass();
+
+interface Row {
+  readonly name: string;
+  readonly image?: Image;
+  readonly seen: CsiSeen;
+  readonly actions: readonly string[];
+  readonly state: Partial<Record<keyof ImageState, unknown>>;
+}
+
+const rows: readonly Row[] = [
+  {
+    name: 'a size is asked for: volume and Job are made at once',
+    seen: seen({ storageClass }),
+    actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
+    state: { phase: 'Pending', reason: 'Starting', storageClassName: 'local', deadline: '2026-01-02T03:14:05Z' },
+  },
+  {
+    name: 'no size is asked for: the source is looked at first',
+    image: unsized(),
+    seen: seen({ storageClass }),
+    actions: ['create Job inspect-<uid>'],
+    state: { phase: 'Pending', reason: 'Inspecting' },
+  },
+  {
+    name: 'the size is found: the volume is made as large as the disk',
+    image: unsized(),
+    seen: seen({
+      storageClass,
+      inspectJob: inspected,
+      pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })],
+    }),
+    actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
+    state: { phase: 'Pending', inspection: { format: 'qcow2', compression: 'none', size: 1000, virtualSize: 2 ** 30 } },
+  },
+  {
+    name: 'the source does not tell the size: the image fails and says what to do',
+    image: unsized(),
+    seen: seen({
+      storageClass,
+      inspectJob: inspected,
+      pods: [
+        aPod(inspected, 'a', 'Succeeded', { report: aSuccess({ inspection: { format: 'raw', compression: 'gz' } }) }),
+      ],
+    }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'SizeUnknown' },
+  },
+  {
+    name: 'the storage class does not exist: it is waited for',
+    seen: seen(),
+    actions: [],
+    state: {
+      phase: 'Pending',
+      reason: 'StorageClassNotFound',
+      message: expect.stringContaining('"local" does not exist'),
+    },
+  },
+  {
+    name: 'the storage class never comes: the image fails with the same reason',
+    image: anImage({ state: { phase: 'Pending', deadline: '2026-01-02T03:04:04Z' } }),
+    seen: seen(),
+    actions: [],
+    state: { phase: 'Failed', reason: 'StorageClassNotFound', deadline: undefined },
+  },
+  {
+    name: 'a volume of that name belongs to somebody else: it is never touched',
+    seen: seen({ storageClass, foreign: [aVolume()] }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'NameTaken' },
+  },
+  {
+    name: 'a crash came between volume and Job: the Job is made',
+    seen: seen({ volume: aVolume() }),
+    actions: ['create Job import-<uid>'],
+    state: { phase: 'Pending', children: { volume: 'ubuntu-image-pvc', job: expect.stringMatching(/^import-/) } },
+  },
+  {
+    name: 'the worker runs',
+    seen: seen({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Running')] }),
+    actions: [],
+    state: { phase: 'Downloading', attempts: 1, attemptsFailed: 0, message: 'attempt 1 of 4: downloading' },
+  },
+  {
+    name: 'the worker has no node: the image says so',
+    seen: seen({
+      volume: aVolume(),
+      importJob: active,
+      pods: [
+        {
+          ...aPod(active, 'a', 'Pending'),
+          status: {
+            phase: 'Pending',
+            conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes' }],
+          },
+        },
+      ],
+    }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'Unschedulable', message: 'transfer pod cannot be placed: 0/3 nodes' },
+  },
+  {
+    name: 'the worker was stuck too long: the image fails, and the Job is stopped',
+    image: anImage({
+      state: {
+        phase: 'Pending',
+        deadline: '2026-01-02T03:04:05Z',
+        attempts: 1,
+        children: { job: active.metadata.name },
+      },
+    }),
+    seen: seen({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Pending')] }),
+    actions: ['delete Job import-<uid>'],
+    state: { phase: 'Failed', reason: 'Starting' },
+  },
+  {
+    name: 'an attempt failed: when the next one starts is told',
+    seen: seen({
+      volume: aVolume(),
+      importJob: aJob('import', { failed: 1 }),
+      pods: [aPod(active, 'a', 'Failed', { exitCode: 1, report: aFault(), finishedAt: '2026-01-02T03:04:00Z' })],
+    }),
+    actions: [],
+    state: {
+      phase: 'Pending',
+      reason: 'SourceUnavailable',
+      attempts: 1,
+      attemptsFailed: 1,
+      failures: 1,
+      lastFailureTime: '2026-01-02T03:04:00Z',
+      nextAttemptTime: '2026-01-02T03:04:10Z',
+      message: 'attempt 1 of 4 failed: the server answered 503; the next starts at 2026-01-02T03:04:10Z',
+    },
+  },
+  {
+    name: 'the second attempt runs: the failure of the first is still told',
+    image: anImage({ state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, progress: 40 } }),
+    seen: seen({
+      volume: aVolume(),
+      importJob: aJob('import', { failed: 1, active: 1 }),
+      pods: [aPod(active, 'a', 'Failed', { report: aFault() }), aPod(active, 'b', 'Running')],
+    }),
+    actions: [],
+    state: {
+      phase: 'Downloading',
+      attempts: 2,
+      failures: 1,
+      progress: 0,
+      message: 'attempt 2 of 4: downloading; the attempt before failed: the server answered 503',
+    },
+  },
+  {
+    name: 'all attempts are used up',
+    image: anImage({ state: { phase: 'Downloading', attempts: 4, attemptsFailed: 3, failures: 5 } }),
+    seen: seen({
+      volume: aVolume(),
+      importJob: exhausted,
+      pods: [
+        aPod(exhausted, 'd', 'Failed', { report: aFault({ reason: 'SourceStalled', message: 'no byte for 60 s' }) }),
+      ],
+    }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'SourceStalled', failures: 6, message: 'no byte for 60 s (attempt 4 of 4)' },
+  },
+  {
+    name: 'a permanent fault ends the image at once',
+    seen: seen({
+      volume: aVolume(),
+      importJob: complete,
+      pods: [
+        aPod(complete, 'a', 'Succeeded', {
+          report: aFault({ reason: 'NotADiskImage', message: 'an HTML page', retryable: false }),
+        }),
+      ],
+    }),
+    actions: [],
+    state: {
+      phase: 'Failed',
+      reason: 'NotADiskImage',
+      attempts: 1,
+      failures: 1,
+      message: 'an HTML page (attempt 1 of 4)',
+    },
+  },
+  {
+    name: 'a Job that succeeded without a report makes no image available',
+    seen: seen({ volume: aVolume(), importJob: complete, pods: [] }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'ReportMissing' },
+  },
+  {
+    name: 'out of memory is told as such',
+    seen: seen({
+      volume: aVolume(),
+      importJob: exhausted,
+      pods: [aPod(exhausted, 'd', 'Failed', { exitCode: 137, reason: 'OOMKilled' })],
+    }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'WorkerOutOfMemory' },
+  },
+  {
+    name: 'the bytes are there: the volume is marked, then snapshotted',
+    seen: seen({
+      volume: aVolume(),
+      importJob: complete,
+      pods: [success],
+      storageClass,
+      snapshotClasses: [aSnapshotClass()],
+    }),
+    actions: ['patch PersistentVolumeClaim ubuntu-image-pvc', 'create VolumeSnapshot ubuntu-image-snapshot'],
+    state: { phase: 'Snapshotting', progress: 99, digests: aPopulation.digests, inspection: aPopulation.inspection },
+  },
+  {
+    name: 'the pod has succeeded before its Job says so',
+    seen: seen({
+      volume: aVolume(),
+      importJob: active,
+      pods: [success].map((pod) => ({
+        ...pod,
+        metadata: { ...pod.metadata, ownerReferences: aPod(active, 'a', 'Succeeded').metadata.ownerReferences! },
+      })),
+      storageClass,
+      snapshotClasses: [],
+    }),
+    actions: ['patch PersistentVolumeClaim ubuntu-image-pvc'],
+    state: { phase: 'Available' },
+  },
+  {
+    name: 'the digest is not the one asked for, whatever the worker says',
+    image: anImage({ checksum: { algorithm: 'sha256', hex: 'cd'.repeat(32) } }),
+    seen: seen({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'ChecksumMismatch' },
+  },
+  {
+    name: 'the worker did not check the digest asked for',
+    image: anImage({ checksum: { algorithm: 'md5', hex: 'cd'.repeat(16) } }),
+    seen: seen({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'ChecksumMismatch' },
+  },
+  {
+    name: 'the driver makes no snapshots: the image is available without one',
+    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass('other', { driver: 'other' })] }),
+    actions: [],
+    state: { phase: 'Available', progress: 100, reason: 'Ready' },
+  },
+  {
+    name: 'the snapshot class asked for is of another driver',
+    image: anImage({ storage: { className: 'local', snapshotClassName: 'other' } }),
+    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass('other', { driver: 'other' })] }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'SnapshotClassInvalid', message: expect.stringContaining('of driver other') },
+  },
+  {
+    name: 'the snapshot is in error: it is waited for',
+    seen: seen({ volume: filled(), snapshot: aSnapshot({ error: { message: 'pool is full' } }) }),
+    actions: [],
+    state: { phase: 'Snapshotting', reason: 'SnapshotFailed', message: expect.stringContaining('pool is full') },
+  },
+  {
+    name: 'the snapshot is ready: the image is available',
+    seen: seen({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
+    actions: [],
+    state: {
+      phase: 'Available',
+      progress: 100,
+      deadline: undefined,
+      children: { volume: 'ubuntu-image-pvc', snapshot: 'ubuntu-image-snapshot' },
+    },
+  },
+  {
+    name: 'the golden volume of an available image is gone',
+    image: anImage({ state: { phase: 'Available', progress: 100 } }),
+    seen: seen(),
+    actions: [],
+    state: { phase: 'Failed', reason: 'VolumeLost' },
+  },
+  {
+    name: 'the snapshot of an available image is gone: it is made again',
+    image: anImage({ state: { phase: 'Available', progress: 100, children: { snapshot: 'ubuntu-image-snapshot' } } }),
+    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
+    actions: ['create VolumeSnapshot ubuntu-image-snapshot'],
+    state: { phase: 'Snapshotting' },
+  },
+  {
+    name: 'a snapshot class appears later: an available image stays available',
+    image: anImage({ state: { phase: 'Available', progress: 100 } }),
+    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
+    actions: [],
+    state: { phase: 'Available' },
+  },
+  {
+    name: 'a failed image stays as it is',
+    image: anImage({ state: { phase: 'Failed', reason: 'ImageCorrupt', message: 'no' } }),
+    seen: seen({ storageClass }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'ImageCorrupt', message: 'no' },
+  },
+  {
+    name: 'a retry first removes what the last try left',
+    image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4 } }),
+    seen: seen({ volume: aVolume(), importJob: exhausted, snapshot: aSnapshot(), storageClass }),
+    actions: [
+      'delete Job import-<uid>',
+      'delete VolumeSnapshot ubuntu-image-snapshot',
+      'delete PersistentVolumeClaim ubuntu-image-pvc',
+    ],
+    state: { phase: 'Pending', reason: 'Restarting' },
+  },
+  {
+    name: 'a retry that cannot remove what is left fails, and waits for the next retry',
+    image: anImage({ retryToken: '1', state: { phase: 'Pending', deadline: '2026-01-02T03:04:00Z' } }),
+    seen: seen({
+      volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T02:00:00Z' } }),
+    }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'Restarting', handledRetryToken: '1' },
+  },
+  {
+    name: 'a retry starts anew once nothing is left, and keeps count of past failures',
+    image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4, attempts: 4, attemptsFailed: 4 } }),
+    seen: seen({ storageClass }),
+    actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
+    state: { phase: 'Pending', handledRetryToken: '1', attempts: 0, attemptsFailed: 0, failures: 4 },
+  },
+  {
+    name: 'a retry never throws away a filled volume',
+    image: anImage({ retryToken: '1', state: { phase: 'Failed', reason: 'SnapshotClassInvalid' } }),
+    seen: seen({
+      volume: filled(),
+      importJob: complete,
+      pods: [success],
+      storageClass,
+      snapshotClasses: [aSnapshotClass()],
+    }),
+    actions: ['create VolumeSnapshot ubuntu-image-snapshot'],
+    state: { phase: 'Snapshotting', handledRetryToken: '1' },
+  },
+  {
+    name: 'a retry of an available image changes nothing',
+    image: anImage({ retryToken: '1', state: { phase: 'Available', progress: 100 } }),
+    seen: seen({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
+    actions: [],
+    state: { phase: 'Available', handledRetryToken: '1' },
+  },
+  {
+    name: 'the volume was removed while it was being filled: both start again',
+    image: anImage({ state: { phase: 'Downloading', attempts: 1, progress: 30 } }),
+    seen: seen({ importJob: active, storageClass }),
+    actions: ['delete Job import-<uid>'],
+    state: { phase: 'Pending', reason: 'VolumeMissing', progress: 0, attempts: 0 },
+  },
+  {
+    name: 'the volume is on its way out: nothing is made until it is gone',
+    seen: seen({
+      volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
+    }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'ChildDeleted' },
+  },
+];
+
+describe('initialize', () => {
+  it.each(rows)('$name', ({ image = anImage(), seen: world, actions, state }) => {
+    const plan = initialize(image, world, context);
+    expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
+  });
+
+  it.each(rows)('plans nothing else the second time: $name', ({ image = anImage(), seen: world }) => {
+    const first = initialize(image, world, context);
+    const second = initialize({ ...image, state: first.state }, world, context);
+    // A retry that is answered and a stop of a stuck Job are one-way; that a volume is marked is seen by the next pass.
+    const isOneWay = first.state.phase === 'Failed' || image.retryToken !== undefined;
+    const isMarking = first.actions.some((action) => action.do === 'patch');
+    if (!isOneWay && !isMarking) expect(actionsOf(second)).toEqual(actionsOf(first));
+    if (!isMarking) expect(second.state.deadline).toEqual(first.state.deadline);
+  });
+
+  it('asks for a volume that a file of the disk fits into where the class has no block volumes', () => {
+    const image = anImage({ storage: { className: 'nfs' } });
+    const job = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
+    const nfs = aStorageClass('nfs', { provisioner: 'nfs.csi.k8s.io' });
+    const plan = initialize(image, seen({ storageClass: nfs, inspectJob: inspected, pods: [job] }), context);
+    const [volume, transfer] = plan.actions.map((action) => (action.do === 'create' ? action.object : undefined));
+    expect(volume).toMatchObject({
+      spec: { volumeMode: 'Filesystem', resources: { requests: { storage: '1088Mi' } } },
+    });
+    const env = (transfer as unknown as ReturnType<typeof aJob>).spec.template.spec.containers[0]!.env!;
+    expect(JSON.parse(env[0]!.value!)).toMatchObject({
+      target: { path: '/target/disk.img', volumeMode: 'Filesystem' },
+    });
+  });
+});
+
+describe('delete', () => {
+  it('removes every child at once and waits until the last is gone', () => {
+    const image = anImage({ deleting: true });
+    const all = seen({ volume: aVolume(), importJob: active, inspectJob: inspected, snapshot: aSnapshot() });
+    const plan = planDelete(image, all);
+    expect(plan.removed).toBe(false);
+    expect(plan.state.phase).toBe('Terminating');
+    expect(actionsOf(plan)).toEqual([
+      'delete Job inspect-<uid>',
+      'delete Job import-<uid>',
+      'delete VolumeSnapshot ubuntu-image-snapshot',
+      'delete PersistentVolumeClaim ubuntu-image-pvc',
+    ]);
+  });
+
+  it('says what holds a child that does not go', () => {
+    const volume = aVolume({
+      metadata: {
+        name: 'ubuntu-image-pvc',
+        deletionTimestamp: '2026-01-02T03:00:00Z',
+        finalizers: ['kubernetes.io/pvc-protection'],
+      },
+    });
+    const plan = planDelete(anImage({ deleting: true }), seen({ volume }));
+    expect(plan.actions).toEqual([]);
+    expect(plan.state.message).toContain('ubuntu-image-pvc (held by kubernetes.io/pvc-protection)');
+  });
+
+  it('waits for a worker that still writes', () => {
+    expect(planDelete(anImage({ deleting: true }), seen({ pods: [aPod(active, 'a', 'Running')] })).removed).toBe(false);
+  });
+
+  it('leaves what belongs to somebody else', () => {
+    const plan = planDelete(anImage({ deleting: true }), seen({ foreign: [aVolume()] }));
+    expect(plan).toMatchObject({ actions: [], removed: true });
+  });
+});

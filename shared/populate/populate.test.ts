@@ -1,0 +1,216 @@
+// Sizes, storage profiles, snapshot classes, Jobs: the pure parts of filling a volume.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
+import { claimProfileOf, defaultClassOf } from '#shared/populate/profile.ts';
+import { diskBytesIn, volumeBytesFor } from '#shared/populate/sizing.ts';
+import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
+import { backoffSeconds, buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { populatedPatch, populationOf } from '#shared/populate/volume.ts';
+import { TransferSpec } from '#shared/transfer/spec.ts';
+import { aPopulation, aSnapshotClass, aStorageClass, aVolume, imageRef, testSettings } from '#test/support/builders.ts';
+
+const mib = 2 ** 20;
+const modes = ['Block', 'Filesystem'] as const;
+
+describe('volumeBytesFor', () => {
+  it.each([
+    [1, 'Block', mib],
+    [mib, 'Block', mib],
+    [mib + 1, 'Block', 2 * mib],
+    [1024 * mib, 'Block', 1024 * mib],
+    [1024 * mib, 'Filesystem', 1088 * mib],
+    [10_240 * mib, 'Filesystem', 10_855 * mib],
+  ] as const)('a disk of %d bytes on %s needs %d', (disk, mode, bytes) => {
+    expect(volumeBytesFor(disk, mode, 0.06)).toBe(bytes);
+  });
+
+  it('always makes room for the disk it was made for', () => {
+    const disks = fc.integer({ min: 1, max: 2 ** 46 });
+    fc.assert(
+      fc.property(
+        disks,
+        fc.constantFrom(...modes),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (disk, mode, overhead) => {
+          expect(diskBytesIn(volumeBytesFor(disk, mode, overhead), mode, overhead)).toBeGreaterThanOrEqual(disk);
+        },
+      ),
+    );
+  });
+});
+
+describe('quantities', () => {
+  it.each([
+    ['3Gi', 3 * 2 ** 30],
+    ['1.5Gi', 1.5 * 2 ** 30],
+    ['500M', 5e8],
+    ['1e3', 1000],
+    [' 10 ', 10],
+    [7, 7],
+    ['100m', 1],
+  ])('reads %j', (text, bytes) => {
+    expect(parseQuantity(text)).toBe(bytes);
+  });
+
+  it.each(['', '-1Gi', 'Gi', '1GB', '1 Gi', 'NaN', '9999Ei', undefined])('refuses %j', (text) => {
+    expect(parseQuantity(text)).toBeUndefined();
+  });
+
+  it('reads back what it writes', () => {
+    fc.assert(
+      fc.property(fc.maxSafeNat(), (bytes) => {
+        expect(parseQuantity(formatQuantity(bytes))).toBe(bytes);
+      }),
+    );
+  });
+});
+
+describe('claimProfileOf', () => {
+  const annotated = (text: string) =>
+    aStorageClass('a', {
+      metadata: { name: 'a', annotations: { 'cdi.harvesterhci.io/storageProfileVolumeModeAccessModes': text } },
+    });
+
+  it.each([
+    ['no class', undefined, { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] }],
+    ['a block driver', aStorageClass(), { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] }],
+    [
+      'NFS',
+      aStorageClass('a', { provisioner: 'nfs.csi.k8s.io' }),
+      { volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'] },
+    ],
+    [
+      'CephFS',
+      aStorageClass('a', { provisioner: 'rook-ceph.cephfs.csi.ceph.com' }),
+      { volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'] },
+    ],
+    [
+      'an annotation',
+      annotated('{"Filesystem":["ReadWriteMany"]}'),
+      { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] },
+    ],
+    ['an annotation that is no JSON', annotated('{'), { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] }],
+    [
+      'an annotation of no known mode',
+      annotated('{"Tape":[]}'),
+      { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] },
+    ],
+  ] as const)('%s', (_name, storageClass, profile) => {
+    expect(claimProfileOf(storageClass)).toEqual(profile);
+  });
+
+  it('takes the default for virtual machines before the default of the cluster, and the newer of two', () => {
+    const marked = (name: string, mark: string, creationTimestamp = '2026-01-01T00:00:00Z') =>
+      aStorageClass(name, { metadata: { name, creationTimestamp, annotations: { [mark]: 'true' } } });
+    const cluster = 'storageclass.kubernetes.io/is-default-class';
+    const [old, young] = [marked('old', cluster), marked('young', cluster, '2026-02-01T00:00:00Z')];
+    expect(defaultClassOf([aStorageClass('plain')])).toBeUndefined();
+    expect(defaultClassOf([old, young])?.metadata.name).toBe('young');
+    const virt = marked('virt', 'storageclass.kubevirt.io/is-default-virt-class');
+    expect(defaultClassOf([young, virt])?.metadata.name).toBe('virt');
+  });
+});
+
+describe('chooseSnapshotClass', () => {
+  const own = aSnapshotClass('b-own');
+  const preferred = aSnapshotClass('z-preferred', {
+    metadata: { name: 'z-preferred', annotations: { 'snapshot.storage.kubernetes.io/is-default-class': 'true' } },
+  });
+  const other = aSnapshotClass('a-other', { driver: 'other' });
+  const driver = 'local.bullion.dev';
+
+  it.each([
+    ['the first of the driver', [other, own], driver, undefined, { is: 'found', name: 'b-own' }],
+    ['the default of the driver', [own, preferred], driver, undefined, { is: 'found', name: 'z-preferred' }],
+    ['none where the driver has none', [other], driver, undefined, { is: 'none' }],
+    ['the one asked for', [own, preferred], driver, 'b-own', { is: 'found', name: 'b-own' }],
+    ['an empty name counts as none asked for', [own], driver, '', { is: 'found', name: 'b-own' }],
+  ] as const)('%s', (_name, classes, of, asked, choice) => {
+    expect(chooseSnapshotClass(classes, of, asked)).toEqual(choice);
+  });
+
+  it.each([
+    ['missing', 'does not exist'],
+    ['a-other', 'is of driver other, but the volume is of local.bullion.dev'],
+  ])('refuses %s', (asked, message) => {
+    expect(chooseSnapshotClass([own, other], driver, asked)).toEqual({
+      is: 'wrong',
+      message: expect.stringContaining(message),
+    });
+  });
+});
+
+describe('buildTransferJob', () => {
+  const request = {
+    mode: 'import',
+    owner: imageRef,
+    source: { type: 'http', url: 'https://images.example/a.qcow2' },
+    retries: 3,
+  } as const;
+  const block = { claimName: 'golden', volumeMode: 'Block', capacityBytes: 2 ** 30 } as const;
+  const job = buildTransferJob({ ...request, target: block }, { ...testSettings, eventSink: 'http://broker' });
+  const pod = job.spec.template.spec;
+  const [container] = pod.containers;
+
+  it('hands the worker a specification it can read', () => {
+    const spec = TransferSpec.parse(
+      JSON.parse(container!.env!.find(({ name }) => name === 'BULLION_TRANSFER')!.value!),
+    );
+    expect(spec).toMatchObject({ mode: 'import', target: { path: '/dev/bullion-target', capacityBytes: 2 ** 30 } });
+    expect(container?.env?.map(({ name }) => name)).toEqual([
+      'BULLION_TRANSFER',
+      'BULLION_OWNER',
+      'POD_NAME',
+      'K_SINK',
+    ]);
+  });
+
+  it('meets the restricted Pod Security Standard and has no token', () => {
+    expect(pod).toMatchObject({
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    });
+    expect(container).toMatchObject({
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      },
+      resources: { limits: { memory: '512Mi' } },
+    });
+  });
+
+  it('has a name that fits a label, and lets every attempt run to its limit', () => {
+    expect(job.metadata.name.length).toBeLessThanOrEqual(63);
+    expect(job.spec.backoffLimit).toBe(3);
+    expect(job.spec.activeDeadlineSeconds).toBeGreaterThan(4 * testSettings.attemptSeconds);
+    expect([1, 2, 3, 6, 7, 20].map(backoffSeconds)).toEqual([10, 20, 40, 320, 360, 360]);
+  });
+
+  it('mounts a file system volume as a folder', () => {
+    const { containers } = buildTransferJob(
+      { ...request, target: { ...block, volumeMode: 'Filesystem' } },
+      testSettings,
+    ).spec.template.spec;
+    expect(containers[0]?.volumeMounts).toContainEqual({ name: 'target', mountPath: '/target' });
+    expect(containers[0]).not.toHaveProperty('volumeDevices');
+  });
+});
+
+describe('populationOf', () => {
+  it('reads back what the mark says', () => {
+    const { metadata } = populatedPatch(aPopulation, { imported: 'yes' }) as {
+      metadata: { annotations: Record<string, string> };
+    };
+    expect(metadata.annotations['imported']).toBe('yes');
+    expect(populationOf(aVolume({ metadata: { name: 'a', annotations: metadata.annotations } }))).toEqual(aPopulation);
+  });
+
+  it.each([undefined, '', '{}', 'no JSON', '{"inspection":{"format":"floppy"}}'])('counts %j as not filled', (mark) => {
+    const marks = mark === undefined ? {} : { 'bullion.dev/populated': mark };
+    expect(populationOf(aVolume({ metadata: { name: 'a', annotations: marks } }))).toBeUndefined();
+  });
+});

@@ -1,0 +1,282 @@
+// What each kind says, in its own words; and that nothing a pass wrote down is lost when the next one reads it.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { HarvesterImageStatus } from '#shared/api/harvester/image.ts';
+import { HyperCloudImageStatus } from '#shared/api/hypercloud/image.ts';
+import { type Image, type ImageState, imagePhases, initialState } from '#shared/backends/image.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import { compressions, imageFormats } from '#shared/transfer/report.ts';
+import { transferPhases } from '#shared/transfer/progress.ts';
+import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
+
+const now = '2026-01-02T03:04:05Z';
+const uid = '22222222-2222-4222-8222-222222222222';
+const cloud = aHyperCloudImage({ metadata: { name: 'ubuntu', namespace: 'default', uid, generation: 2 } });
+const harvester = aHarvesterImage({ metadata: { name: 'image-leap', namespace: 'default', uid, generation: 2 } });
+
+const state = (over: Partial<ImageState>): ImageState => ({ ...initialState, ...over });
+const withoutUndefined = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+const text = fc.string({ maxLength: 20 });
+const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString());
+const count = fc.nat();
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+const anyState: fc.Arbitrary<ImageState> = fc.record({
+  phase: fc.constantFrom(...imagePhases),
+  reason: text,
+  message: text,
+  progress: fc.integer({ min: 0, max: 100 }),
+  attempts: count,
+  attemptsFailed: count,
+  failures: count,
+  lastFailureTime: optional(time),
+  lastFailure: optional(fc.record({ reason: text, message: text })),
+  nextAttemptTime: optional(time),
+  deadline: optional(time),
+  handledRetryToken: optional(text),
+  inspection: optional(
+    fc.record({
+      format: fc.constantFrom(...imageFormats),
+      compression: fc.constantFrom(...compressions),
+      size: optional(count),
+      virtualSize: optional(count),
+    }),
+  ),
+  digests: optional(fc.dictionary(fc.constantFrom('sha256', 'md5'), text)),
+  storageClassName: optional(text),
+  children: optional(fc.record({ volume: optional(text), snapshot: optional(text), job: optional(text) })),
+  transfer: optional(
+    fc.record({
+      run: text,
+      startedAt: time,
+      sequence: count,
+      phase: fc.constantFrom(...transferPhases),
+      percent: fc.integer({ min: 0, max: 99 }),
+      receivedBytes: count,
+      totalBytes: optional(count),
+      note: optional(text),
+      reportedAt: time,
+    }),
+  ),
+  announced: optional(text),
+});
+
+describe('a round trip', () => {
+  it('loses nothing of the state on a HyperCloud image, and keeps to the schema', () => {
+    fc.assert(
+      fc.property(anyState, (written) => {
+        const status = hyperCloudImages.toStatus(cloud, hyperCloudImages.toImage(cloud), written, now);
+        HyperCloudImageStatus.parse(status);
+        expect(withoutUndefined(hyperCloudImages.toImage({ ...cloud, status }).state)).toEqual(
+          withoutUndefined(written),
+        );
+      }),
+    );
+  });
+
+  it('loses nothing of the state on a Harvester image, and keeps to the schema', () => {
+    fc.assert(
+      fc.property(anyState, (written) => {
+        const status = harvesterImages.toStatus(harvester, harvesterImages.toImage(harvester), written, now);
+        HarvesterImageStatus.parse(status);
+        expect(withoutUndefined(harvesterImages.toImage({ ...harvester, status }).state)).toEqual(
+          withoutUndefined(written),
+        );
+      }),
+    );
+  });
+
+  it('writes the same status when nothing changed, at whatever time', () => {
+    fc.assert(
+      fc.property(anyState, (written) => {
+        const image = harvesterImages.toImage(harvester);
+        const status = harvesterImages.toStatus(harvester, image, written, now);
+        const again = harvesterImages.toStatus({ ...harvester, status }, image, written, '2030-01-01T00:00:00Z');
+        expect(again).toEqual(status);
+      }),
+    );
+  });
+});
+
+describe('HyperCloud', () => {
+  const image = hyperCloudImages.toImage(cloud);
+  const said = (over: Partial<ImageState>) => hyperCloudImages.toStatus(cloud, image, state(over), now);
+
+  it.each([
+    ['Pending', 'Creating', 'False', 'VmiIsCreating', 'VMI is in creating'],
+    ['Converting', 'Creating', 'False', 'VmiIsCreating', 'VMI is in creating'],
+    ['Snapshotting', 'Creating', 'False', 'VmiIsCreating', 'VMI is in creating'],
+    ['Available', 'Available', 'True', 'VmiIsReady', 'Vmi is ready to use'],
+    ['Failed', 'Error', 'False', 'SeeMessages', 'it broke'],
+  ] as const)('says %s as state %s', (phase, summary, status, reason, message) => {
+    const result = said({ phase, message: 'it broke' });
+    expect(result).toMatchObject({ state: summary, phase, observedGeneration: 2 });
+    expect(result.conditions?.[0]).toMatchObject({ type: 'ReadyToUse', status, reason, message });
+    expect(result.conditions?.[1]).toMatchObject({ type: 'Ready', status, message: 'it broke', observedGeneration: 2 });
+  });
+
+  it('reads the short shape', () => {
+    expect(image).toMatchObject({
+      backend: 'csi',
+      source: { type: 'http', url: 'https://images.example/ubuntu.img' },
+      storage: { className: 'local', volumeMode: 'Block', capacityBytes: undefined },
+      childNames: { volume: 'ubuntu-image-pvc', snapshot: 'ubuntu-image-snapshot' },
+      faults: [],
+      retries: 3,
+    });
+  });
+
+  it('reads the released shape', () => {
+    const released = hyperCloudImages.toImage({
+      ...cloud,
+      spec: {
+        source: { http: 'https://images.example/cirros.img' },
+        pvc: {
+          volumeMode: 'Block',
+          accessModes: ['ReadWriteOnce'],
+          resources: { requests: { storage: '3Gi' } },
+          storageClassName: 'cephrbd',
+        },
+        snapshotClassName: 'csi-snapclass',
+        checksum: ` SHA256:${'AB'.repeat(32)} `,
+      },
+    });
+    expect(released).toMatchObject({
+      faults: [],
+      checksum: { algorithm: 'sha256', hex: 'ab'.repeat(32) },
+      storage: {
+        className: 'cephrbd',
+        volumeMode: 'Block',
+        accessModes: ['ReadWriteOnce'],
+        capacityBytes: 3 * 2 ** 30,
+        snapshotClassName: 'csi-snapclass',
+      },
+    });
+  });
+
+  it.each([
+    ['an object store', { objectStore: { bucketName: 'a', objectName: 'b' } }, 'spec.source.objectStore'],
+    ['a path of a node', { hostPath: { path: '/', nodeName: 'n' } }, 'spec.source.hostPath'],
+    ['no source', {}, 'spec.source'],
+    ['a file URL', { http: 'file:///etc/passwd' }, 'spec.source.http'],
+  ])('finds fault with %s', (_name, source, field) => {
+    const faulty = hyperCloudImages.toImage({ ...cloud, spec: { source } });
+    expect(faulty.faults.map((fault) => fault.field)).toContain(field);
+    expect(faulty.source).toBeUndefined();
+  });
+});
+
+describe('Harvester', () => {
+  const image = harvesterImages.toImage(harvester);
+  const conditions = (over: Partial<ImageState>, object = harvester) =>
+    Object.fromEntries(
+      (harvesterImages.toStatus(object, image, state(over), now).conditions ?? []).map(({ type, ...rest }) => [
+        type,
+        rest,
+      ]),
+    );
+
+  it('names children by its UID and keeps what the user asked for', () => {
+    expect(image).toMatchObject({
+      backend: 'csi',
+      childNames: { volume: `vmi-${uid}`, snapshot: `vmi-${uid}` },
+      storage: { className: 'local' },
+      retries: 3,
+      faults: [],
+    });
+  });
+
+  it('takes the original default backend where none is given', () => {
+    const { backend: _, ...spec } = harvester.spec;
+    expect(harvesterImages.toImage({ ...harvester, spec }).backend).toBe('backingimage');
+  });
+
+  it('is importing', () => {
+    expect(
+      conditions({ phase: 'Downloading', message: 'attempt 1 of 4: downloading', children: { job: 'j' } }),
+    ).toMatchObject({
+      Initialized: { status: 'True', reason: 'Initialized' },
+      Imported: { status: 'Unknown', reason: 'Importing', message: 'attempt 1 of 4: downloading' },
+      RetryLimitExceeded: { status: 'False', message: '' },
+      Ready: { status: 'False' },
+    });
+  });
+
+  it('tells a failure that is tried again', () => {
+    const lastFailure = { reason: 'SourceUnavailable', message: 'the server answered 503' };
+    expect(conditions({ phase: 'Pending', lastFailure })).toMatchObject({
+      Imported: { status: 'Unknown' },
+      RetryLimitExceeded: { status: 'False', message: 'failed due to error: the server answered 503' },
+    });
+  });
+
+  it('tells a final failure', () => {
+    expect(conditions({ phase: 'Failed', message: 'no' })).toMatchObject({
+      Imported: { status: 'False', reason: 'Importing', message: 'failed due to error: no' },
+      RetryLimitExceeded: { status: 'True' },
+      Initialized: { status: 'False' },
+    });
+  });
+
+  it('is imported, and clears what failed before', () => {
+    const status = harvesterImages.toStatus(
+      harvester,
+      image,
+      state({
+        phase: 'Available',
+        progress: 100,
+        failures: 2,
+        inspection: { format: 'qcow2', compression: 'none', size: 5, virtualSize: 10 },
+        storageClassName: 'local',
+      }),
+      now,
+    );
+    expect(status).toMatchObject({
+      phase: 'Imported',
+      progress: 100,
+      size: 5,
+      virtualSize: 10,
+      failed: 2,
+      storageClassName: 'local',
+      appliedUrl: 'https://images.example/leap.qcow2',
+    });
+    expect(conditions({ phase: 'Available' })).toMatchObject({
+      Imported: { status: 'True', reason: 'Imported' },
+      RetryLimitExceeded: { status: 'False', message: '' },
+      Ready: { status: 'True' },
+    });
+  });
+
+  it('moves the times of a condition only when it changes', () => {
+    const first = harvesterImages.toStatus(harvester, image, state({ phase: 'Pending', message: 'a' }), now);
+    const later = '2026-01-02T04:00:00Z';
+    const second = harvesterImages.toStatus(
+      { ...harvester, status: first },
+      image,
+      state({ phase: 'Pending', message: 'b' }),
+      later,
+    );
+    const ready = second.conditions?.find(({ type }) => type === 'Ready');
+    expect(ready).toMatchObject({ message: 'b', lastUpdateTime: later, lastTransitionTime: now });
+    const third = harvesterImages.toStatus(
+      { ...harvester, status: second },
+      image,
+      state({ phase: 'Available' }),
+      later,
+    );
+    expect(third.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ lastTransitionTime: later });
+  });
+
+  it('keeps what others wrote into its status', () => {
+    const status = { phase: 'Pending', backupTarget: { endpoint: 's3://b' } };
+    expect(harvesterImages.toStatus({ ...harvester, status }, image, state({}), now).backupTarget).toEqual({
+      endpoint: 's3://b',
+    });
+  });
+
+  it('never shows what a URL keeps secret', () => {
+    const signed: Image = { ...image, source: { type: 'http', url: 'https://a.example/x.img?signature=secret' } };
+    expect(harvesterImages.toStatus(harvester, signed, state({}), now).appliedUrl).toBe('https://a.example/x.img');
+  });
+});
