@@ -121,13 +121,23 @@ describe('chooseSnapshotClass', () => {
   const driver = 'local.bullion.dev';
 
   it.each([
-    ['the first of the driver', [other, own], driver, undefined, { is: 'found', name: 'b-own' }],
-    ['the default of the driver', [own, preferred], driver, undefined, { is: 'found', name: 'z-preferred' }],
-    ['none where the driver has none', [other], driver, undefined, { is: 'none' }],
-    ['the one asked for', [own, preferred], driver, 'b-own', { is: 'found', name: 'b-own' }],
-    ['an empty name counts as none asked for', [own], driver, '', { is: 'found', name: 'b-own' }],
-  ] as const)('%s', (_name, classes, of, asked, choice) => {
-    expect(chooseSnapshotClass(classes, of, asked)).toEqual(choice);
+    {
+      takes: 'the first of the driver',
+      classes: [other, own],
+      asked: undefined,
+      choice: { is: 'found', name: 'b-own' },
+    },
+    { takes: 'the default', classes: [own, preferred], asked: undefined, choice: { is: 'found', name: 'z-preferred' } },
+    { takes: 'none where the driver has none', classes: [other], asked: undefined, choice: { is: 'none' } },
+    { takes: 'the one asked for', classes: [own, preferred], asked: 'b-own', choice: { is: 'found', name: 'b-own' } },
+    {
+      takes: 'any where an empty name is asked for',
+      classes: [own],
+      asked: '',
+      choice: { is: 'found', name: 'b-own' },
+    },
+  ])('takes $takes', ({ classes, asked, choice }) => {
+    expect(chooseSnapshotClass(classes, driver, asked)).toEqual(choice);
   });
 
   it.each([

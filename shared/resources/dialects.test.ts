@@ -109,7 +109,7 @@ describe('HyperCloud', () => {
     ['Snapshotting', 'Creating', 'False', 'VmiIsCreating', 'VMI is in creating'],
     ['Available', 'Available', 'True', 'VmiIsReady', 'Vmi is ready to use'],
     ['Failed', 'Error', 'False', 'SeeMessages', 'it broke'],
-  ] as const)('says %s as state %s', (phase, summary, status, reason, message) => {
+  ] as const)('says %s as state %s', (phase, summary, ...[status, reason, message]) => {
     const result = said({ phase, message: 'it broke' });
     expect(result).toMatchObject({ state: summary, phase, observedGeneration: 2 });
     expect(result.conditions?.[0]).toMatchObject({ type: 'ReadyToUse', status, reason, message });

@@ -421,14 +421,20 @@ describe('initialize', () => {
     expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
   });
 
-  it.each(rows)('plans nothing else the second time: $name', ({ image = anImage(), seen: world }) => {
+  // That a volume is marked is seen by the next pass only; a retry that is answered and a stop of a stuck Job are one-way.
+  const repeatable = rows.filter(({ image = anImage(), seen: world }) => {
+    const { actions, state } = initialize(image, world, context);
+    const isMarking = actions.some((action) => action.do === 'patch');
+    return !isMarking && state.phase !== 'Failed' && image.retryToken === undefined;
+  });
+
+  it.each(repeatable)('plans the same the second time: $name', ({ image = anImage(), seen: world }) => {
     const first = initialize(image, world, context);
     const second = initialize({ ...image, state: first.state }, world, context);
-    // A retry that is answered and a stop of a stuck Job are one-way; that a volume is marked is seen by the next pass.
-    const isOneWay = first.state.phase === 'Failed' || image.retryToken !== undefined;
-    const isMarking = first.actions.some((action) => action.do === 'patch');
-    if (!isOneWay && !isMarking) expect(actionsOf(second)).toEqual(actionsOf(first));
-    if (!isMarking) expect(second.state.deadline).toEqual(first.state.deadline);
+    expect({ actions: actionsOf(second), deadline: second.state.deadline }).toEqual({
+      actions: actionsOf(first),
+      deadline: first.state.deadline,
+    });
   });
 
   it('asks for a volume that a file of the disk fits into where the class has no block volumes', () => {

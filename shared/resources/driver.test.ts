@@ -1,0 +1,223 @@
+// One pass over one image: what is read, what is written, and what the sender of an event is told.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { jobs, kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { annotations, finalizers } from '#shared/api/names.ts';
+import { refOf } from '#shared/api/object.ts';
+import { backends } from '#shared/backends/registry.ts';
+import { type DriverDeps, driveImage } from '#shared/resources/driver.ts';
+import { sweepImages } from '#shared/resources/sweep.ts';
+import { Conflict, Denied, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import {
+  aHarvesterImage,
+  aHyperCloudImage,
+  aStorageClass,
+  aVolume,
+  testSettings,
+  testTime,
+} from '#test/support/builders.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+
+const clouds = hyperCloudImageKind.type;
+const key = { namespace: 'default', name: 'ubuntu' };
+const sized = aHyperCloudImage({
+  spec: {
+    source: { http: 'https://images.example/ubuntu.img' },
+    pvc: { resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' },
+  },
+});
+
+let kube: MemoryKube;
+let clock: number;
+let deps: DriverDeps;
+
+beforeEach(() => {
+  clock = testTime;
+  kube = createMemoryKube({ now: () => clock });
+  kube.seed(storageClasses, aStorageClass());
+  deps = { kube, backends, settings: testSettings, now: () => clock, log: silentLogger };
+});
+
+const imageNow = async () => (await kube.get(clouds, key))!;
+const drive = (object: HyperCloudImage | HarvesterImage) => driveImage(deps, refOf(object));
+const writesOf = () =>
+  kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
+
+describe('driveImage', () => {
+  it('holds the image, makes its children, and then writes status once', async () => {
+    const outcome = await drive(kube.seed(clouds, sized));
+    expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
+    expect(writesOf()).toEqual([
+      'patch virtualmachineimages',
+      'create persistentvolumeclaims',
+      'create jobs',
+      'replace virtualmachineimages/status',
+    ]);
+    expect(await imageNow()).toMatchObject({
+      metadata: { finalizers: [finalizers.image] },
+      status: { state: 'Creating', phase: 'Pending', observedGeneration: 1 },
+    });
+  });
+
+  it('writes nothing when nothing is new', async () => {
+    const image = kube.seed(clouds, sized);
+    await drive(image);
+    const before = writesOf().length;
+    clock += 30_000;
+    await drive(image);
+    expect(writesOf()).toHaveLength(before);
+  });
+
+  it('is done with an image that is gone, or that is another one of the same name', async () => {
+    expect(await driveImage(deps, { ...refOf(sized), uid: 'x' })).toEqual({ kind: 'done' });
+    kube.seed(clouds, sized);
+    expect(await driveImage(deps, { ...refOf(sized), uid: 'that of an earlier one' })).toEqual({ kind: 'done' });
+    expect(writesOf()).toEqual([]);
+  });
+
+  it('reads again when somebody else was faster', async () => {
+    const image = kube.seed(clouds, sized);
+    kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
+    expect(await drive(image)).toMatchObject({ kind: 'waiting' });
+    expect((await imageNow()).status?.phase).toBe('Pending');
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('asks for another delivery when the conflicts do not end', async () => {
+    const image = kube.seed(clouds, sized);
+    for (let round = 0; round < 10; round += 1) {
+      kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
+    }
+    expect(await drive(image)).toMatchObject({ kind: 'retry' });
+  });
+
+  it('throws when the API is down, so that the event comes again', async () => {
+    const image = kube.seed(clouds, sized);
+    kube.failNext({ verb: 'create', resource: 'jobs' }, { error: new Unavailable('down'), when: 'after' });
+    await expect(drive(image)).rejects.toThrow(Unavailable);
+    expect(await drive(image)).toMatchObject({ kind: 'waiting' });
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it.each([
+    ['a quota', new Denied('exceeded quota: storage'), 'ApiDenied'],
+    ['a rule of the cluster', new InvalidInput('spec.resources: too large'), 'ApiInvalidInput'],
+  ])('tells the user what %s refused, and fails once it has waited long enough', async (_name, error, reason) => {
+    const image = kube.seed(clouds, sized);
+    const refuse = () =>
+      kube.failNext({ verb: 'create', resource: 'persistentvolumeclaims' }, { error, when: 'before' });
+    refuse();
+    expect(await drive(image)).toMatchObject({ kind: 'waiting', for: expect.stringContaining(error.message) });
+    expect((await imageNow()).status?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ reason });
+    clock += testSettings.childSeconds * 1000;
+    refuse();
+    expect(await drive(image)).toMatchObject({ kind: 'failed', reason });
+  });
+
+  it('fails an image that slipped past admission, with the fault of every field', async () => {
+    const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' }, checksum: 'md5:1' } }));
+    const outcome = await drive(image);
+    expect(outcome).toMatchObject({ kind: 'failed', reason: 'InvalidSpec' });
+    expect(outcome).toMatchObject({ message: expect.stringMatching(/spec\.source\.http.*spec\.checksum/) });
+    expect(kube.all(jobs)).toEqual([]);
+  });
+
+  it('fails an image whose backend is not served, and says which to use', async () => {
+    const object = aHarvesterImage();
+    const image = kube.seed(harvesterImageKind.type, { ...object, spec: { ...object.spec, backend: 'cdi' } });
+    expect(await drive(image)).toMatchObject({
+      kind: 'failed',
+      reason: 'BackendUnavailable',
+      message: expect.stringContaining('backend: csi'),
+    });
+  });
+
+  it('never adopts a volume of somebody else', async () => {
+    kube.seed(
+      persistentVolumeClaims,
+      aVolume({ metadata: { name: 'ubuntu-image-pvc', namespace: 'default', labels: {} } }),
+    );
+    const image = kube.seed(clouds, sized);
+    expect(await drive(image)).toMatchObject({
+      kind: 'waiting',
+      for: expect.stringContaining('belongs to something else'),
+    });
+    await kube.delete(clouds, key);
+    await drive(image);
+    expect(await kube.get(clouds, key)).toBeUndefined();
+    expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
+  });
+
+  it('removes the children of a deleted image before it lets the image go', async () => {
+    const image = kube.seed(clouds, sized);
+    await drive(image);
+    await kube.delete(clouds, key);
+    await drive(image);
+    expect(kube.all(jobs)).toEqual([]);
+    expect(kube.all(persistentVolumeClaims)).toEqual([]);
+    expect(await imageNow()).toMatchObject({ status: { phase: 'Terminating' } });
+    expect(await drive(image)).toEqual({ kind: 'done' });
+    expect(await kube.get(clouds, key)).toBeUndefined();
+  });
+
+  it('lets an image go at once that it never held', async () => {
+    const image = kube.seed(clouds, { ...sized, metadata: { ...sized.metadata, finalizers: ['someone/else'] } });
+    await kube.delete(clouds, key);
+    expect(await drive(image)).toEqual({ kind: 'done' });
+    expect(writesOf()).toEqual(['delete virtualmachineimages']);
+  });
+
+  it('tells the outside of a failure until it is heard, and only then rests', async () => {
+    const heard: string[] = [];
+    let isUp = false;
+    const announce: DriverDeps['announce'] = async (_image, { reason }) => {
+      if (isUp) heard.push(reason);
+      return isUp;
+    };
+    deps = { ...deps, announce };
+    const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
+    expect(await drive(image)).toMatchObject({ kind: 'retry' });
+    isUp = true;
+    await drive(image);
+    await drive(image);
+    expect(heard).toEqual(['InvalidSpec']);
+    const events = kube.all(kubeEvents);
+    expect(events).toMatchObject([{ type: 'Warning', reason: 'InvalidSpec', involvedObject: { name: 'ubuntu' } }]);
+  });
+
+  it('acts on a retry, and on each value once', async () => {
+    const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
+    await drive(image);
+    kube.edit(clouds, key, (edited) => void (edited.metadata.annotations = { [annotations.retry]: '1' }));
+    await drive(image);
+    expect((await imageNow()).status?.retryHandled).toBe('1');
+    const before = kube.calls.length;
+    await drive(image);
+    expect(kube.calls.length - before).toBe(1);
+  });
+});
+
+describe('sweepImages', () => {
+  it('drives what is not settled, whatever becomes of the others', async () => {
+    const first = kube.seed(clouds, sized);
+    kube.seed(clouds, { ...sized, metadata: { name: 'second', namespace: 'default' } });
+    kube.failNext(
+      { verb: 'get', resource: 'virtualmachineimages', name: first.metadata.name },
+      { error: new Unavailable('down'), when: 'before' },
+    );
+    expect(await sweepImages(deps)).toEqual({ kind: 'done' });
+    expect(kube.all(jobs)).toHaveLength(1);
+    await sweepImages(deps);
+    expect(kube.all(jobs)).toHaveLength(2);
+  });
+
+  it('costs one page a kind when everything is settled', async () => {
+    const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
+    await drive(image);
+    const before = kube.calls.length;
+    await sweepImages(deps);
+    expect(kube.calls.slice(before).map(({ verb }) => verb)).toEqual(['list', 'list']);
+  });
+});
