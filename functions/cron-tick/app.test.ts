@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { createApp } from '#functions/cron-tick/app.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import { jobs, kubeEvents } from '#shared/api/foreign/core.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
+import { aHyperCloudImage } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+import { sendChange, sendEvent } from '#test/support/send-event.ts';
+
+const given = () => {
+  const deps = createTestDriver();
+  return { ...deps, app: createApp(deps) };
+};
+
+describe('cron-tick answers 204', () => {
+  it('and drives an image whose events were all lost', async () => {
+    const { app, kube } = given();
+    kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
+    expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(204);
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('and shows an event that nobody could handle on the object it was about', async () => {
+    const { app, kube } = given();
+    const image = kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
+    expect((await sendChange(app, 'update', image, '/dead-letters')).status).toBe(204);
+    expect(kube.all(kubeEvents)).toMatchObject([
+      {
+        type: 'Warning',
+        reason: 'EventNotHandled',
+        involvedObject: { kind: 'VirtualMachineImage', name: 'ubuntu' },
+      },
+    ]);
+  });
+
+  it('to a dead letter of a type that nobody knows', async () => {
+    const headers = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/x', 'ce-type': 'com.example.unknown' };
+    const response = await given().app.request('/dead-letters', { method: 'POST', headers });
+    expect(response.status).toBe(204);
+  });
+});
+
+describe('cron-tick answers 503', () => {
+  it('when it cannot even list', async () => {
+    const { app, kube } = given();
+    kube.failNext({ verb: 'list' }, { error: new Unavailable('down'), when: 'before' });
+    expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(503);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { createApp } from '#functions/initialize/app.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { aHyperCloudImage, aVolume } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+import { sendChange, sendEvent } from '#test/support/send-event.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
+
+const given = () => {
+  const deps = createTestDriver();
+  const image = deps.kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
+  return { ...deps, image, app: createApp(deps) };
+};
+
+describe('initialize answers 204', () => {
+  it('and begins the import of a new image', async () => {
+    const { app, kube, image } = given();
+    expect((await sendChange(app, 'add', image)).status).toBe(204);
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('and asks the API nothing about its own writes', async () => {
+    const { app, kube, image } = given();
+    await sendChange(app, 'add', image);
+    const [driven] = kube.all(hyperCloudImageKind.type);
+    const before = kube.calls.length;
+    expect((await sendChange(app, 'update', driven!)).status).toBe(204);
+    expect(kube.calls).toHaveLength(before);
+  });
+
+  it('and drives an image whose retry annotation is new', async () => {
+    const { app, kube, image } = given();
+    await sendChange(app, 'add', image);
+    const [driven] = kube.all(hyperCloudImageKind.type);
+    const before = kube.calls.length;
+    const asked = { ...driven!, metadata: { ...driven!.metadata, annotations: { 'bullion.dev/retry': '1' } } };
+    await sendChange(app, 'update', asked);
+    expect(kube.calls.length).toBeGreaterThan(before);
+  });
+
+  it('and needs no more than a reference', async () => {
+    const { app, kube, image } = given();
+    const { apiVersion, kind, metadata } = image;
+    const reference = { apiVersion, kind, namespace: metadata.namespace, name: metadata.name };
+    expect((await sendEvent(app, eventTypes.referenceAdded, reference)).status).toBe(204);
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('to what is no image', async () => {
+    const { app, kube } = given();
+    expect((await sendChange(app, 'add', aVolume())).status).toBe(204);
+    expect(kube.calls).toEqual([]);
+  });
+});
+
+describe('initialize answers 400', () => {
+  it('to what is no event', async () => {
+    const response = await given().app.request('/', { method: 'POST', body: 'hello' });
+    expect(response.status).toBe(400);
+  });
+});
+
+describe('initialize answers 503', () => {
+  it('when the API is down, and carries on when the event comes again', async () => {
+    const { app, kube, image } = given();
+    kube.failNext({ verb: 'create', resource: 'jobs' }, { error: new Unavailable('down'), when: 'after' });
+    const response = await sendChange(app, 'add', image);
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).not.toBeNull();
+    expect((await sendChange(app, 'add', image)).status).toBe(204);
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,17 @@
+// The driver over an in-memory API, for tests of the functions around it.
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { backends } from '#shared/backends/registry.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+
+/** With one storage class and one snapshot class, both of the same driver. */
+export const createTestDriver = (): DriverDeps & { readonly kube: MemoryKube } => {
+  const now = () => testTime;
+  const kube = createMemoryKube({ now });
+  kube.seed(storageClasses, aStorageClass());
+  kube.seed(volumeSnapshotClasses, aSnapshotClass());
+  return { kube, backends, settings: testSettings, now, log: silentLogger };
+};
