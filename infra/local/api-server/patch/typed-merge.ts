@@ -61,7 +61,7 @@ const removeItems = (atom: ListAtom, items: readonly Json[], set: FieldSet): Jso
   items.flatMap((item) => {
     const step = stepOf(atom, item);
     if (step === undefined) return [item];
-    return set.members.has(step) ? [] : [removeBelow(atom.item, item, below(set, step)) ?? {}];
+    return set.members.has(step) ? [] : [removeBelow(atom.item, item, below(set, step))];
   });
 
 const removeFields = (atom: MapAtom, object: JsonObject, set: FieldSet): JsonObject =>
@@ -69,13 +69,12 @@ const removeFields = (atom: MapAtom, object: JsonObject, set: FieldSet): JsonObj
     Object.entries(object).flatMap(([name, value]) => {
       const step = fieldStep(name);
       if (set.members.has(step)) return [];
-      const kept = removeBelow(fieldShape(atom, name) ?? 'deduced', value, below(set, step));
-      return kept === undefined ? [] : [[name, kept] as const];
+      return [[name, removeBelow(fieldShape(atom, name) ?? 'deduced', value, below(set, step))] as const];
     }),
   );
 
-/** Undefined when nothing is left of a value that lost something. */
-const removeBelow = (shape: Shape, value: Json, set: FieldSet): Json | undefined => {
+/** Null when nothing is left of a value that lost something, as structured-merge-diff has it. */
+const removeBelow = (shape: Shape, value: Json, set: FieldSet): Json => {
   if (isEmptySet(set)) return value;
   const atom = atomOf(shape, value);
   if (atom.kind === 'scalar' || atom.atomic) return value;
@@ -84,10 +83,10 @@ const removeBelow = (shape: Shape, value: Json, set: FieldSet): Json | undefined
     ? isList(value) && removeItems(atom, value, set)
     : isObject(value) && removeFields(atom, value, set);
   if (kept === false) return value;
-  return Object.keys(kept).length === 0 ? undefined : kept;
+  return Object.keys(kept).length === 0 ? null : kept;
 };
 
-/** The object without the fields of the set. Maps and lists that lose their last field go with it. */
+/** The object without the fields of the set. Maps and lists that stay but lose their last field become null. */
 export const removeTyped = (shape: Shape, object: JsonObject, set: FieldSet): JsonObject => {
   const kept = removeBelow(shape, object, set);
   return isObject(kept) ? kept : {};
