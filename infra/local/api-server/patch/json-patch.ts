@@ -172,6 +172,12 @@ const decodingFault = (patch: unknown): string | undefined => {
   if (!Array.isArray(patch)) return `${goKind(patch)} into Go value of type []handlers.jsonPatchOp`;
   const odd: unknown = patch.find((item) => !isObject(item) && item !== null);
   if (odd !== undefined) return `${goKind(odd)} into Go value of type handlers.jsonPatchOp`;
+  for (const raw of patch.filter(isObject))
+    for (const field of ['op', 'path', 'from']) {
+      const value = raw[field] ?? null;
+      if (value !== null && !isText(value))
+        return `${goKind(value)} into Go struct field jsonPatchOp.${field} of type string`;
+    }
   return undefined;
 };
 

@@ -30,7 +30,8 @@ export const mergeObjects = (object: JsonObject, patch: JsonObject): JsonObject 
 /** Applies a merge patch to an object. A patch that is no object is refused with 400. */
 export const applyMergePatch = (object: JsonObject, patch: unknown): PatchOutcome => {
   if (isObject(patch)) return patched(mergeObjects(object, patch));
-  const found = isList(patch) ? 'array' : patch === null ? 'null' : typeof patch === 'boolean' ? 'bool' : typeof patch;
+  if (patch === null) return badPatch('Invalid JSON Patch');
+  const found = isList(patch) ? 'array' : typeof patch === 'boolean' ? 'bool' : typeof patch;
   return badPatch(
     `error decoding patch: json: cannot unmarshal ${found} into Go value of type map[string]interface {}`,
   );

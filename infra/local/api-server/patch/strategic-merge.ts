@@ -1,10 +1,12 @@
 // Strategic merge patch: what `kubectl apply` and `kubectl patch` send for built-in kinds. Lists merge by the key their
 // schema names; `$patch`, `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList` steer it.
 
+import { typeNameOf } from '../schema/builtin.ts';
 import {
   fromEntries,
   get,
-  goJson,
+  goShow,
+  isGoInteger,
   isList,
   isObject,
   jsonEqual,
@@ -38,17 +40,8 @@ const strategyOf = (schema: JsonSchema | undefined): readonly string[] =>
 
 const mergeKeyOf = (schema: JsonSchema | undefined): string | undefined => schema?.['x-kubernetes-patch-merge-key'];
 
-const showValue = (value: Json): string => (typeof value === 'string' ? value : goJson(value));
-
-/** Go's `%v` of a map. */
-const showMap = (map: JsonObject): string =>
-  `map[${Object.keys(map)
-    .toSorted()
-    .map((key) => `${key}:${showValue(map[key] ?? null)}`)
-    .join(' ')}]`;
-
 const noMergeKey = (item: JsonObject, key: string): StrategicFault =>
-  new StrategicFault(500, `map: ${showMap(item)} does not contain declared merge key: ${key}`);
+  new StrategicFault(500, `map: ${goShow(item)} does not contain declared merge key: ${key}`);
 
 /** A value that replaces or is new: nulls delete nothing in it, and what carries a directive is not there. */
 const cleanValue = (value: Json): Json | undefined => {
@@ -72,7 +65,7 @@ const followDirective = (patch: JsonObject): JsonObject => {
   const what = patch[directive] ?? null;
   if (what === 'replace') return withoutKey(patch, directive);
   if (what === 'delete') return {};
-  throw new StrategicFault(500, `unknown patch type: ${showValue(what)} in map: ${showMap(patch)}`);
+  throw new StrategicFault(500, `unknown patch type: ${goShow(what)} in map: ${goShow(patch)}`);
 };
 
 const listOrFault = (value: Json, fault: string): readonly Json[] => {
@@ -116,7 +109,7 @@ const followItemDirectives = (live: readonly Json[], patch: readonly Json[], mer
       kept = kept.filter((other) => indexOfItem([keyedItem(item, mergeKey)], other, mergeKey) === -1);
     else if (what === 'replace') isReplacing = true;
     else if (what === 'merge') throw new StrategicFault(500, 'merging lists cannot yet be specified in the patch');
-    else throw new StrategicFault(500, `unknown patch type: ${showValue(what)} in map: ${showMap(item as JsonObject)}`);
+    else throw new StrategicFault(500, `unknown patch type: ${goShow(what)} in map: ${goShow(item)}`);
   }
   return isReplacing ? { live: plain, patch: [] } : { live: kept, patch: plain };
 };
@@ -143,25 +136,39 @@ const mergeList = (schema: JsonSchema | undefined, live: readonly Json[], patch:
   if (schema === undefined || !strategyOf(schema).includes('merge')) return [...patch];
   if (live.length === 0 && patch.length === 0) return [];
   if ([...live, ...patch].some(isList)) throw new StrategicFault(422, 'lists of lists are not supported');
-  if ([...live, ...patch].some(isObject)) return mergeObjectItems(schema, live, patch);
-  return orderItems(unique([...live, ...patch]), { wanted: patch, live, mergeKey: undefined });
+  const all = [...live, ...patch];
+  if (!all.some(isObject)) return orderItems(unique(all), { wanted: patch, live, mergeKey: undefined });
+  if (all.every(isObject)) return mergeObjectItems(schema, live, patch);
+  throw new StrategicFault(500, `list element types are not identical: ${goShow([live, patch])}`);
 };
 
-/** The items a patch sets must come in the order it asks for. */
+const directiveOf = (item: Json): Json | undefined => (isObject(item) ? item[directive] : undefined);
+
+/** The items a patch sets must come in the order it asks for. A directive after the last of them counts as one too many. */
 const checkOrder = (items: readonly Json[], order: readonly Json[], mergeKey: string | undefined): void => {
+  const kept = items.filter((item) => directiveOf(item) !== 'delete');
   if (items.length === 0 || order.length === 0) return;
-  let at = 0;
-  for (const item of items) {
-    if (isObject(item) && Object.hasOwn(item, directive)) continue;
-    const found = indexOfItem(order.slice(at), item, mergeKey);
-    if (found === -1)
-      throw new StrategicFault(
-        500,
-        `The order in patch list:\n${goJson(items)}\n doesn't match $setElementOrder list:\n${goJson(order)}\n`,
-      );
-    at += found + 1;
+  let [next, at] = [0, 0];
+  while (next < kept.length && at < order.length) {
+    const item = kept[next] ?? null;
+    const isDirective = directiveOf(item) !== undefined;
+    if (isDirective || indexOfItem([order[at] ?? null], item, mergeKey) === 0) next += 1;
+    if (!isDirective) at += 1;
   }
+  if (next === kept.length) return;
+  throw new StrategicFault(
+    500,
+    `The order in patch list:\n${goShow(items)}\n doesn't match $setElementOrder list:\n${goShow(order)}\n`,
+  );
 };
+
+const goKind = (value: Json): string => {
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return isGoInteger(value) ? 'int64' : 'float64';
+  return isObject(value) ? 'map[string]interface {}' : value === null ? 'nil' : 'string';
+};
+
+const structOf = (schema: JsonSchema | undefined): string => typeNameOf(schema?.['x-bullion-type'] ?? '');
 
 /** Merges and orders one list that `$setElementOrder` names; the patch no longer holds it afterwards. */
 const followOrder = (
@@ -173,12 +180,20 @@ const followOrder = (
   const name = key.slice(orderPrefix.length);
   const fieldSchema = childOf(schema, name);
   const mergeKey = mergeKeyOf(fieldSchema);
-  const order = listOrFault(patch[key] ?? null, 'invalid patch format of setElementOrder list');
+  const order = patch[key] ?? null;
+  if (!isList(order)) throw new StrategicFault(500, `expected a []interface {}, but received a ${goKind(order)}`);
+  if (fieldSchema === undefined)
+    throw new StrategicFault(
+      500,
+      `unable to find api field in struct ${structOf(schema)} for the json field "${name}"`,
+    );
   const [live, wanted] = [get(object, name), get(patch, name)];
   const items = isList(wanted) ? wanted : undefined;
   checkOrder(items ?? [], order, mergeKey);
   if (!isList(live) && items === undefined) return object;
   const current = isList(live) ? live : [];
+  if (current.length === 0 && (items ?? []).length === 0)
+    throw new StrategicFault(500, 'no elements in any of the given slices');
   const added = items === undefined ? current : isList(live) ? mergeList(fieldSchema, live, items) : cleanValue(items);
   return withKey(object, name, orderItems(isList(added) ? added : [], { wanted: order, live: current, mergeKey }));
 };

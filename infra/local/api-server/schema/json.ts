@@ -87,3 +87,12 @@ export const stableJson = (value: Json): string => {
   const keys = Object.keys(value).toSorted();
   return `{${keys.map((key) => `${JSON.stringify(key)}:${stableJson(value[key] ?? null)}`).join(',')}}`;
 };
+
+/** A value as Go's `%v` prints it: `map[a:1 b:[x y]]`. */
+export const goShow = (value: Json): string => {
+  if (value === null) return '<nil>';
+  if (isList(value)) return `[${value.map(goShow).join(' ')}]`;
+  if (!isObject(value)) return typeof value === 'number' ? goNumber(value) : String(value);
+  const keys = Object.keys(value).toSorted();
+  return `map[${keys.map((key) => `${key}:${goShow(value[key] ?? null)}`).join(' ')}]`;
+};
