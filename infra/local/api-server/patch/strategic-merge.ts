@@ -170,6 +170,19 @@ const goKind = (value: Json): string => {
 
 const structOf = (schema: JsonSchema | undefined): string => typeNameOf(schema?.['x-bullion-type'] ?? '');
 
+const mergeOrdered = (
+  schema: JsonSchema,
+  live: Json | undefined,
+  items: readonly Json[] | undefined,
+): readonly Json[] => {
+  const current = isList(live) ? live : [];
+  if (current.length === 0 && (items ?? []).length === 0)
+    throw new StrategicFault(500, 'no elements in any of the given slices');
+  if (items === undefined) return current;
+  const merged = isList(live) ? mergeList(schema, live, items) : cleanValue(items);
+  return isList(merged) ? merged : [];
+};
+
 /** Merges and orders one list that `$setElementOrder` names; the patch no longer holds it afterwards. */
 const followOrder = (
   object: JsonObject,
@@ -192,10 +205,11 @@ const followOrder = (
   checkOrder(items ?? [], order, mergeKey);
   if (!isList(live) && items === undefined) return object;
   const current = isList(live) ? live : [];
-  if (current.length === 0 && (items ?? []).length === 0)
-    throw new StrategicFault(500, 'no elements in any of the given slices');
-  const added = items === undefined ? current : isList(live) ? mergeList(fieldSchema, live, items) : cleanValue(items);
-  return withKey(object, name, orderItems(isList(added) ? added : [], { wanted: order, live: current, mergeKey }));
+  return withKey(
+    object,
+    name,
+    orderItems(mergeOrdered(fieldSchema, live, items), { wanted: order, live: current, mergeKey }),
+  );
 };
 
 const deleteItems = (object: JsonObject, name: string, value: Json): JsonObject => {

@@ -1,6 +1,7 @@
 // Compiles CEL expressions: validation rules of CRDs (cel-rules.ts) and match conditions of webhooks (the API server).
 
-import { EvaluationError, ParseError, TypeError as CelTypeError, type Environment } from '@marcbachmann/cel-js';
+import type { Environment } from '@marcbachmann/cel-js';
+import { compileWording, isCelError, runtimeWording } from './cel-faults.ts';
 import { createEnvironment } from './cel-library.ts';
 import { declareSelf } from './cel-types.ts';
 import { toUntypedCelValue } from './cel-values.ts';
@@ -14,47 +15,20 @@ export type Compiled =
   | { readonly kind: 'compiled'; readonly type: string; readonly run: Program }
   | { readonly kind: 'invalid'; readonly message: string };
 
-type CelError = ParseError | CelTypeError | EvaluationError;
+let functionNames: ReadonlySet<string> | undefined;
 
-const isCelError = (error: unknown): error is CelError =>
-  error instanceof ParseError || error instanceof CelTypeError || error instanceof EvaluationError;
-
-/** What the reference implementation says where the library says otherwise. */
-const wordings: readonly (readonly [RegExp, string])[] = [
-  [/^No such key: index out of bounds, index (-?\d+).*$/, 'index out of bounds: $1'],
-  [/^No such key: (.*)$/, 'no such key: $1'],
-  [/^no such overload:.*$/, 'no such overload'],
-  [/^Unknown variable: (.*)$/, "undeclared reference to '$1' (in container '')"],
-  [/^found no matching overload for .*$/, 'found no matching overload'],
-];
-
-const reword = (summary: string): string => {
-  const found = wordings.find(([pattern]) => pattern.test(summary));
-  return found === undefined ? summary : summary.replace(found[0], found[1]);
-};
-
-const compileWording = (summary: string): string =>
-  reword(
-    summary
-      .replace(/^No such key: (.*)$/, "undefined field '$1'")
-      .replace(/^no such overload: (.*)$/, 'found no matching overload for $1'),
+const knownFunctions = (): ReadonlySet<string> => {
+  functionNames ??= new Set(
+    createEnvironment()
+      .getDefinitions()
+      .functions.map(({ name }) => name),
   );
-
-/** The fault with the line it is in and a pointer below, as compilers print it. */
-const showFault = (expression: string, error: CelError): string => {
-  // The reference compiler points to the dot before a field that is not there.
-  const at = (error.range?.start ?? 0) - (error.code === 'no_such_key' ? 1 : 0);
-  const before = expression.slice(0, at);
-  const line = before.split('\n').length;
-  const column = at - (before.lastIndexOf('\n') + 1);
-  const source = expression.split('\n')[line - 1] ?? '';
-  const kind = error instanceof ParseError ? 'Syntax error: ' : '';
-  return `ERROR: <input>:${line}:${column + 1}: ${kind}${compileWording(error.summary)}\n | ${source}\n | ${'.'.repeat(column)}^`;
+  return functionNames;
 };
 
 const invalidExpression = (expression: string, error: unknown): Compiled => {
   if (!isCelError(error)) throw error;
-  return { kind: 'invalid', message: `compilation failed: ${showFault(expression, error)}` };
+  return { kind: 'invalid', message: `compilation failed: ${compileWording(expression, error, knownFunctions())}` };
 };
 
 const toProgram = (environment: Environment, expression: string): Program => {
@@ -63,7 +37,7 @@ const toProgram = (environment: Environment, expression: string): Program => {
     try {
       return parsed(variables) as unknown;
     } catch (error) {
-      if (isCelError(error)) throw new Error(reword(error.summary), { cause: error });
+      if (isCelError(error)) throw new Error(runtimeWording(error), { cause: error });
       throw error;
     }
   };

@@ -3,8 +3,8 @@
 import { childPath, indexPath, invalid, invalidShown, notSupported, required, type Cause } from './cause.ts';
 import { compileRule, readsVariable } from './cel.ts';
 import { asResource, withTypeAndMeta } from './cel-values.ts';
-import type { JsonSchema, ValidationRule } from './json-schema.ts';
-import type { Json } from './json.ts';
+import { childOf, type JsonSchema, type ValidationRule } from './json-schema.ts';
+import { escapeHtml, type Json } from './json.ts';
 
 /** What holds for a place by where it is. */
 export interface Place {
@@ -33,22 +33,41 @@ const checkRuleText = (rule: ValidationRule, path: string): Cause[] => {
   return [];
 };
 
+/** Whether `.a['b']` leads to a field of the schema. */
+const isFieldPath = (fieldPath: string, schema: JsonSchema): boolean => {
+  const steps = Array.from(fieldPath.matchAll(/\.([^.[]+)|\['((?:\\.|[^'\\])*)'\]/g));
+  const isWhole = steps.map(([text]) => text).join('') === fieldPath;
+  const target = steps.reduce<JsonSchema | undefined>(
+    (current, [, name, key]) => childOf(current, name ?? (key ?? '').replaceAll(/\\(.)/g, '$1')),
+    schema,
+  );
+  return isWhole && target !== undefined;
+};
+
+const checkFieldPath = (fieldPath: string, schema: JsonSchema, at: string): Cause[] => {
+  if (fieldPath === '') return [];
+  const faults = [
+    ...(fieldPath.trim() === '' ? ['must be non-empty if specified'] : []),
+    ...(fieldPath.includes('\n') ? ['must not contain line breaks'] : []),
+    ...(isFieldPath(fieldPath, schema) ? [] : ['must be a valid path']),
+  ];
+  return faults.map((detail) => invalid(at, fieldPath, detail));
+};
+
 /** The texts of one rule. */
-export const checkRule = (rule: ValidationRule, path: string): Cause[] => {
+export const checkRule = (rule: ValidationRule, schema: JsonSchema, path: string): Cause[] => {
   const found = checkRuleText(rule, path);
   if (rule.messageExpression !== undefined && rule.messageExpression !== '' && rule.messageExpression.trim() === '')
     found.push(required(childPath(path, 'messageExpression'), 'messageExpression must be non-empty if specified'));
   if (rule.reason !== undefined && !reasons.includes(rule.reason))
     found.push(notSupported(childPath(path, 'reason'), rule.reason, reasons));
-  if (rule.fieldPath?.trim() === '' && rule.fieldPath !== '')
-    found.push(invalid(childPath(path, 'fieldPath'), rule.fieldPath, 'must be non-empty if specified'));
-  if (rule.fieldPath?.includes('\n') === true)
-    found.push(invalid(childPath(path, 'fieldPath'), rule.fieldPath, 'must not contain line breaks'));
-  return found;
+  return [...found, ...checkFieldPath(rule.fieldPath ?? '', schema, childPath(path, 'fieldPath'))];
 };
 
 /** The rule as Go prints the structure that holds it. */
-const showRule = (rule: ValidationRule): string => {
+const showRule = (rule: ValidationRule): string => escapeHtml(ruleText(rule));
+
+const ruleText = (rule: ValidationRule): string => {
   const text = (value: Json | undefined, absent: Json): string => JSON.stringify(value ?? absent);
   return `{"Rule":${text(rule.rule, '')},"Message":${text(rule.message, '')},"MessageExpression":${text(rule.messageExpression, '')},"Reason":${text(rule.reason, null)},"FieldPath":${text(rule.fieldPath, '')},"OptionalOldSelf":${text(rule.optionalOldSelf, null)}}`;
 };

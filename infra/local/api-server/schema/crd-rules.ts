@@ -100,7 +100,7 @@ const checkPlace = (schema: JsonSchema, place: Place): Found => {
     ...checkMapType(schema, place.path),
     ...checkListType(schema, place.path),
     ...(schema['x-kubernetes-validations'] ?? []).flatMap((rule, index) =>
-      checkRule(rule, indexPath(childPath(place.path, 'x-kubernetes-validations'), index)),
+      checkRule(rule, schema, indexPath(childPath(place.path, 'x-kubernetes-validations'), index)),
     ),
   ];
   const own = shape.length === 0 && place.compiles ? checkCel(schema, place) : [];

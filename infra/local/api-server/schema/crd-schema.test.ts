@@ -74,7 +74,9 @@ describe('validateCrdSchema', () => {
     [
       'a pattern that is no expression',
       { type: 'string', pattern: '(' },
-      [`${at}.pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: (`],
+      [
+        `${at}.pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): \`(\``,
+      ],
     ],
   ];
   it.each(cases)('refuses %s', (_, schema, expected) => {
@@ -114,7 +116,7 @@ describe('rules of a CRD', () => {
 
   it('must compile', () => {
     expect(withRule(group, { rule: 'self.b > 1' })).toEqual([
-      'schema.properties[spec].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self.b > 1","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:5: undefined field \'b\'\n | self.b > 1\n | ....^',
+      'schema.properties[spec].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self.b \\u003e 1","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:5: undefined field \'b\'\n | self.b > 1\n | ....^',
     ]);
   });
 

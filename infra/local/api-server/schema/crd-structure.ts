@@ -2,7 +2,7 @@
 // Called by crd-schema.ts.
 
 import { causeText, childPath, forbidden, indexPath, invalid, keyPath, required, type Cause } from './cause.ts';
-import { compileGoRegExp } from './go-regexp.ts';
+import { compileGoRegExp, goRegExpFault } from './go-regexp.ts';
 import { isEmbedded, preservesUnknown, valuesOf, type JsonSchema } from './json-schema.ts';
 
 type Level = 'root' | 'item' | 'field';
@@ -74,7 +74,7 @@ const checkJunctors = (schema: JsonSchema, path: string): Cause[] => {
           invalid(
             childPath(path, 'pattern'),
             pattern,
-            `must be a valid regular expression, but isn't: error parsing regexp: ${pattern}`,
+            `must be a valid regular expression, but isn't: ${goRegExpFault(pattern)}`,
           ),
         ]),
   ];

@@ -60,3 +60,17 @@ export const compileGoRegExp = (pattern: string): RegExp | undefined => {
   }
   return cache.get(pattern);
 };
+
+/** What Go says of a pattern that does not compile. */
+export const goRegExpFault = (pattern: string): string => {
+  const perl = /\(\?(?:=|!|<=|<!)/.exec(pattern);
+  if (perl !== null) return `error parsing regexp: invalid or unsupported Perl syntax: \`${perl[0].slice(0, 3)}\``;
+  const repeat = /\{(\d+),(\d+)\}/.exec(pattern);
+  if (repeat !== null && Number(repeat[1]) > Number(repeat[2]))
+    return `error parsing regexp: invalid repeat count: \`${repeat[0]}\``;
+  const plain = pattern.replaceAll(/\\[\s\S]/g, '');
+  const opened = plain.split('(').length - plain.split(')').length;
+  if (opened > 0) return `error parsing regexp: missing closing ): \`${pattern}\``;
+  if (opened < 0) return `error parsing regexp: unexpected ): \`${pattern}\``;
+  return `error parsing regexp: \`${pattern}\``;
+};

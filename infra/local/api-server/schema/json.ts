@@ -71,7 +71,8 @@ export const goNumber = (value: number): string => {
   return String(value).replace(/e([+-])(\d)$/, 'e$10$2');
 };
 
-const escapeHtml = (text: string): string =>
+/** JSON text with `<`, `>` and `&` escaped, as Go does. */
+export const escapeHtml = (text: string): string =>
   text.replaceAll(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
