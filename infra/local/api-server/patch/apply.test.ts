@@ -282,6 +282,22 @@ describe('trackUpdate', () => {
     });
   });
 
+  it('does not count structures that every object of a built-in kind has as set by its creator', () => {
+    const context = contextOf('me', {
+      schema: schemaOf('coordination.k8s.io', 'Lease'),
+      apiVersion: 'coordination.k8s.io/v1',
+    });
+    const lease = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'l' },
+      spec: { holderIdentity: 'h' },
+    };
+    expect(owners(trackUpdate(context, undefined, lease))).toEqual({
+      'me/Update': { 'f:spec': { 'f:holderIdentity': {} } },
+    });
+  });
+
   it('forgets all managers when the writer says so', () => {
     const live = trackUpdate(contextOf('one'), undefined, configMap({ k: 'v' }));
     const cleared = { ...live, metadata: { name: 'a', namespace: 'default', managedFields: [{}] } };

@@ -21,6 +21,7 @@ import { badPatch, patched, type PatchOutcome } from './outcome.ts';
 import { applyOwned, reportConflicts, takeByUpdate, type Applied, type ApplyInput, type Scope } from './ownership.ts';
 import { checkTyped, showFaults } from './typed-check.ts';
 import { shapeOf } from './typed-value.ts';
+import { zeroObject } from './zero-object.ts';
 
 /** What an apply and an update have in common. */
 export interface WriteContext {
@@ -71,12 +72,6 @@ const identify = (context: WriteContext, operation: Manager['operation']): Omit<
   subresource: context.subresource,
 });
 
-/** The object that is not there yet, as ownership sees it. */
-const emptyObject = (object: JsonObject): JsonObject => ({
-  apiVersion: object['apiVersion'] ?? null,
-  kind: object['kind'] ?? null,
-});
-
 /** Managers the write starts from: what the writer sent wins on the main resource, unless it sent none. */
 const startingManagers = (context: WriteContext, live: JsonObject | undefined, object: JsonObject): Managers => {
   const ofLive = (): Managers => (live === undefined ? undefined : parseManagers(live)) ?? new Map();
@@ -101,7 +96,7 @@ export const trackUpdate = (context: WriteContext, live: JsonObject | undefined,
   const next = withoutManagers(object);
   if (managers.size === 0 && live !== undefined) return next;
   const scope = scopeOf(context);
-  const before = live === undefined ? emptyObject(object) : withoutManagers(live);
+  const before = live === undefined ? zeroObject(context.schema, object) : withoutManagers(live);
   const taken = takeByUpdate(scope, before, next, managers);
   const fields = differenceOf(taken.changed, neverOwned);
   if (isEmptySet(fields)) return withManagers(next, taken.managers);
@@ -136,7 +131,7 @@ const refuseConfig = (context: WriteContext, config: JsonObject): PatchOutcome |
 /** Before the first apply, what is there already is owned by nobody in particular, so that it can be in conflict. */
 const managersBefore = (scope: Scope, context: WriteContext, live: JsonObject, known: Managers): Managers => {
   if (known.size > 0) return known;
-  const { changed } = takeByUpdate(scope, emptyObject(live), live, new Map());
+  const { changed } = takeByUpdate(scope, zeroObject(context.schema, live), live, new Map());
   const fields = differenceOf(changed, neverOwned);
   if (isEmptySet(fields)) return known;
   const manager = { ...identify({ ...context, manager: 'before-first-apply' }, 'Update'), time: timeOf(context.now) };
@@ -184,7 +179,10 @@ export const applyConfig = (
   if (known === undefined)
     return { kind: 'refused', code: 500, reason: '', message: 'failed to decode managed fields of the stored object' };
   const scope = scopeOf(context);
-  const before = live === undefined ? emptyObject(config) : withoutManagers(live);
+  const before =
+    live === undefined
+      ? { apiVersion: config['apiVersion'] ?? null, kind: config['kind'] ?? null }
+      : withoutManagers(live);
   const manager = { ...identify(context, 'Apply'), time: timeOf(context.now) };
   const input: ApplyInput = {
     scope,

@@ -166,3 +166,24 @@ export const qualifiedModels: Readonly<Record<string, string>> = {
   'events.k8s.io/v1/EventList': 'EventsV1EventList',
   'authentication.k8s.io/v1/TokenRequest': 'AuthenticationV1TokenRequest',
 };
+
+/** Structures that are there even when empty, beside every `metadata`, `spec` and `status` and what is required. */
+export const valueStructs: ReadonlySet<string> = new Set([
+  'Container.resources',
+  'CustomResourceDefinitionStatus.acceptedNames',
+  'DaemonSetSpec.updateStrategy',
+  'DeploymentSpec.strategy',
+  'Event.deprecatedSource',
+  'Event.involvedObject',
+  'Event.regarding',
+  'Event.source',
+  'IngressStatus.loadBalancer',
+  'NetworkPolicySpec.podSelector',
+  'NodeStatus.daemonEndpoints',
+  'NodeStatus.nodeInfo',
+  'PersistentVolumeClaimSpec.resources',
+  'PodTemplate.template',
+  'ReplicaSetSpec.template',
+  'ServiceStatus.loadBalancer',
+  'StatefulSetSpec.updateStrategy',
+]);
