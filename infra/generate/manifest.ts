@@ -15,7 +15,7 @@ export interface Manifest {
 }
 
 /** The one image all functions start from, by name. kustomize overlays replace it. */
-export const functionsImage = 'ghcr.io/bullion/functions:latest';
+export const functionsImage = 'bullion/functions:latest';
 
 /** Labels of everything we install; `component` is the function or the part it belongs to. */
 export const partOf = (component: string): Readonly<Record<string, string>> => ({

@@ -22,7 +22,7 @@ export interface PopulateSettings {
 }
 
 export const defaultSettings: PopulateSettings = {
-  transferImage: 'ghcr.io/bullion/transfer-job:latest',
+  transferImage: 'bullion/transfer-job:latest',
   transferCommand: ['node', 'functions/transfer-job/index.ts'],
   transferResources: {
     requests: { cpu: '100m', memory: '128Mi' },
