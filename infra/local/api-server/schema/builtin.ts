@@ -13,7 +13,7 @@ import {
   type ListFacts,
 } from './builtin-tables.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { readModelText } from './model-text.ts';
+import { readModelText, type ModelText } from './model-text.ts';
 
 interface Attribute {
   readonly name: string;
@@ -47,6 +47,11 @@ const scalars: Readonly<Record<string, JsonSchema>> = {
   any: { 'x-kubernetes-preserve-unknown-fields': true },
   object: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
 };
+
+const fieldsV1: JsonSchema = { ...scalars['object'], 'x-bullion-type': 'FieldsV1' };
+
+const metaDescription =
+  "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 const numberOf = (format: string): JsonSchema => ({
   type: format === 'double' ? 'number' : 'integer',
@@ -90,7 +95,10 @@ const extend = (schema: JsonSchema, extra: JsonSchema): JsonSchema =>
 
 const fieldSchema = (typeName: string, attribute: Attribute, description: string): JsonSchema => {
   const key = `${typeName}.${attribute.baseName}`;
-  const schema = typeSchema(attribute.type, attribute.format, quantities.has(key));
+  const schema =
+    key === 'ManagedFieldsEntry.fieldsV1'
+      ? fieldsV1
+      : typeSchema(attribute.type, attribute.format, quantities.has(key));
   const extensions = schema.type === 'array' ? listExtensions(lists[key]) : mapExtensions(key, schema);
   const standard = keyDefaults[key];
   return extend(schema, {
@@ -100,6 +108,10 @@ const fieldSchema = (typeName: string, attribute: Attribute, description: string
   });
 };
 
+/** The client leaves out what a field says itself when its type is a model; of metadata it is the same everywhere. */
+const descriptionOf = (attribute: Attribute, text: ModelText): string =>
+  attribute.type === 'V1ObjectMeta' ? metaDescription : (text.fields.get(attribute.name)?.description ?? '');
+
 const fillModel = (model: string, attributes: readonly Attribute[]): Pick<JsonSchema, 'properties' | 'required'> => {
   const text = readModelText(model);
   const typeName = typeNameOf(model);
@@ -108,7 +120,7 @@ const fillModel = (model: string, attributes: readonly Attribute[]): Pick<JsonSc
     properties: Object.fromEntries(
       attributes.map((attribute) => [
         attribute.baseName,
-        fieldSchema(typeName, attribute, text.fields.get(attribute.name)?.description ?? ''),
+        fieldSchema(typeName, attribute, descriptionOf(attribute, text)),
       ]),
     ),
     ...(required.length === 0 ? {} : { required: required.map(({ baseName }) => baseName) }),

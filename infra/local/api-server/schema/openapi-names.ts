@@ -89,6 +89,7 @@ export const wellKnownTypes = {
   quantity: 'io.k8s.apimachinery.pkg.api.resource.Quantity',
   intOrString: 'io.k8s.apimachinery.pkg.util.intstr.IntOrString',
   time: `${metaPackage}.Time`,
+  fields: `${metaPackage}.FieldsV1`,
   patch: `${metaPackage}.Patch`,
   deleteOptions: `${metaPackage}.DeleteOptions`,
   status: `${metaPackage}.Status`,

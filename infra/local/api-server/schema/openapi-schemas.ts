@@ -24,6 +24,11 @@ const wellKnown: Readonly<Record<string, JsonObject>> = {
     format: 'int-or-string',
     oneOf: [{ type: 'integer' }, { type: 'string' }],
   },
+  [wellKnownTypes.fields]: {
+    description:
+      'FieldsV1 is a set of fields: f:<name> is a field, k:<keys> and v:<value> are items of a list, and . is the parent itself.',
+    type: 'object',
+  },
   [wellKnownTypes.time]: { description: 'Time is an instant in RFC 3339.', format: 'date-time', type: 'string' },
   [wellKnownTypes.patch]: { description: 'Patch is a patch of the content type of the request.', type: 'object' },
 };
@@ -43,6 +48,7 @@ const refTo = (components: Components, name: string): JsonObject => {
 /** The well-known type a built-in field has, told by how the schema marks it. */
 const wellKnownName = (schema: JsonSchema): string | undefined => {
   if (schema['x-bullion-type'] === 'Quantity') return wellKnownTypes.quantity;
+  if (schema['x-bullion-type'] === 'FieldsV1') return wellKnownTypes.fields;
   if (schema['x-kubernetes-int-or-string'] === true && schema.format === 'int-or-string')
     return wellKnownTypes.intOrString;
   return undefined;
@@ -111,6 +117,13 @@ const copyKeywords = (schema: JsonSchema, keywords: readonly (keyof JsonSchema)[
 const toMap = (components: Components, schemas: Readonly<Record<string, JsonSchema>>): JsonObject =>
   fromEntries(Object.entries(schemas).map(([name, schema]) => [name, toOpenApi(components, schema)] as const));
 
+/** Items refer to their type in a way that leaves its description to the type. */
+const toItems = (components: Components, items: JsonSchema): JsonObject => {
+  const converted = toOpenApi(components, items);
+  const isPlainRef = Object.hasOwn(converted, '$ref') && components.refs === '#/components/schemas/';
+  return isPlainRef ? { allOf: [converted], default: {} } : converted;
+};
+
 const toObject = (components: Components, schema: JsonSchema): JsonObject => {
   const convert = (child: JsonSchema): JsonObject => toOpenApi(components, child);
   const { properties, items, additionalProperties: values, allOf, anyOf, oneOf, not } = schema;
@@ -118,7 +131,7 @@ const toObject = (components: Components, schema: JsonSchema): JsonObject => {
   return {
     ...copyKeywords(schema, plainKeywords),
     ...(properties === undefined ? {} : { properties: toMap(components, properties) }),
-    ...(items === undefined ? {} : { items: convert(items) }),
+    ...(items === undefined ? {} : { items: toItems(components, items) }),
     ...(values === undefined ? {} : { additionalProperties: typeof values === 'boolean' ? values : convert(values) }),
     ...(allOf === undefined ? {} : { allOf: allOf.map(convert) }),
     ...(anyOf === undefined || isVersion2 ? {} : { anyOf: anyOf.map(convert) }),
@@ -148,17 +161,29 @@ const typeMeta = {
   ),
 };
 
+const embeddedMeta = {
+  apiVersion: text(
+    'apiVersion defines the versioned schema of this representation of an object. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources',
+  ),
+  kind: text(
+    'kind is a string value representing the type of this object. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds',
+  ),
+};
+
 const metaDescription =
   "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
-const describedMeta = (): JsonSchema =>
+const listMetaDescription =
+  'Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds';
+
+/** A copy with another description that keeps lazily made fields lazy. */
+const describe = (schema: JsonSchema, description: string): JsonSchema =>
   Object.defineProperties(
     {},
-    {
-      ...Object.getOwnPropertyDescriptors(objectMetaSchema()),
-      description: { value: metaDescription, enumerable: true },
-    },
+    { ...Object.getOwnPropertyDescriptors(schema), description: { value: description, enumerable: true } },
   );
+
+const describedMeta = (): JsonSchema => describe(objectMetaSchema(), metaDescription);
 
 const mapProperties = (schema: JsonSchema): Readonly<Record<string, JsonSchema>> =>
   Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, child]) => [name, completeEmbedded(child)]));
@@ -167,9 +192,16 @@ const mapProperties = (schema: JsonSchema): Readonly<Record<string, JsonSchema>>
 const completeEmbedded = (schema: JsonSchema): JsonSchema => {
   const { items, additionalProperties: values } = schema;
   const isEmbedded = schema['x-kubernetes-embedded-resource'] === true;
-  const properties = { ...mapProperties(schema), ...(isEmbedded ? { ...typeMeta, metadata: describedMeta() } : {}) };
+  const properties = {
+    ...mapProperties(schema),
+    ...(isEmbedded ? { ...embeddedMeta, metadata: describedMeta() } : {}),
+  };
+  const required = new Set([...(schema.required ?? []), 'kind', 'apiVersion']);
+  const isPair = schema['x-kubernetes-int-or-string'] === true && schema.anyOf === undefined;
   return {
     ...schema,
+    ...(isEmbedded ? { required: [...required] } : {}),
+    ...(isPair ? { anyOf: [{ type: 'integer' }, { type: 'string' }] } : {}),
     ...(Object.keys(properties).length === 0 ? {} : { properties }),
     ...(items === undefined ? {} : { items: completeEmbedded(items) }),
     ...(typeof values === 'object' ? { additionalProperties: completeEmbedded(values) } : {}),
@@ -192,7 +224,7 @@ export const publishedSchema = (schema: JsonSchema): JsonSchema => {
 };
 
 /** The schema of the list of a kind. */
-export const listSchema = (kind: string, item: JsonSchema): JsonSchema => ({
+export const listSchema = (kind: string, plural: string, item: JsonSchema): JsonSchema => ({
   description: `${kind}List is a list of ${kind}`,
   type: 'object',
   required: ['items'],
@@ -200,9 +232,9 @@ export const listSchema = (kind: string, item: JsonSchema): JsonSchema => ({
     ...typeMeta,
     items: {
       type: 'array',
-      description: `List of ${kind}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md`,
+      description: `List of ${plural}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md`,
       items: item,
     },
-    metadata: builtinSchema('', 'v1', 'ListMeta') ?? { type: 'object' },
+    metadata: describe(builtinSchema('', 'v1', 'ListMeta') ?? { type: 'object' }, listMetaDescription),
   },
 });

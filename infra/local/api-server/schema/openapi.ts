@@ -50,7 +50,7 @@ const addCustom = (components: Components, resource: OpenApiResource, schema: Js
   const object = customName(resource.group, resource.version, resource.kind);
   const list = `${object}List`;
   components.found.set(object, { ...toOpenApi(components, publishedSchema(schema)), ...kindOf(resource) });
-  const listOpenApi = toOpenApi(components, listSchema(resource.kind, { type: 'object' }));
+  const listOpenApi = toOpenApi(components, listSchema(resource.kind, resource.plural, { type: 'object' }));
   const properties = listOpenApi['properties'] as JsonObject;
   const items = { ...(properties['items'] as JsonObject), items: { $ref: `${components.refs}${object}` } };
   components.found.set(list, { ...listOpenApi, properties: { ...properties, items }, ...kindOf(resource, 'List') });
