@@ -22,8 +22,23 @@ export const HttpSource = z.object({
 });
 export type HttpSource = z.infer<typeof HttpSource>;
 
-/** Where the bytes come from. Later sources (s3, registry, volume, upload) join this union. */
-export const TransferSource = z.discriminatedUnion('type', [HttpSource]);
+export const RegistrySource = z.object({
+  type: z.literal('registry'),
+  /** `docker://host[:port]/repository[:tag][@digest]` of a containerDisk. */
+  url: z.string(),
+  /** Which image of an index: `amd64`, `arm64`, … Left out: that of the machine the transfer runs on. */
+  architecture: z.string().optional(),
+  /** Directory holding the keys of a Secret with credentials: dockerconfigjson, basic-auth, or accessKeyId and secretKey. */
+  secretDir: z.string().optional(),
+  /** PEM bundle to trust besides the system's. */
+  caFile: z.string().optional(),
+  /** The registry is reached without TLS. */
+  plainHttp: z.boolean().optional(),
+});
+export type RegistrySource = z.infer<typeof RegistrySource>;
+
+/** Where the bytes come from. Later sources (s3, volume, upload) join this union. */
+export const TransferSource = z.discriminatedUnion('type', [HttpSource, RegistrySource]);
 export type TransferSource = z.infer<typeof TransferSource>;
 
 export const TransferTarget = z.object({

@@ -19,6 +19,8 @@ export interface HttpResponse {
 
 export interface HttpGet {
   readonly url: URL;
+  /** Left out: GET. */
+  readonly method?: 'GET' | 'HEAD' | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -100,11 +102,11 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
     bodyTimeout: 0,
   });
   return {
-    get: async ({ url, headers = {}, signal }) => {
+    get: async ({ url, method = 'GET', headers = {}, signal }) => {
       signal?.throwIfAborted();
       try {
         const response = await request(url, {
-          method: 'GET',
+          method,
           dispatcher: agent,
           headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'bullion', ...headers },
           signal: signal ?? null,

@@ -13,6 +13,8 @@ export interface Destination {
 
 export interface FollowCall {
   readonly origin: Destination;
+  /** Left out: GET. */
+  readonly method?: 'GET' | 'HEAD' | undefined;
   /** Headers of this exchange, sent to every hop (ranges and such; no secrets). */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -64,6 +66,7 @@ export const followRedirects = async (
   for (let hops = 0; hops <= maxRedirects; hops++) {
     const response = await client.get({
       url: destination.url,
+      method: call.method,
       headers: { ...call.headers, ...destination.headers },
       ...(call.signal === undefined ? {} : { signal: call.signal }),
     });

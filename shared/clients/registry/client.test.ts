@@ -1,0 +1,261 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import { createRegistryClient } from '#shared/clients/registry/client.ts';
+import { selectPlatform } from '#shared/clients/registry/platform.ts';
+import { createRegistryPace } from '#shared/clients/registry/pace.ts';
+import { parseReference, pinReference } from '#shared/clients/registry/reference.ts';
+import type { SessionOptions } from '#shared/clients/registry/session.ts';
+import { newestTag } from '#shared/clients/registry/tags.ts';
+import { type PushTarget, pushDisk, pushIndex, sha256 } from '#test/support/registry/images.ts';
+import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+
+const http = createHttpClient({ isRefused: () => false, idleMs: 5000 });
+afterAll(() => http.close());
+
+const clientOf = (host: string, options: Partial<SessionOptions> = {}) =>
+  createRegistryClient({ http, host, plainHttp: true, pace: createRegistryPace(Date.now), ...options });
+
+const read = async (body: AsyncIterable<Buffer>): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  for await (const part of body) parts.push(part);
+  return Buffer.concat(parts);
+};
+
+describe.skipIf(!hasRegistry())('against a real registry', () => {
+  let registry: TestRegistry;
+  let target: PushTarget;
+  beforeAll(async () => {
+    registry = await startRegistry();
+    target = { host: registry.host, repository: 'disks/fedora' };
+  });
+  afterEach(() => {
+    registry.requests.length = 0;
+  });
+  afterAll(() => registry.close());
+
+  const image = (rest: string) => parseReference(`docker://${registry.host}/disks/fedora${rest}`);
+
+  it('asks for a digest with one HEAD', async () => {
+    const pushed = await pushDisk(target, Buffer.alloc(4096, 1), '40');
+    registry.requests.length = 0;
+    const head = await clientOf(registry.host).head(image(':40'));
+    expect(head).toEqual({ digest: pushed.digest, mediaType: pushed.mediaType });
+    expect(registry.requests.map(({ method }) => method)).toEqual(['HEAD']);
+  });
+
+  it('reads a manifest by tag and by digest, and a blob from the middle', async () => {
+    const pushed = await pushDisk(target, Buffer.alloc(4096, 2), '41', 'none');
+    const client = clientOf(registry.host);
+    const manifest = await client.manifest(image(`@${pushed.digest}`));
+    expect(manifest).toEqual(await client.manifest(image(':41')));
+    const layer = pushed.layers[0]!;
+    const response = await client.blob(image(':41'), layer.digest, layer.size - 10);
+    expect(response.status).toBe(206);
+    expect((await read(response.body)).length).toBe(10);
+    const whole = await client.blob(image(':41'), layer.digest, 0);
+    expect(sha256(await read(whole.body))).toBe(layer.digest);
+  });
+
+  it('picks the platform of an index, past its attestations, and lists what there is otherwise', async () => {
+    const amd = await pushDisk(target, Buffer.alloc(4096, 3), 'amd');
+    const arm = await pushDisk(target, Buffer.alloc(4096, 4), 'arm');
+    await pushIndex(
+      target,
+      [
+        { architecture: 'amd64', image: amd },
+        { architecture: 'arm64', image: arm },
+      ],
+      'multi',
+    );
+    const manifest = await clientOf(registry.host).manifest(image(':multi'));
+    if (manifest.is !== 'index') throw new Error('an index was pushed');
+    expect(selectPlatform(manifest.entries, 'arm64', 'x').digest).toBe(arm.digest);
+    expect(() => selectPlatform(manifest.entries, 's390x', 'x')).toThrow('it has linux/amd64, linux/arm64');
+  });
+
+  it('reads every page of the tags', async () => {
+    const many = { ...target, repository: 'disks/many' };
+    const tags = Array.from({ length: 7 }, (_, index) => `v1.${index}`);
+    for (const tag of tags) await pushDisk(many, Buffer.alloc(512, 1), tag);
+    registry.intercept = ({ path }, response) => {
+      // The registry gives everything at once unless it is asked for pages: ask in the client's place.
+      if (!path.endsWith('/tags/list')) return false;
+      response.writeHead(200, { link: '</v2/disks/many/tags/list?n=3&last=v1.2>; rel="next"' });
+      response.end(JSON.stringify({ tags: ['v1.0', 'v1.1', 'v1.2'] }));
+      return true;
+    };
+    const found = await clientOf(registry.host).tags(parseReference(`docker://${registry.host}/disks/many`));
+    registry.intercept = undefined;
+    expect(new Set(found)).toEqual(new Set(tags));
+    expect(newestTag(found, '*')).toBe('v1.6');
+  });
+
+  it('says in the words of the registry what is not there', async () => {
+    await expect(clientOf(registry.host).head(image(':none'))).rejects.toMatchObject({ code: 'ImageNotFound' });
+    await expect(clientOf(registry.host).manifest(image(':none'))).rejects.toThrow(/MANIFEST_UNKNOWN/);
+  });
+
+  it('falls back to the manifest when HEAD names no digest', async () => {
+    const pushed = await pushDisk(target, Buffer.alloc(4096, 5), 'plain');
+    registry.intercept = ({ method }, response) => {
+      if (method !== 'HEAD') return false;
+      response.writeHead(200).end();
+      return true;
+    };
+    const head = await clientOf(registry.host).head(image(':plain'));
+    registry.intercept = undefined;
+    expect(head.digest).toBe(pushed.digest);
+  });
+
+  it('refuses a manifest that is not the one asked for', async () => {
+    const digest = sha256(Buffer.from('something else'));
+    const pushed = await pushDisk(target, Buffer.alloc(4096, 6), 'swap');
+    registry.intercept = ({ path }, response) => {
+      if (!path.endsWith(digest)) return false;
+      response.writeHead(200, { 'docker-content-digest': digest }).end(JSON.stringify({ schemaVersion: 2, ...pushed }));
+      return true;
+    };
+    const asked = clientOf(registry.host).manifest(parseReference(pinReference(image(''), digest)));
+    await expect(asked).rejects.toMatchObject({ code: 'DigestMismatch' });
+    registry.intercept = undefined;
+  });
+
+  it('leaves a host alone that said when to come back', async () => {
+    let now = 0;
+    const pace = createRegistryPace(() => now);
+    registry.intercept = (_, response) => {
+      response.writeHead(429, { 'retry-after': '120' }).end();
+      return true;
+    };
+    const client = clientOf(registry.host, { pace });
+    await expect(client.head(image(':40'))).rejects.toMatchObject({ code: 'RateLimited', retryAfterSeconds: 120 });
+    registry.intercept = undefined;
+    now = 119_000;
+    await expect(clientOf(registry.host, { pace }).head(image(':40'))).rejects.toMatchObject({ retryAfterSeconds: 1 });
+    expect(registry.requests.length).toBe(1);
+    now = 120_000;
+    await expect(client.head(image(':40'))).resolves.toBeDefined();
+  });
+
+  it('stops before the last request of a window is used up', async () => {
+    const pace = createRegistryPace(() => 0);
+    registry.intercept = (_, response) => {
+      response
+        .writeHead(200, { 'ratelimit-remaining': '0;w=600', 'docker-content-digest': sha256(Buffer.from('x')) })
+        .end();
+      return true;
+    };
+    await clientOf(registry.host, { pace }).head(image(':40'));
+    registry.intercept = undefined;
+    expect(pace.waitSeconds(registry.host)).toBe(600);
+  });
+});
+
+describe.skipIf(!hasRegistry())('against a real registry with a login', () => {
+  let registry: TestRegistry;
+  const credentials = { username: 'tester', password: 's3cret-pass' };
+  beforeAll(async () => {
+    registry = await startRegistry({ withLogin: true });
+    const authorization = `Basic ${Buffer.from('tester:s3cret-pass').toString('base64')}`;
+    await pushDisk({ host: registry.host, repository: 'private', authorization }, Buffer.alloc(512, 1), '1');
+  });
+  afterAll(() => registry.close());
+
+  it('logs in when it is asked to', async () => {
+    const image = parseReference(`docker://${registry.host}/private:1`);
+    await expect(clientOf(registry.host, { credentials }).head(image)).resolves.toBeDefined();
+    await expect(clientOf(registry.host).manifest(image)).rejects.toThrow(
+      'name a Secret with credentials in secretRef',
+    );
+    const wrong = clientOf(registry.host, { credentials: { ...credentials, password: 'wrong' } }).manifest(image);
+    await expect(wrong).rejects.toMatchObject({ code: 'Unauthorized' });
+    await expect(wrong).rejects.not.toThrow('wrong');
+  });
+});
+
+interface Hit {
+  readonly url: string;
+  readonly authorization: string | undefined;
+}
+
+const listen = async (
+  answer: (hit: Hit) => { status: number; headers?: Record<string, string>; body?: string },
+): Promise<{ readonly host: string; readonly hits: Hit[]; readonly server: Server }> => {
+  const hits: Hit[] = [];
+  const server = createServer((request, response) => {
+    const hit = { url: request.url ?? '', authorization: request.headers.authorization };
+    hits.push(hit);
+    const { status, headers = {}, body = '' } = answer(hit);
+    response.writeHead(status, headers).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, hits, server };
+};
+
+describe('with a token service of its own', () => {
+  const servers: Server[] = [];
+  const start = async (answer: Parameters<typeof listen>[0]) => {
+    const started = await listen(answer);
+    servers.push(started.server);
+    return started;
+  };
+  afterAll(() => {
+    for (const server of servers) server.close();
+  });
+  const credentials = { username: 'robot', password: 'hidden' };
+  const digest = sha256(Buffer.from('manifest'));
+
+  it('gets one token for all requests of a repository, for pulling from it and nothing else', async () => {
+    const tokens = await start(() => ({ status: 200, body: JSON.stringify({ access_token: 'abc' }) }));
+    const registry = await start(({ authorization }) =>
+      authorization === 'Bearer abc'
+        ? { status: 200, headers: { 'docker-content-digest': digest } }
+        : {
+            status: 401,
+            headers: {
+              'www-authenticate': `Bearer realm="http://${tokens.host}/token",service="s",scope="repository:other:pull,push"`,
+            },
+          },
+    );
+    const client = clientOf(registry.host, { credentials });
+    const image = parseReference(`docker://${registry.host}/team/disk:1`);
+    await client.head(image);
+    await client.head(image);
+    expect(tokens.hits).toEqual([
+      {
+        url: '/token?scope=repository%3Ateam%2Fdisk%3Apull&service=s',
+        authorization: expect.stringMatching(/^Basic /),
+      },
+    ]);
+    expect(registry.hits.length).toBe(3);
+  });
+
+  it('does not send credentials without TLS where the registry itself has it', async () => {
+    const tokens = await start(() => ({ status: 200, body: '{"token":"abc"}' }));
+    const answer = {
+      status: 401,
+      headers: { 'www-authenticate': `Bearer realm="http://${tokens.host}/token"` },
+      body: (async function* nothing() {})() as AsyncIterable<Buffer>,
+      discard: () => {},
+    };
+    const tls = { get: () => Promise.resolve(answer), close: () => Promise.resolve() };
+    const client = clientOf('registry.example', { credentials, plainHttp: false, http: tls });
+    await expect(client.head(parseReference('docker://registry.example/a/b'))).rejects.toThrow('without TLS');
+    expect(tokens.hits).toEqual([]);
+  });
+
+  it('does not show its login to the store a blob is redirected to', async () => {
+    const store = await start(() => ({ status: 200, body: 'bytes' }));
+    const registry = await start(({ authorization }) =>
+      authorization === undefined
+        ? { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } }
+        : { status: 307, headers: { location: `http://${store.host}/signed?key=1` } },
+    );
+    const image = parseReference(`docker://${registry.host}/team/disk:1`);
+    const response = await clientOf(registry.host, { credentials }).blob(image, digest, 0);
+    expect((await read(response.body)).toString()).toBe('bytes');
+    expect(store.hits).toEqual([{ url: '/signed?key=1', authorization: undefined }]);
+  });
+});

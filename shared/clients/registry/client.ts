@@ -1,0 +1,89 @@
+// Images in OCI registries, read only: digests, manifests, tags, blobs. Made by polls and by the registry source of transfers.
+import type { HttpResponse } from '#shared/clients/http/client.ts';
+import { RegistryFailure } from '#shared/clients/registry/errors.ts';
+import { type Manifest, acceptedTypes, readManifest } from '#shared/clients/registry/manifest.ts';
+import { type Reference, formatReference, isDigest } from '#shared/clients/registry/reference.ts';
+import { readBody, readJson } from '#shared/clients/registry/refusal.ts';
+import { type Session, type SessionOptions, createSession } from '#shared/clients/registry/session.ts';
+
+/** What a tag points to, as a HEAD tells it. */
+export interface Head {
+  readonly digest: string;
+  /** As the registry says; empty when it does not. */
+  readonly mediaType: string;
+}
+
+/** Every method throws RegistryFailure, HttpFailure, or the signal's reason. */
+export interface RegistryClient {
+  /** Without fetching the manifest where the registry allows that. Costs no pull at Docker Hub. */
+  head(image: Reference): Promise<Head>;
+  /** With its digest proven against the reference's, if that has one. */
+  manifest(image: Reference): Promise<Manifest>;
+  /** Every tag of a repository. */
+  tags(image: Reference): Promise<readonly string[]>;
+  /** A blob from byte `offset` on; the answer may begin at 0 all the same (status 200 instead of 206). Its digest is for the reader to check. */
+  blob(image: Reference, digest: string, offset: number): Promise<HttpResponse>;
+}
+
+const pathOf = ({ repository, tag, digest }: Reference): string =>
+  `${repository}/manifests/${digest ?? tag ?? 'latest'}`;
+
+/** A list of tags is read to its end, but a registry that never ends it is not. */
+const mostPages = 1000;
+
+const manifestCall = (image: Reference) => ({
+  path: pathOf(image),
+  repository: image.repository,
+  what: formatReference(image),
+  headers: { accept: acceptedTypes },
+});
+
+export const createRegistryClient = (options: SessionOptions): RegistryClient => {
+  const session = createSession(options);
+  const manifest = async (image: Reference): Promise<Manifest> => {
+    const response = await session.ask(manifestCall(image));
+    const bytes = await readBody(response, formatReference(image));
+    const claimed = response.headers['docker-content-digest'];
+    return readManifest(bytes, image.digest ?? (isDigest(claimed ?? '') ? claimed : undefined), formatReference(image));
+  };
+  return {
+    manifest,
+    head: async (image) => {
+      const response = await session.ask({ ...manifestCall(image), method: 'HEAD' });
+      response.discard();
+      const digest = response.headers['docker-content-digest'] ?? '';
+      const mediaType = response.headers['content-type']?.split(';')[0]?.trim() ?? '';
+      if (isDigest(digest)) return { digest, mediaType };
+      return { digest: (await manifest(image)).digest, mediaType };
+    },
+    tags: (image) => listTags(session, image),
+    blob: (image, digest, offset) =>
+      session.ask({
+        path: `${image.repository}/blobs/${digest}`,
+        repository: image.repository,
+        what: `blob ${digest} of ${formatReference(image)}`,
+        headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
+      }),
+  };
+};
+
+const listTags = async (session: Session, { repository, host }: Reference): Promise<readonly string[]> => {
+  const what = `the tags of ${host}/${repository}`;
+  const tags: string[] = [];
+  let path: string | undefined = `${repository}/tags/list`;
+  for (let page = 0; path !== undefined; page += 1) {
+    if (page === mostPages) throw new RegistryFailure('RegistryFailed', `${what} do not come to an end`);
+    const response: HttpResponse = await session.ask({ path, repository, what });
+    const body = (await readJson(response, what)) as { readonly tags?: unknown };
+    if (Array.isArray(body.tags)) tags.push(...body.tags.filter((tag): tag is string => typeof tag === 'string'));
+    path = nextPage(response.headers['link'], repository);
+  }
+  return tags;
+};
+
+/** `Link: </v2/<name>/tags/list?n=…&last=…>; rel="next"`; only ever a page of the same list. */
+const nextPage = (link: string | undefined, repository: string): string | undefined => {
+  const target = /<([^>]+)>\s*;[^,]*rel="?next"?/i.exec(link ?? '')?.[1];
+  if (target === undefined || !URL.canParse(target, 'http://registry')) return undefined;
+  return `${repository}/tags/list${new URL(target, 'http://registry').search}`;
+};

@@ -1,0 +1,120 @@
+// Registry credentials out of the Secrets people have: dockerconfigjson, dockercfg, basic-auth, accessKeyId. Pure.
+import { z } from 'zod';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Reference } from '#shared/clients/registry/reference.ts';
+
+export interface Credentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The keys of a Secret with their values decoded, or the files of a mounted one. */
+export type SecretData = Readonly<Record<string, string>>;
+
+const DockerAuth = z.looseObject({
+  auth: z.string().optional(),
+  username: z.string().optional(),
+  password: z.string().optional(),
+  identitytoken: z.string().optional(),
+});
+type DockerAuth = z.infer<typeof DockerAuth>;
+const DockerAuths = z.record(z.string(), DockerAuth);
+const DockerConfig = z.looseObject({ auths: DockerAuths });
+
+const pairs = [
+  ['username', 'password'],
+  ['accessKeyId', 'secretKey'],
+] as const;
+
+/**
+ * What to log in with. `undefined`: the Secret is a Docker configuration that says nothing of this registry, so it is asked anonymously. Throws
+ * InvalidInput, without a word of the Secret's content, for a Secret of no known shape.
+ */
+export const findCredentials = (secret: SecretData, image: Reference): Credentials | undefined => {
+  const auths = readAuths(secret);
+  if (auths !== undefined) return toCredentials(bestMatch(auths, image));
+  for (const [user, password] of pairs) {
+    const username = secret[user]?.trim();
+    const key = secret[password]?.trim();
+    if (username !== undefined && key !== undefined) return { username, password: key };
+  }
+  throw new InvalidInput(
+    'the Secret has no registry credentials: it needs .dockerconfigjson, or username and password, or accessKeyId and secretKey',
+  );
+};
+
+const readAuths = (secret: SecretData): Readonly<Record<string, DockerAuth>> | undefined => {
+  const config = secret['.dockerconfigjson'];
+  const legacy = secret['.dockercfg'];
+  if (config !== undefined) return parseJson(config, DockerConfig, '.dockerconfigjson').auths;
+  return legacy === undefined ? undefined : parseJson(legacy, DockerAuths, '.dockercfg');
+};
+
+const parseJson = <S extends z.ZodType>(text: string, schema: S, key: string): z.output<S> => {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    // The parser's message may quote the secret.
+    throw new InvalidInput(`the Secret's ${key} is not a Docker configuration with "auths"`);
+  }
+};
+
+/** `https://host/v1/`, `host:port`, `host/team` and `*.example` as one form: host pattern and repository prefix. */
+const parseKey = (key: string): { readonly host: string; readonly path: string } => {
+  const bare = key.replace(/^https?:\/\//, '').replace(/\/+$/, '');
+  const [host = '', ...path] = bare.split('/');
+  const joined = path.join('/');
+  return { host: host.toLowerCase(), path: /^v[12]$/.test(joined) ? '' : joined };
+};
+
+const aliases: Readonly<Record<string, string>> = {
+  'index.docker.io': 'docker.io',
+  'registry-1.docker.io': 'docker.io',
+};
+
+const plainHost = (host: string): string => aliases[host.toLowerCase()] ?? host.toLowerCase();
+
+/** A star stands for part of one label, as the kubelet has it. */
+const isHostMatch = (pattern: string, host: string): boolean => {
+  const wanted = plainHost(pattern).split('.');
+  const given = plainHost(host).split('.');
+  if (wanted.length !== given.length) return false;
+  return wanted.every((label, index) => isLabelMatch(label, given[index] ?? ''));
+};
+
+const isLabelMatch = (pattern: string, label: string): boolean => {
+  const [head = '', ...rest] = pattern.split('*');
+  const tail = rest.at(-1);
+  if (tail === undefined) return pattern === label;
+  return (
+    rest.length === 1 && label.length >= head.length + tail.length && label.startsWith(head) && label.endsWith(tail)
+  );
+};
+
+/** The longest repository prefix wins, then the host without a star. */
+const bestMatch = (auths: Readonly<Record<string, DockerAuth>>, image: Reference): DockerAuth | undefined => {
+  const matches = Object.entries(auths)
+    .map(([key, auth]) => ({ ...parseKey(key), auth }))
+    .filter(({ host, path }) => isHostMatch(host, image.host) && isPrefix(path, image.repository));
+  const rank = ({ host, path }: { readonly host: string; readonly path: string }) =>
+    path.length * 2 + (host.includes('*') ? 0 : 1);
+  return matches.sort((a, b) => rank(b) - rank(a))[0]?.auth;
+};
+
+const isPrefix = (path: string, repository: string): boolean =>
+  path === '' || repository === path || repository.startsWith(`${path}/`);
+
+const toCredentials = (auth: DockerAuth | undefined): Credentials | undefined => {
+  if (auth === undefined) return undefined;
+  if (auth.username !== undefined && auth.password !== undefined)
+    return { username: auth.username, password: auth.password };
+  const pair = Buffer.from(auth.auth ?? '', 'base64')
+    .toString('utf8')
+    .replace(/\0+$/, '');
+  const colon = pair.indexOf(':');
+  if (colon > 0 && pair.length > colon + 1) return { username: pair.slice(0, colon), password: pair.slice(colon + 1) };
+  if (auth.identitytoken !== undefined) {
+    throw new InvalidInput('the Secret holds an identity token, which works for a person only: use a robot account');
+  }
+  return undefined;
+};

@@ -1,0 +1,32 @@
+// How a registry refuses. The text is the registry's own, redacted, with what to do about it.
+import { AppError, type AppErrorOptions } from '#shared/runtime/errors.ts';
+
+/** Kinds of failure, and whether asking again can help. */
+export const registryFaults = {
+  /** Credentials are missing or not accepted. */
+  Unauthorized: { retryable: false },
+  /** No such repository, tag, digest or blob. */
+  ImageNotFound: { retryable: false },
+  /** The index has nothing for this platform. */
+  PlatformAbsent: { retryable: false },
+  /** What arrived is not what its digest says. */
+  DigestMismatch: { retryable: true },
+  /** Not an image, or one we do not understand. */
+  InvalidImage: { retryable: false },
+  /** Too many requests: the registry says when to come back. */
+  RateLimited: { retryable: true },
+  /** 5xx, or an answer that makes no sense. */
+  RegistryFailed: { retryable: true },
+} as const;
+export type RegistryFault = keyof typeof registryFaults;
+
+export class RegistryFailure extends AppError {
+  override readonly code: RegistryFault;
+  override readonly retryable: boolean;
+
+  constructor(code: RegistryFault, message: string, options: AppErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.retryable = registryFaults[code].retryable;
+  }
+}

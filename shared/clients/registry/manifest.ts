@@ -1,0 +1,75 @@
+// Manifests and indexes, of OCI and of Docker: read, told apart, held against their digest. Pure.
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { RegistryFailure } from '#shared/clients/registry/errors.ts';
+
+export const indexTypes: readonly string[] = [
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+];
+const imageTypes: readonly string[] = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+];
+
+/** Every kind of answer we can read, for the Accept header. */
+export const acceptedTypes = [...indexTypes, ...imageTypes].join(', ');
+
+export const Descriptor = z.looseObject({
+  mediaType: z.string(),
+  digest: z.string().regex(/^sha(256:[0-9a-f]{64}|512:[0-9a-f]{128})$/),
+  size: z.number().int().nonnegative(),
+  annotations: z.record(z.string(), z.string()).optional(),
+});
+export type Descriptor = z.infer<typeof Descriptor>;
+
+const Platform = z.looseObject({
+  os: z.string(),
+  architecture: z.string(),
+  variant: z.string().optional(),
+});
+
+const IndexEntry = Descriptor.extend({ platform: Platform.optional() });
+export type IndexEntry = z.infer<typeof IndexEntry>;
+
+const ImageIndex = z.looseObject({ schemaVersion: z.literal(2), manifests: z.array(IndexEntry) });
+
+export const ImageManifest = z.looseObject({
+  schemaVersion: z.literal(2),
+  config: Descriptor,
+  layers: z.array(Descriptor),
+});
+export type ImageManifest = z.infer<typeof ImageManifest>;
+
+/** A manifest as it arrived, its digest proven. */
+export type Manifest =
+  | { readonly is: 'index'; readonly digest: string; readonly entries: readonly IndexEntry[] }
+  | { readonly is: 'image'; readonly digest: string; readonly image: ImageManifest };
+
+export const digestOf = (bytes: Uint8Array, algorithm: 'sha256' | 'sha512' = 'sha256'): string =>
+  `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
+
+export const algorithmOf = (digest: string): 'sha256' | 'sha512' =>
+  digest.startsWith('sha512:') ? 'sha512' : 'sha256';
+
+/** Throws RegistryFailure when the bytes are not those of `expected`, or no manifest. `where` names the image in messages. */
+export const readManifest = (bytes: Uint8Array, expected: string | undefined, where: string): Manifest => {
+  const digest = digestOf(bytes, expected === undefined ? 'sha256' : algorithmOf(expected));
+  if (expected !== undefined && digest !== expected) {
+    throw new RegistryFailure('DigestMismatch', `the manifest of ${where} has digest ${digest}, not ${expected}`);
+  }
+  const document = parseDocument(bytes, where);
+  const index = ImageIndex.safeParse(document);
+  if (index.success) return { is: 'index', digest, entries: index.data.manifests };
+  const image = ImageManifest.safeParse(document);
+  if (image.success) return { is: 'image', digest, image: image.data };
+  throw new RegistryFailure('InvalidImage', `${where} is neither an image nor an index of images (schema version 2)`);
+};
+
+const parseDocument = (bytes: Uint8Array, where: string): unknown => {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    throw new RegistryFailure('InvalidImage', `the manifest of ${where} is not JSON`);
+  }
+};

@@ -1,0 +1,38 @@
+// Which image of an index is meant. Pure.
+import { RegistryFailure } from '#shared/clients/registry/errors.ts';
+import type { IndexEntry } from '#shared/clients/registry/manifest.ts';
+
+/** Build tools store provenance and bills of material beside the images, under a platform nobody has. */
+const isAttestation = ({ annotations, platform }: IndexEntry): boolean =>
+  annotations?.['vnd.docker.reference.type'] !== undefined ||
+  platform?.os === 'unknown' ||
+  platform?.architecture === 'unknown';
+
+const nameOf = ({ platform }: IndexEntry): string => {
+  if (platform === undefined) return 'any';
+  const { os, architecture, variant } = platform;
+  return variant === undefined ? `${os}/${architecture}` : `${os}/${architecture}/${variant}`;
+};
+
+/** The plain form of an architecture comes before its variants, and the newest variant before older ones. */
+const byVariant = (a: IndexEntry, b: IndexEntry): number => {
+  const [left, right] = [a.platform?.variant, b.platform?.variant];
+  if (left === undefined || right === undefined) return left === right ? 0 : left === undefined ? -1 : 1;
+  return right.localeCompare(left, 'en', { numeric: true });
+};
+
+/**
+ * The image for a machine of this architecture (`amd64`, `arm64`, …). An index with one image that names no platform is that image's. Throws
+ * RegistryFailure that lists what there is.
+ */
+export const selectPlatform = (entries: readonly IndexEntry[], architecture: string, where: string): IndexEntry => {
+  const images = entries.filter((entry) => !isAttestation(entry));
+  const fitting = images
+    .filter(({ platform }) => platform?.architecture === architecture && platform.os === 'linux')
+    .sort(byVariant);
+  const [only, ...others] = images.filter(({ platform }) => platform === undefined);
+  const chosen = fitting[0] ?? (others.length === 0 && images.length === 1 ? only : undefined);
+  if (chosen !== undefined) return chosen;
+  const known = images.length === 0 ? 'nothing' : [...new Set(images.map(nameOf))].join(', ');
+  throw new RegistryFailure('PlatformAbsent', `${where} has no image for linux/${architecture}; it has ${known}`);
+};

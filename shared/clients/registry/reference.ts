@@ -1,0 +1,70 @@
+// Names of images in registries: `docker://host[:port]/repository[:tag][@digest]`. Read by admission, polls and the transfer source.
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+export interface Reference {
+  /** Host and port as the user wrote them: what credentials are looked up by. */
+  readonly host: string;
+  readonly repository: string;
+  /** Left out when the user named neither tag nor digest, or a digest alone. */
+  readonly tag?: string | undefined;
+  /** `sha256:<64 hex>` or `sha512:<128 hex>`. */
+  readonly digest?: string | undefined;
+}
+
+const scheme = /^(docker|oci):\/\//;
+const hostPattern = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::\d{1,5})?$/i;
+const repositoryPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
+const tagPattern = /^\w[\w.-]{0,127}$/;
+const digestPattern = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
+
+/** Docker Hub's names: what people write, where it really is, and where the official images lie. */
+const hub = { host: 'docker.io', server: 'registry-1.docker.io', official: 'library' } as const;
+
+export const isDigest = (text: string): boolean => digestPattern.test(text);
+
+export type ParsedReference = { readonly value: Reference } | { readonly problem: string };
+
+const problem = (text: string): ParsedReference => ({ problem: text });
+
+/** `problem` completes a sentence about the field it came from. */
+export const readReference = (text: string): ParsedReference => {
+  const rest = text.replace(scheme, '');
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(rest)) return problem('must begin with docker://');
+  const [named = '', digest, ...more] = rest.split('@');
+  if (more.length > 0) return problem('must have one digest at most');
+  if (digest !== undefined && !isDigest(digest)) return problem('must end in a digest such as sha256:<64 hex digits>');
+  const slash = named.indexOf('/');
+  const host = named.slice(0, Math.max(0, slash));
+  const path = named.slice(slash + 1);
+  const colon = path.indexOf(':');
+  const repository = colon === -1 ? path : path.slice(0, colon);
+  const tag = colon === -1 ? undefined : path.slice(colon + 1);
+  if (!hostPattern.test(host)) return problem('must name a registry: docker://host[:port]/repository[:tag]');
+  if (!repositoryPattern.test(repository)) return problem(`must name a repository in lower case after ${host}/`);
+  if (tag !== undefined && !tagPattern.test(tag))
+    return problem('must have a tag of letters, digits, "_", "." and "-"');
+  return { value: { host, repository: officially(host, repository), tag, digest } };
+};
+
+const isHub = (host: string): boolean => host === hub.host || host === `index.${hub.host}` || host === hub.server;
+
+const officially = (host: string, repository: string): string =>
+  isHub(host) && !repository.includes('/') ? `${hub.official}/${repository}` : repository;
+
+/** As readReference; throws InvalidInput. */
+export const parseReference = (text: string): Reference => {
+  const parsed = readReference(text);
+  if ('value' in parsed) return parsed.value;
+  throw new InvalidInput(`the image reference "${text}" ${parsed.problem}`);
+};
+
+/** Where requests for this host go. */
+export const serverOf = (host: string): string => (isHub(host) ? hub.server : host);
+
+/** Host, repository, then the digest or else the tag: what is asked of the registry. */
+export const formatReference = ({ host, repository, tag, digest }: Reference): string =>
+  `${host}/${repository}${digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`}`;
+
+/** The same repository at one digest: a name that can never mean anything else. */
+export const pinReference = ({ host, repository }: Reference, digest: string): string =>
+  `docker://${formatReference({ host, repository, digest })}`;

@@ -1,0 +1,158 @@
+import fc from 'fast-check';
+import semver from 'semver';
+import { describe, expect, it } from 'vitest';
+import { parseChallenge } from '#shared/clients/registry/challenge.ts';
+import { findCredentials } from '#shared/clients/registry/credentials.ts';
+import { selectPlatform } from '#shared/clients/registry/platform.ts';
+import { formatReference, parseReference, pinReference, readReference } from '#shared/clients/registry/reference.ts';
+import { newestTag } from '#shared/clients/registry/tags.ts';
+
+const digest = `sha256:${'ab'.repeat(32)}`;
+
+describe('references', () => {
+  it.each([
+    ['docker://quay.io/containerdisks/fedora:40', { host: 'quay.io', repository: 'containerdisks/fedora', tag: '40' }],
+    ['docker://localhost:5000/a', { host: 'localhost:5000', repository: 'a' }],
+    ['docker://[::1]:5000/a/b:c', { host: '[::1]:5000', repository: 'a/b', tag: 'c' }],
+    ['docker://docker.io/fedora', { host: 'docker.io', repository: 'library/fedora' }],
+    [`docker://quay.io/a/b:1@${digest}`, { host: 'quay.io', repository: 'a/b', tag: '1', digest }],
+  ])('reads %s', (text, expected) => {
+    expect(parseReference(text)).toEqual({ tag: undefined, digest: undefined, ...expected });
+  });
+
+  it.each([
+    'docker://fedora',
+    'docker://quay.io/UPPER/case',
+    'docker://quay.io/a/../b',
+    'docker://quay.io/a:',
+    `docker://quay.io/a@${digest}@${digest}`,
+    'docker://quay.io/a@sha256:abc',
+    'docker://user:pw@quay.io/a',
+    'https://quay.io/a',
+    'docker://quay.io/a?x=1',
+  ])('refuses %s', (text) => {
+    expect(readReference(text)).toHaveProperty('problem');
+  });
+
+  it('pins to one digest, whatever was pinned before', () => {
+    const pinned = pinReference(parseReference(`docker://quay.io/a/b:1@${digest}`), digest);
+    expect(pinned).toBe(`docker://quay.io/a/b@${digest}`);
+    expect(formatReference(parseReference(pinned))).toBe(`quay.io/a/b@${digest}`);
+  });
+
+  it('never throws anything but its own words', () => {
+    fc.assert(fc.property(fc.string(), (text) => expect(Object.keys(readReference(text)).length).toBe(1)));
+  });
+});
+
+describe('credentials', () => {
+  const encode = (text: string) => Buffer.from(text).toString('base64');
+  const config = (auths: object) => ({ '.dockerconfigjson': JSON.stringify({ auths }) });
+  const image = parseReference('docker://registry.example:5000/team/disks/fedora');
+
+  it.each([
+    [
+      'host and port',
+      config({ 'registry.example:5000': { auth: encode('u:p:q') } }),
+      { username: 'u', password: 'p:q' },
+    ],
+    [
+      'a URL',
+      config({ 'https://registry.example:5000/v2/': { username: 'u', password: 'p' } }),
+      { username: 'u', password: 'p' },
+    ],
+    [
+      'the longest path',
+      config({
+        'registry.example:5000': { auth: encode('a:a') },
+        'registry.example:5000/team': { auth: encode('u:p') },
+      }),
+      { username: 'u', password: 'p' },
+    ],
+    ['a star', config({ '*.example:5000': { auth: encode('u:p') } }), { username: 'u', password: 'p' }],
+    ['basic-auth', { username: 'u', password: 'p\n' }, { username: 'u', password: 'p' }],
+    ['accessKeyId', { accessKeyId: 'u\n', secretKey: 'p\n' }, { username: 'u', password: 'p' }],
+    ['another registry', config({ 'quay.io': { auth: encode('u:p') } }), undefined],
+    ['another path', config({ 'registry.example:5000/tea': { auth: encode('u:p') } }), undefined],
+    ['a star of two labels', config({ '*:5000': { auth: encode('u:p') } }), undefined],
+  ])('reads %s', (_, secret, expected) => {
+    expect(findCredentials(secret, image)).toEqual(expected);
+  });
+
+  it('knows Docker Hub by its old name', () => {
+    const hub = config({ 'https://index.docker.io/v1/': { auth: encode('u:p') } });
+    expect(findCredentials(hub, parseReference('docker://docker.io/fedora'))).toBeDefined();
+  });
+
+  it('says what a Secret lacks without a word of what it has', () => {
+    expect(() => findCredentials({ token: 'hidden' }, image)).toThrow(/needs .dockerconfigjson, or username/);
+    expect(() => findCredentials({ '.dockerconfigjson': '{"hidden' }, image)).toThrow(/not a Docker configuration/);
+    expect(() => findCredentials({ '.dockerconfigjson': '{"hidden' }, image)).not.toThrow(/hidden/);
+  });
+});
+
+describe('challenges', () => {
+  it.each([
+    ['Basic realm="x"', { scheme: 'basic' }],
+    [
+      'Bearer realm="https://auth.example/token",service="a, b",scope="repository:x:pull"',
+      { scheme: 'bearer', realm: new URL('https://auth.example/token'), service: 'a, b', scope: 'repository:x:pull' },
+    ],
+    ['Basic realm="x", Bearer realm="https://a.example/"', { scheme: 'bearer', realm: new URL('https://a.example/') }],
+    ['Negotiate', undefined],
+    ['Bearer realm="no url"', undefined],
+    [undefined, undefined],
+  ])('reads %s', (header, expected) => {
+    expect(parseChallenge(header)).toEqual(expected);
+  });
+});
+
+describe('platforms', () => {
+  const entry = (platform?: object) => ({ mediaType: 'm', digest: `${digest}`, size: 1, platform }) as never;
+
+  it('prefers the plain architecture, then the newest variant', () => {
+    const variants = ['v6', 'v8', 'v7'].map((variant) => entry({ os: 'linux', architecture: 'arm', variant }));
+    expect(selectPlatform(variants, 'arm', 'x').platform?.variant).toBe('v8');
+    expect(
+      selectPlatform([...variants, entry({ os: 'linux', architecture: 'arm' })], 'arm', 'x').platform?.variant,
+    ).toBe(undefined);
+  });
+
+  it('takes the one image that names no platform, and never another system', () => {
+    expect(selectPlatform([entry()], 'amd64', 'x')).toBeDefined();
+    expect(() => selectPlatform([entry(), entry()], 'amd64', 'x')).toThrow('it has any');
+    expect(() => selectPlatform([entry({ os: 'windows', architecture: 'amd64' })], 'amd64', 'x')).toThrow(
+      'windows/amd64',
+    );
+    expect(() => selectPlatform([], 'amd64', 'x')).toThrow('it has nothing');
+  });
+});
+
+describe('ranges of tags', () => {
+  it.each([
+    [['38', '39', '40', 'latest'], '*', '40'],
+    [['38', '39', '40'], '<40', '39'],
+    [['1.2.0', '1.10.0', '1.9.9'], '^1.2', '1.10.0'],
+    [['1.0.0', '2.0.0-rc.1'], '*', '1.0.0'],
+    [['1.0.0', '2.0.0-rc.1'], '>=2.0.0-rc.0', '2.0.0-rc.1'],
+    [['1.0.0', '3.0.0-rc.1'], '>=2.0.0-rc.0', undefined],
+    [['40', '40.0.0', 'v40'], '*', '40.0.0'],
+    [['latest', 'sha-abc', '1.2.3.4'], '*', undefined],
+    [[], '*', undefined],
+  ])('of %j in %s takes %s', (tags, range, expected) => {
+    expect(newestTag(tags, range)).toBe(expected);
+  });
+
+  it('refuses what is no range', () => {
+    expect(() => newestTag(['1'], 'newest')).toThrow('is no range of versions');
+  });
+
+  it('takes the greatest release whatever the order of the tags', () => {
+    const version = fc.tuple(fc.nat(50), fc.nat(50), fc.nat(50)).map((parts) => parts.join('.'));
+    fc.assert(
+      fc.property(fc.array(version, { minLength: 1 }), (tags) => {
+        expect(newestTag(tags, '*')).toBe(semver.rsort([...tags])[0]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,141 @@
+// Requests to one registry as one user: log in when asked to, keep the token, follow redirects without it.
+import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
+import { followRedirects } from '#shared/clients/http/redirect.ts';
+import { type Challenge, parseChallenge } from '#shared/clients/registry/challenge.ts';
+import type { Credentials } from '#shared/clients/registry/credentials.ts';
+import { RegistryFailure } from '#shared/clients/registry/errors.ts';
+import type { RegistryPace } from '#shared/clients/registry/pace.ts';
+import { readJson, refusalOf } from '#shared/clients/registry/refusal.ts';
+import { serverOf } from '#shared/clients/registry/reference.ts';
+
+export interface SessionOptions {
+  readonly http: HttpClient;
+  /** As the user wrote it. */
+  readonly host: string;
+  /** Left out: anonymous. */
+  readonly credentials?: Credentials | undefined;
+  /** The registry is reached without TLS. */
+  readonly plainHttp?: boolean | undefined;
+  readonly pace: RegistryPace;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Ask {
+  readonly method?: 'GET' | 'HEAD';
+  /** Below `/v2/`. */
+  readonly path: string;
+  /** What is asked about, for messages. */
+  readonly what: string;
+  readonly repository: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Session {
+  readonly host: string;
+  /** Any 2xx answer; the body must be read or discarded. Throws RegistryFailure and HttpFailure. */
+  ask(call: Ask): Promise<HttpResponse>;
+}
+
+const basicOf = ({ username, password }: Credentials): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+
+export const createSession = (options: SessionOptions): Session => {
+  const { host, pace } = options;
+  const base = `${options.plainHttp === true ? 'http' : 'https'}://${serverOf(host)}`;
+  const logins = new Map<string, string>();
+
+  const send = async (call: Ask, authorization: string | undefined): Promise<HttpResponse> => {
+    pace.check(host);
+    const { response } = await followRedirects(options.http, {
+      // Secret headers stay with the registry's own origin: blobs are often redirected to an object store.
+      origin: { url: new URL(`/v2/${call.path}`, base), headers: authorization === undefined ? {} : { authorization } },
+      method: call.method,
+      headers: call.headers ?? {},
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+    pace.learn(host, response);
+    return response;
+  };
+
+  const ask = async (call: Ask): Promise<HttpResponse> => {
+    const scope = call.repository;
+    let response = await send(call, logins.get(scope));
+    if (response.status === 401) {
+      const challenge = parseChallenge(response.headers['www-authenticate']);
+      const authorization = challenge && (await logIn(options, challenge, scope));
+      if (authorization !== undefined) {
+        response.discard();
+        logins.set(scope, authorization);
+        response = await send(call, authorization);
+      }
+    }
+    if (response.status >= 200 && response.status < 300) return response;
+    throw await refusalOf(response, { host, what: call.what, pace, hasCredentials: options.credentials !== undefined });
+  };
+  return { host, ask };
+};
+
+/** The value of `authorization`; `undefined` when there is nothing to log in with. */
+const logIn = async (
+  options: SessionOptions,
+  challenge: Challenge,
+  repository: string,
+): Promise<string | undefined> => {
+  const { credentials } = options;
+  if (challenge.scheme === 'basic') return credentials && basicOf(credentials);
+  return `Bearer ${await fetchToken(options, challenge, repository)}`;
+};
+
+const fetchToken = async (
+  options: SessionOptions,
+  { realm, service, scope }: Extract<Challenge, { scheme: 'bearer' }>,
+  repository: string,
+): Promise<string> => {
+  const url = new URL(realm);
+  // What this token is good for is ours to say; a registry that asks for more does not get it.
+  url.searchParams.set(
+    'scope',
+    scope?.startsWith('repository:') === true
+      ? `repository:${repository}:pull`
+      : (scope ?? `repository:${repository}:pull`),
+  );
+  if (service !== undefined) url.searchParams.set('service', service);
+  const headers = credentialsFor(options, url);
+  const { response } = await followRedirects(options.http, {
+    origin: { url, headers },
+    headers: {},
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  options.pace.learn(options.host, response);
+  const what = `the token service ${url.host}`;
+  if (response.status !== 200) {
+    throw await refusalOf(response, {
+      host: options.host,
+      what,
+      pace: options.pace,
+      hasCredentials: options.credentials !== undefined,
+    });
+  }
+  const { token, access_token: access } = (await readJson(response, what)) as {
+    token?: unknown;
+    access_token?: unknown;
+  };
+  const value = token ?? access;
+  if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value;
+  throw new RegistryFailure('RegistryFailed', `${what} answered without a token`);
+};
+
+/** The registry names its token service, and gets the credentials sent there; but never in the clear when it is itself behind TLS. */
+const credentialsFor = (
+  { credentials, plainHttp, host }: SessionOptions,
+  realm: URL,
+): Readonly<Record<string, string>> => {
+  if (credentials === undefined) return {};
+  if (realm.protocol !== 'https:' && plainHttp !== true) {
+    throw new RegistryFailure(
+      'Unauthorized',
+      `${host} wants the credentials sent to ${realm.host} without TLS; they were not`,
+    );
+  }
+  return { authorization: basicOf(credentials) };
+};

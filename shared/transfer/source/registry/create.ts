@@ -1,0 +1,110 @@
+// A containerDisk in an OCI registry as a source: found by one request for the manifest, streamed by one for the layer.
+import type { RegistryClient } from '#shared/clients/registry/client.ts';
+import type { Descriptor } from '#shared/clients/registry/manifest.ts';
+import { selectPlatform } from '#shared/clients/registry/platform.ts';
+import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { createPatience } from '#shared/transfer/patience.ts';
+import { type FoundDisk, findDisk } from '#shared/transfer/source/registry/disk.ts';
+import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
+import type { LayerContext } from '#shared/transfer/source/registry/layer.ts';
+import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
+
+export interface RegistrySourceOptions {
+  readonly client: RegistryClient;
+  readonly image: Reference;
+  /** As registries name it: `amd64`, `arm64`. */
+  readonly architecture: string;
+  readonly retries: number;
+  readonly signal: AbortSignal;
+  readonly onRetry: (error: unknown, waitMs: number) => void;
+  readonly close: () => Promise<void>;
+}
+
+/** A disk whose first bytes were read already. */
+interface Opened {
+  readonly disk: FoundDisk;
+  readonly head: readonly Buffer[];
+}
+
+const patiently = async <T>(options: RegistrySourceOptions, work: () => Promise<T>): Promise<T> => {
+  const patience = createPatience(options);
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await patience.afterFailure(toTransferError(error));
+    }
+  }
+};
+
+const readLayers = async ({ client, image, architecture }: RegistrySourceOptions): Promise<readonly Descriptor[]> => {
+  const where = formatReference(image);
+  const manifest = await client.manifest(image);
+  if (manifest.is === 'image') return manifest.image.layers;
+  const { digest } = selectPlatform(manifest.entries, architecture, where);
+  const chosen = await client.manifest({ ...image, digest });
+  if (chosen.is === 'image') return chosen.image.layers;
+  throw new TransferError('NotADiskImage', `${where} is an index of indexes; an index of images is needed`);
+};
+
+const open = async (context: LayerContext, layers: readonly Descriptor[]): Promise<Opened> => {
+  const disk = await findDisk(context, layers);
+  const head: Buffer[] = [];
+  for (let got = 0; got < headBytes;) {
+    const next = await disk.content.next();
+    if (next.done === true) break;
+    head.push(next.value);
+    got += next.value.length;
+  }
+  return { disk, head };
+};
+
+const refuseRanges = (): Promise<never> =>
+  Promise.reject(new TransferError('InternalFault', 'a file in a layer cannot be read in ranges'));
+
+export const createRegistrySource = (options: RegistrySourceOptions): Source => {
+  let receivedBytes = 0;
+  let layers: readonly Descriptor[] = [];
+  let opened: Opened | undefined;
+  const context: LayerContext = {
+    client: options.client,
+    image: options.image,
+    createPatience: () => createPatience(options),
+    received: (bytes) => {
+      receivedBytes += bytes;
+    },
+  };
+  const drop = async (): Promise<void> => {
+    const before = opened;
+    opened = undefined;
+    await before?.disk.content.return();
+  };
+  return {
+    probe: async (): Promise<SourceFacts> => {
+      await drop();
+      layers = await patiently(options, () => readLayers(options));
+      opened = await open(context, layers);
+      const { disk } = opened;
+      const head = Buffer.concat(opened.head).subarray(0, headBytes);
+      return { size: disk.size, head, isWhole: disk.size <= head.length, hasRanges: false, isPinned: true };
+    },
+    read: refuseRanges,
+    stream: async function* stream() {
+      // The layer opened by the probe is gone on with, so that its bytes are asked for once.
+      const { disk, head } = opened ?? (await open(context, layers));
+      opened = undefined;
+      try {
+        yield* head;
+        yield* disk.content;
+      } finally {
+        await disk.content.return();
+      }
+    },
+    receivedBytes: () => receivedBytes,
+    close: async () => {
+      await drop();
+      await options.close();
+    },
+  };
+};

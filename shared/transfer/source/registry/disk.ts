@@ -1,0 +1,109 @@
+// The one disk of a containerDisk: the file under /disk/ of the uppermost layer that has one.
+import type { Descriptor } from '#shared/clients/registry/manifest.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { type LayerContext, layerContent } from '#shared/transfer/source/registry/layer.ts';
+import { type TarEntry, readTar } from '#shared/transfer/source/registry/tar.ts';
+
+const folder = 'disk';
+const whiteout = '.wh.';
+const opaque = '.wh..wh..opq';
+
+/** A disk found, its bytes still to come. */
+export interface FoundDisk {
+  /** Path in the image. */
+  readonly name: string;
+  readonly size: number;
+  /** Its bytes, then, before it ends, the rest of the layer: another disk in it, or a wrong digest, is told here. */
+  readonly content: AsyncGenerator<Buffer, void, undefined>;
+}
+
+type Role = 'disk' | 'opaque' | 'removed' | 'other';
+
+/** What an entry of a layer is to the search. Throws TransferError for what must not be followed. */
+const roleOf = ({ name, kind }: TarEntry): Role => {
+  if (name === `${whiteout}${folder}` || name === `${folder}/${opaque}` || name === opaque) return 'opaque';
+  const [first, file, ...deeper] = name.split('/');
+  if (first !== folder || deeper.length > 0) return 'other';
+  if (file === undefined) {
+    if (kind !== 'directory') throw unusable(name, kind);
+    return 'other';
+  }
+  if (file.startsWith(whiteout)) return 'removed';
+  if (kind === 'directory') return 'other';
+  if (kind !== 'file') throw unusable(name, kind);
+  return 'disk';
+};
+
+const unusable = (name: string, kind: string): TransferError =>
+  new TransferError(
+    'UnsupportedFormat',
+    `/${name} in the image is ${kind}; the disk must be a plain file in /${folder}/`,
+  );
+
+const several = (names: readonly string[]): TransferError =>
+  new TransferError(
+    'NotADiskImage',
+    `the image has several files in /${folder}/ (${names.map((name) => `/${name}`).join(', ')}); it must have one`,
+  );
+
+/** What layers above took away. */
+interface Hidden {
+  readonly names: Set<string>;
+  everything: boolean;
+}
+
+const removedName = (name: string): string => name.replace(`/${whiteout}`, '/');
+
+async function* diskContent(
+  entry: TarEntry,
+  rest: AsyncGenerator<TarEntry, void, undefined>,
+): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield* entry.content;
+    for await (const other of rest)
+      if (roleOf(other) === 'disk' && other.name !== entry.name) throw several([entry.name, other.name]);
+  } finally {
+    await rest.return();
+  }
+}
+
+/** The disk in one layer, or what the layer hides of those below. */
+const searchLayer = async (
+  context: LayerContext,
+  layer: Descriptor,
+  hidden: Hidden,
+): Promise<FoundDisk | undefined> => {
+  const entries = readTar(layerContent(context, layer));
+  const removed: string[] = [];
+  let isOpaque = false;
+  for (;;) {
+    const next = await entries.next();
+    if (next.done === true) break;
+    const role = roleOf(next.value);
+    isOpaque ||= role === 'opaque';
+    if (role === 'removed') removed.push(removedName(next.value.name));
+    if (role === 'disk' && !hidden.names.has(next.value.name)) {
+      const { name, size } = next.value;
+      return { name, size, content: diskContent(next.value, entries) };
+    }
+  }
+  hidden.everything ||= isOpaque;
+  for (const name of removed) hidden.names.add(name);
+  return undefined;
+};
+
+/**
+ * Layers come lowest first, as a manifest has them. A disk that lies in a lower layer under another name is not looked for once one is found:
+ * the image's newest word counts. Throws TransferError.
+ */
+export const findDisk = async (context: LayerContext, layers: readonly Descriptor[]): Promise<FoundDisk> => {
+  const hidden: Hidden = { names: new Set(), everything: false };
+  for (const layer of layers.toReversed()) {
+    if (hidden.everything) break;
+    // One layer after the other: each decides whether the next is needed.
+    // oxlint-disable-next-line no-await-in-loop
+    const disk = await searchLayer(context, layer, hidden);
+    if (disk !== undefined) return disk;
+  }
+  throw new TransferError('NotADiskImage', `the image has no file in /${folder}/: it is no containerDisk`);
+};

@@ -1,0 +1,98 @@
+// One layer of an image: its blob streamed once, resumed after a cut, unpacked by what it is, held against its digest at the end.
+import { createHash } from 'node:crypto';
+import type { RegistryClient } from '#shared/clients/registry/client.ts';
+import { type Descriptor, algorithmOf } from '#shared/clients/registry/manifest.ts';
+import type { Reference } from '#shared/clients/registry/reference.ts';
+import { decompress } from '#shared/transfer/compression/decompress.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { detectCompression } from '#shared/transfer/format/detect.ts';
+import type { Patience } from '#shared/transfer/patience.ts';
+import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
+
+export interface LayerContext {
+  readonly client: RegistryClient;
+  readonly image: Reference;
+  readonly createPatience: () => Patience;
+  /** Told of bytes as they arrive. */
+  readonly received: (bytes: number) => void;
+}
+
+/** The bytes of one answer that lie at and after `position`: a server without ranges begins anew. */
+async function* freshBytes(context: LayerContext, layer: Descriptor, position: number) {
+  const response = await context.client.blob(context.image, layer.digest, position);
+  let repeated = response.status === 206 ? 0 : position;
+  for await (const chunk of response.body) {
+    context.received(chunk.length);
+    const fresh = chunk.subarray(Math.min(repeated, chunk.length));
+    repeated -= chunk.length - fresh.length;
+    if (fresh.length > 0) yield fresh;
+  }
+}
+
+/** The blob as published. Throws TransferError: after patience, or ImageCorrupt at the end when it is not what its digest says. */
+async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
+  const hash = createHash(algorithmOf(layer.digest));
+  const patience = context.createPatience();
+  let position = 0;
+  while (position < layer.size) {
+    try {
+      for await (const fresh of freshBytes(context, layer, position)) {
+        position = advance(layer, position, fresh.length);
+        patience.progressed(fresh.length);
+        hash.update(fresh);
+        yield fresh;
+      }
+      if (position < layer.size) throw new TransferError('SourceInterrupted', `layer ${layer.digest} ended too early`);
+    } catch (error) {
+      const fault = toTransferError(error);
+      if (fault instanceof TransferError && fault.startOver) throw fault;
+      await patience.afterFailure(fault);
+    }
+  }
+  const digest = `${algorithmOf(layer.digest)}:${hash.digest('hex')}`;
+  if (digest !== layer.digest) throw mismatch(layer, `arrived with digest ${digest}`);
+}
+
+const advance = (layer: Descriptor, position: number, bytes: number): number => {
+  if (position + bytes > layer.size) throw mismatch(layer, `has more than its ${layer.size} bytes`);
+  return position + bytes;
+};
+
+/** Worth another download, since something between here and the registry may have garbled it. */
+const mismatch = (layer: Descriptor, words: string): TransferError =>
+  new TransferError('ImageCorrupt', `layer ${layer.digest} ${words}`, { retryable: true, startOver: true });
+
+/** The first bytes of a stream, and a view of all of it that can be left without closing it. */
+const peek = async (input: AsyncGenerator<Buffer, void, undefined>, length: number) => {
+  const held: Buffer[] = [];
+  for (let got = 0; got < length;) {
+    const next = await input.next();
+    if (next.done === true) break;
+    held.push(next.value);
+    got += next.value.length;
+  }
+  const head = Buffer.concat(held);
+  const next = async (): Promise<IteratorResult<Buffer, void>> => {
+    const value = held.shift();
+    return value === undefined ? input.next() : { value, done: false };
+  };
+  return { head, whole: { [Symbol.asyncIterator]: () => ({ next }) } as AsyncIterable<Buffer> };
+};
+
+/** The archive in a layer. The media type is not asked: what the first bytes are decides. */
+export async function* layerContent(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
+  const blob = blobBytes(context, layer);
+  try {
+    const { head, whole } = await peek(blob, 8);
+    const compression = detectCompression(head);
+    if (compression === 'xz') {
+      const message = `layer ${layer.digest} is an xz file; layers are plain, gzip or zstd`;
+      throw new TransferError('UnsupportedFormat', message);
+    }
+    yield* decompress(compression, whole);
+    // What a decoder leaves behind belongs to the blob: only its end tells whether the digest is right.
+    for await (const rest of whole) void rest;
+  } finally {
+    await blob.return();
+  }
+}

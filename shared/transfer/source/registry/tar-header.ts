@@ -1,0 +1,118 @@
+// What a header block of a tar archive says, and the attributes that may stand before it. Pure; called by tar.ts.
+import { TransferError } from '#shared/transfer/fault.ts';
+
+export const blockBytes = 512;
+
+export const broken = (words: string): TransferError =>
+  new TransferError('ImageCorrupt', `the layer's archive ${words}`);
+
+const textOf = (field: Buffer): string => {
+  const end = field.indexOf(0);
+  return field.toString('utf8', 0, end === -1 ? field.length : end);
+};
+
+/** Octal digits, or big-endian binary for what is too large for them. */
+const numberOf = (field: Buffer): number => {
+  if (((field[0] ?? 0) & 0x80) !== 0) {
+    const value = field.subarray(1).reduce((sum, byte) => sum * 256 + byte, (field[0] ?? 0) & 0x7f);
+    if (!Number.isSafeInteger(value)) throw broken('has an entry of an impossible size');
+    return value;
+  }
+  const text = textOf(field).trim();
+  if (!/^[0-7]*$/.test(text)) throw broken('has a broken header');
+  return text === '' ? 0 : Number.parseInt(text, 8);
+};
+
+const isChecksumRight = (header: Buffer): boolean => {
+  const sum = header.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 0x20 : byte), 0);
+  return sum === numberOf(header.subarray(148, 156));
+};
+
+const kinds: Readonly<Record<string, string>> = {
+  '0': 'file',
+  '\0': 'file',
+  '7': 'file',
+  '5': 'directory',
+  '1': 'a hard link',
+  '2': 'a symbolic link',
+  '3': 'a device',
+  '4': 'a device',
+  '6': 'a pipe',
+  S: 'a sparse file of GNU tar',
+};
+
+/** `<length> <key>=<value>\n`, repeated. */
+const readPax = (bytes: Buffer): Readonly<Record<string, string>> => {
+  const records: Record<string, string> = {};
+  for (let at = 0; at < bytes.length;) {
+    const space = bytes.indexOf(0x20, at);
+    const length = Number(bytes.toString('latin1', at, space));
+    if (space === -1 || !Number.isInteger(length) || length < 5 || at + length > bytes.length)
+      throw broken('has broken attributes');
+    const record = bytes.toString('utf8', space + 1, at + length - 1);
+    const equals = record.indexOf('=');
+    records[record.slice(0, equals)] = record.slice(equals + 1);
+    at += length;
+  }
+  return records;
+};
+
+const cleanName = (name: string): string => {
+  const segments = name.split('/').filter((segment) => segment !== '' && segment !== '.');
+  if (segments.includes('..'))
+    throw broken(`has an entry that leads out of the image: ${JSON.stringify(name.slice(0, 200))}`);
+  return segments.join('/');
+};
+
+/** What a header says, with what the entries before it said about it. */
+export interface Extra {
+  readonly path?: string | undefined;
+  readonly size?: number | undefined;
+  readonly isSparse?: boolean;
+}
+
+const nameOf = (header: Buffer): string => {
+  const name = textOf(header.subarray(0, 100));
+  const prefix = header.toString('latin1', 257, 262) === 'ustar' ? textOf(header.subarray(345, 500)) : '';
+  return prefix === '' ? name : `${prefix}/${name}`;
+};
+
+/** What the attributes in `bytes`, of an entry of this type, add to those before. */
+export const extraOf = (type: string, bytes: Buffer, before: Extra): Extra => {
+  if (type === 'L') return { ...before, path: textOf(bytes) };
+  if (type !== 'x') return before;
+  const pax = readPax(bytes);
+  const size = pax['size'];
+  return {
+    path: pax['path'] ?? before.path,
+    size: size === undefined ? before.size : Number(size),
+    isSparse: Object.keys(pax).some((key) => key.startsWith('GNU.sparse.')),
+  };
+};
+
+/** What an entry is, and how much follows its header. */
+export interface Header {
+  readonly name: string;
+  /** `file`, `directory`, or what else it is, in words. */
+  readonly kind: string;
+  readonly size: number;
+}
+
+const kindOf = (type: string, { isSparse }: Extra): string =>
+  isSparse === true ? 'a sparse file of GNU tar' : (kinds[type] ?? `an entry of type ${JSON.stringify(type)}`);
+
+/** The letter of a header, and the size it states. Throws ImageCorrupt when its checksum is wrong. */
+export const openHeader = (block: Buffer): { readonly type: string; readonly ownSize: number } => {
+  if (!isChecksumRight(block)) throw broken('has a broken header, or is none');
+  return { type: block.toString('latin1', 156, 157), ownSize: numberOf(block.subarray(124, 136)) };
+};
+
+/** Whether the entry says something about the next one and is none itself. */
+export const isMeta = (type: string): boolean => 'LKxg'.includes(type);
+
+export const readHeader = (block: Buffer, extra: Extra): Header => {
+  const { type, ownSize } = openHeader(block);
+  const size = extra.size ?? ownSize;
+  if (!Number.isSafeInteger(size) || size < 0) throw broken('has an entry of an impossible size');
+  return { name: cleanName(extra.path ?? nameOf(block)), kind: kindOf(type, extra), size };
+};

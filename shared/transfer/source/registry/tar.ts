@@ -1,0 +1,114 @@
+// Reads a tar archive as it streams by. Nothing is ever written under a name found in it.
+import {
+  type Extra,
+  type Header,
+  blockBytes,
+  broken,
+  extraOf,
+  isMeta,
+  openHeader,
+  readHeader,
+} from '#shared/transfer/source/registry/tar-header.ts';
+
+/** `name` is without leading `./` or `/`, and no segment of it is `..`. */
+export interface TarEntry extends Header {
+  /** The content, once; what is left of it is skipped when the next entry is asked for. */
+  readonly content: AsyncIterable<Buffer>;
+}
+
+/** Names and extended attributes; more is no honest archive. */
+const mostMetaBytes = 1024 * 1024;
+
+const paddedSize = (size: number): number => Math.ceil(size / blockBytes) * blockBytes;
+
+/** Bytes of a stream in the portions asked for. */
+const createCursor = (input: AsyncIterable<Buffer>) => {
+  const chunks = input[Symbol.asyncIterator]();
+  let held: Buffer = Buffer.alloc(0);
+  /** At most `limit` bytes, at least one; `undefined` at the end. */
+  const some = async (limit: number): Promise<Buffer | undefined> => {
+    while (held.length === 0) {
+      const next = await chunks.next();
+      if (next.done === true) return undefined;
+      held = next.value;
+    }
+    const part = held.subarray(0, limit);
+    held = held.subarray(part.length);
+    return part;
+  };
+  const exactly = async (length: number): Promise<Buffer | undefined> => {
+    const parts: Buffer[] = [];
+    for (let got = 0; got < length;) {
+      const part = await some(length - got);
+      if (part === undefined) {
+        if (got === 0) return undefined;
+        throw broken('ends too early');
+      }
+      parts.push(part);
+      got += part.length;
+    }
+    return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+  };
+  return { some, exactly, close: () => chunks.return?.() };
+};
+type Cursor = ReturnType<typeof createCursor>;
+
+const readMeta = async (cursor: Cursor, size: number): Promise<Buffer> => {
+  if (size > mostMetaBytes) throw broken('has attributes of an impossible size');
+  const padded = paddedSize(size);
+  const bytes = padded === 0 ? Buffer.alloc(0) : await cursor.exactly(padded);
+  if (bytes === undefined) throw broken('ends too early');
+  return bytes.subarray(0, size);
+};
+
+/** Content of one entry, its padding swallowed at the end. */
+async function* contentOf(
+  cursor: Cursor,
+  size: number,
+  state: { left: number },
+): AsyncGenerator<Buffer, void, undefined> {
+  const padding = (blockBytes - (size % blockBytes)) % blockBytes;
+  while (state.left > padding) {
+    const part = await cursor.some(state.left - padding);
+    if (part === undefined) throw broken('ends within a file');
+    state.left -= part.length;
+    yield part;
+  }
+}
+
+const skip = async (cursor: Cursor, state: { left: number }): Promise<void> => {
+  while (state.left > 0) {
+    const part = await cursor.some(state.left);
+    if (part === undefined) throw broken('ends within a file');
+    state.left -= part.length;
+  }
+};
+
+/** The next header that is neither a filler nor about the one after it; `undefined` at the end. */
+const nextHeader = async (cursor: Cursor): Promise<Header | undefined> => {
+  let extra: Extra = {};
+  for (;;) {
+    const block = await cursor.exactly(blockBytes);
+    if (block === undefined) return undefined;
+    if (block.every((byte) => byte === 0)) continue;
+    const { type, ownSize } = openHeader(block);
+    if (!isMeta(type)) return readHeader(block, extra);
+    extra = extraOf(type, await readMeta(cursor, ownSize), extra);
+  }
+};
+
+/** Entries in order. Reads `input` to its end, past the archive's own, when it is not left early. Throws TransferError ImageCorrupt. */
+export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<TarEntry, void, undefined> {
+  const cursor = createCursor(input);
+  try {
+    for (;;) {
+      const header = await nextHeader(cursor);
+      if (header === undefined) return;
+      const state = { left: paddedSize(header.size) };
+      yield { ...header, content: contentOf(cursor, header.size, state) };
+      await skip(cursor, state);
+    }
+  } finally {
+    await cursor.close();
+  }
+}

@@ -1,0 +1,133 @@
+// A real registry on a free port, behind a proxy that records every request and can be told to misbehave.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, type ServerResponse, createServer, request as connect } from 'node:http';
+import { type AddressInfo, createServer as createSocket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const program = 'docker-registry';
+
+/** Whether the registry is installed; otherwise prints the command that installs it. For `describe.skipIf(!hasRegistry())`. */
+export const hasRegistry = (): boolean => {
+  const isInstalled = spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined;
+  if (!isInstalled) console.warn(`skipped: apt-get install -y ${program}`);
+  return isInstalled;
+};
+
+export interface SeenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+}
+
+/** Answers a request in the registry's place; `false` lets it pass. */
+export type Intercept = (request: SeenRequest, response: ServerResponse) => boolean;
+
+export interface TestRegistry {
+  /** `127.0.0.1:<port>` of the proxy. */
+  readonly host: string;
+  /** Newest last. */
+  readonly requests: SeenRequest[];
+  intercept: Intercept | undefined;
+  /** Cuts the connection after this many bytes of each answer from now on. */
+  cutAfter: number | undefined;
+  close(): Promise<void>;
+}
+
+export interface RegistryOptions {
+  /** Whether `tester` with the password `s3cret-pass` must log in. */
+  readonly withLogin?: boolean;
+}
+
+const passwordFile = 'tester:$2y$05$abcdefghijklmnopqrstuuV7fpPozvyqJfnY19y0802WTlXUm6Rjy\n';
+
+const freePort = async (): Promise<number> => {
+  const socket = createSocket().listen(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address() as AddressInfo;
+  socket.close();
+  await once(socket, 'close');
+  return port;
+};
+
+const configOf = (directory: string, port: number, withLogin: boolean): string => {
+  const login = withLogin ? `auth:\n  htpasswd:\n    realm: test\n    path: ${directory}/htpasswd\n` : '';
+  return `version: 0.1
+log: { level: error, accesslog: { disabled: true } }
+storage: { filesystem: { rootdirectory: ${directory}/data }, delete: { enabled: true } }
+http: { addr: "127.0.0.1:${port}", relativeurls: true }
+${login}`;
+};
+
+const untilUp = async (port: number, child: ChildProcess): Promise<void> => {
+  const deadline = Date.now() + 20_000;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`);
+    const isUp = await fetch(`http://127.0.0.1:${port}/v2/`).then(
+      () => true,
+      () => false,
+    );
+    if (isUp) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${program} did not come up`);
+};
+
+const pass = (registry: TestRegistry, port: number, incoming: IncomingMessage, response: ServerResponse): void => {
+  const upstream = connect(
+    { host: '127.0.0.1', port, method: incoming.method, path: incoming.url, headers: incoming.headers },
+    (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      let left = registry.cutAfter ?? Number.POSITIVE_INFINITY;
+      answer.on('data', (chunk: Buffer) => {
+        if (chunk.length < left) response.write(chunk);
+        else response.write(chunk.subarray(0, left), () => response.destroy());
+        left -= Math.min(left, chunk.length);
+      });
+      answer.on('end', () => response.end());
+      answer.on('error', () => response.destroy());
+    },
+  );
+  upstream.on('error', () => response.destroy());
+  response.on('error', () => upstream.destroy());
+  response.on('close', () => upstream.destroy());
+  incoming.pipe(upstream);
+};
+
+export const startRegistry = async ({ withLogin = false }: RegistryOptions = {}): Promise<TestRegistry> => {
+  const directory = mkdtempSync(join(tmpdir(), 'bullion-registry-'));
+  const port = await freePort();
+  writeFileSync(join(directory, 'htpasswd'), passwordFile);
+  writeFileSync(join(directory, 'config.yml'), configOf(directory, port, withLogin));
+  const child = spawn(program, ['serve', join(directory, 'config.yml')], {
+    stdio: 'ignore',
+    env: { PATH: process.env['PATH'] ?? '', OTEL_TRACES_EXPORTER: 'none' },
+  });
+  await untilUp(port, child);
+  const proxy = createServer((incoming, response) => {
+    const seen = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers: incoming.headers };
+    registry.requests.push(seen);
+    if (registry.intercept?.(seen, response) !== true) pass(registry, port, incoming, response);
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const registry: TestRegistry = {
+    host: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    requests: [],
+    intercept: undefined,
+    cutAfter: undefined,
+    close: async () => {
+      proxy.closeAllConnections();
+      await new Promise((resolve) => proxy.close(resolve));
+      const ended = once(child, 'exit');
+      if (child.exitCode === null) {
+        child.kill('SIGKILL');
+        await ended;
+      }
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  return registry;
+};
