@@ -5,11 +5,11 @@ import { type ApiError, ApiError as StatusError, forbidden, notFound } from '../
 const namespaces = { group: '', plural: 'namespaces' };
 const immortal = ['default', 'kube-system', 'kube-public'];
 
-const terminating = (call: Call): ApiError => {
+const terminating = (call: Call, name: string): ApiError => {
   const { namespace } = call.path;
   const { status } = forbidden(
     call.resource,
-    call.path.name,
+    name,
     `unable to create new content in namespace ${namespace} because it is being terminated`,
   );
   const cause = {
@@ -21,11 +21,11 @@ const terminating = (call: Call): ApiError => {
 };
 
 /** Throws a 404 or 403 when nothing may be created there. */
-export const checkNamespace = (call: Call): void => {
+export const checkNamespace = (call: Call, name: string): void => {
   if (!call.resource.namespaced || call.path.namespace === '') return;
   const entry = call.api.store.get({ collection: 'namespaces', namespace: '', name: call.path.namespace });
   if (entry === undefined) throw notFound(namespaces, call.path.namespace);
-  if (entry.object().metadata.deletionTimestamp !== undefined) throw terminating(call);
+  if (entry.object().metadata.deletionTimestamp !== undefined) throw terminating(call, name);
 };
 
 /** Throws a 403 for the deletion of a namespace the cluster cannot be without. */

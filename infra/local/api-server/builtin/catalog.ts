@@ -9,7 +9,7 @@ import { coreEventStrategy, eventStrategy } from './events.ts';
 import { cronJobStrategy, jobStrategy } from './jobs.ts';
 import { podStrategy } from './pods.ts';
 import { allVerbs, changing, define } from './define.ts';
-import { withStatus } from './strategy.ts';
+import { plainStrategy, withStatus } from './strategy.ts';
 import * as storage from './volumes.ts';
 import * as work from './workloads.ts';
 
@@ -60,6 +60,7 @@ const coreResources: readonly Resource[] = [
     strategy: storage.volumeStrategy,
     table: volumes.volumeShape,
   }),
+  define('v1/PodTemplate podtemplates'),
   define('v1/Pod pods', {
     short: ['po'],
     categories: all,
@@ -123,6 +124,17 @@ const workloads: readonly Resource[] = [
     strategy: work.disruptionStrategy,
     table: cluster.disruptionShape,
   }),
+];
+
+const storedOnly: readonly Resource[] = [
+  define('apps/v1/ControllerRevision controllerrevisions'),
+  define('discovery.k8s.io/v1/EndpointSlice endpointslices', { strategy: { ...plainStrategy, hasGeneration: true } }),
+  define('networking.k8s.io/v1/Ingress ingresses', { short: ['ing'], strategy: withStatus({ hasGeneration: true }) }),
+  define('networking.k8s.io/v1/IngressClass ingressclasses', { cluster: true }),
+  define('node.k8s.io/v1/RuntimeClass runtimeclasses', { cluster: true }),
+  define('storage.k8s.io/v1/CSINode csinodes', { cluster: true }),
+  define('storage.k8s.io/v1/CSIStorageCapacity csistoragecapacities'),
+  define('storage.k8s.io/v1/VolumeAttachment volumeattachments', { cluster: true, strategy: withStatus() }),
 ];
 
 const clusterResources: readonly Resource[] = [
@@ -197,7 +209,13 @@ const reviews: readonly Resource[] = [
   define('authorization.k8s.io/v1/SubjectAccessReview subjectaccessreviews', { cluster: true, verbs: create }),
 ];
 
-export const builtinResources: readonly Resource[] = [...coreResources, ...workloads, ...clusterResources, ...reviews];
+export const builtinResources: readonly Resource[] = [
+  ...coreResources,
+  ...workloads,
+  ...clusterResources,
+  ...storedOnly,
+  ...reviews,
+];
 
 /** Groups in the order discovery lists them. */
 export const groupOrder: readonly string[] = [
@@ -216,4 +234,6 @@ export const groupOrder: readonly string[] = [
   'apiextensions.k8s.io',
   'scheduling.k8s.io',
   'coordination.k8s.io',
+  'node.k8s.io',
+  'discovery.k8s.io',
 ];

@@ -31,10 +31,17 @@ const keyPattern = /^[-._a-zA-Z0-9]+$/;
 const keyMessage =
   "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
+const keyFault = (key: string): string => {
+  if (!keyPattern.test(key)) return keyMessage;
+  if (key === '.' || key === '..') return `must not be '${key}'`;
+  return key.startsWith('..') ? `must not start with '..'` : '';
+};
+
 const keyCauses = (object: ApiObject, field: string): Cause[] =>
   Object.keys(fieldsAt(object, field))
-    .filter((key) => !keyPattern.test(key))
-    .map((key) => invalid(`${field}[${key}]`, key, keyMessage));
+    .map((key) => [key, keyFault(key)] as const)
+    .filter(([, fault]) => fault !== '')
+    .map(([key, fault]) => invalid(`${field}[${key}]`, key, fault));
 
 const immutableMessage = 'field is immutable when `immutable` is set';
 

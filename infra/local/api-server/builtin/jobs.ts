@@ -40,11 +40,12 @@ const defaultJobSpec = (spec: Fields): void => {
 const defaultJob = (job: ApiObject): void => {
   const spec = ensureFields(job, 'spec');
   defaultJobSpec(spec);
-  if (spec['manualSelector'] === false) delete spec['manualSelector'];
-  const labels = fieldsAt(fieldsAt(spec['template'] as Fields, 'metadata'), 'labels');
-  if (job.metadata.labels === undefined && Object.keys(labels).length > 0) {
-    job.metadata.labels = { ...(labels as Record<string, string>) };
-  }
+};
+
+/** A job without labels of its own is known by those of its pods. */
+const copyLabels = (job: ApiObject): void => {
+  const labels = fieldsAt(fieldsAt(fieldsAt(specOf(job), 'template'), 'metadata'), 'labels');
+  job.metadata.labels ??= { ...(labels as Record<string, string>) };
 };
 
 /** Pods find their job by labels made of its UID. */
@@ -65,7 +66,12 @@ const validateJobSpec = (spec: Fields, path: string): Cause[] => {
   const policy = textAt(pod, 'restartPolicy') ?? 'Always';
   const causes = validatePodSpec(pod, `${path}.template.spec`);
   if (!restartPolicies.includes(policy)) {
-    causes.push(notSupported(`${path}.template.spec.restartPolicy`, policy, restartPolicies));
+    const field = `${path}.template.spec.restartPolicy`;
+    causes.push(
+      policy === 'Always'
+        ? required(field, 'valid values: "OnFailure", "Never"')
+        : notSupported(field, policy, restartPolicies),
+    );
   }
   for (const field of [
     'parallelism',
@@ -106,6 +112,7 @@ export const jobStrategy: Strategy = withStatus({
   defaults: defaultJob,
   prepareCreate: (job) => {
     addSelector(job);
+    copyLabels(job);
     job['status'] = {};
   },
   validate: (job) => validateJobSpec(specOf(job), 'spec'),

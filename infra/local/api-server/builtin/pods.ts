@@ -1,5 +1,5 @@
 // Pods and the pod templates of other kinds: defaults, fields that must be there, what may change, how deletion waits.
-import { type Cause, forbidden, required } from '../schema/cause.ts';
+import { type Cause, duplicate, forbidden, notSupported, required } from '../schema/cause.ts';
 import { isSame } from '../objects/equal.ts';
 import {
   type ApiObject,
@@ -126,21 +126,58 @@ const qosClass = (spec: Fields): string => {
   return guaranteed ? 'Guaranteed' : 'Burstable';
 };
 
+const named = (items: readonly Fields[]): ReadonlySet<string> =>
+  new Set(items.map((item) => textAt(item, 'name') ?? ''));
+
+const nameCauses = (items: readonly Fields[], path: string): Cause[] => {
+  const names = items.map((item) => textAt(item, 'name') ?? '');
+  return names.flatMap((name, index) => {
+    if (name === '') return [required(`${path}[${index}].name`)];
+    return names.indexOf(name) < index ? [duplicate(`${path}[${index}].name`, name)] : [];
+  });
+};
+
+const noSuchVolume = (field: string, name: string): Cause => ({
+  reason: 'FieldValueNotFound',
+  field,
+  message: `Not found: "${name}"`,
+});
+
+const mountCauses = (container: Fields, path: string, volumes: ReadonlySet<string>): Cause[] =>
+  listAt(container, 'volumeMounts').flatMap((mount, index) => {
+    const name = textAt(mount, 'name') ?? '';
+    const at = `${path}.volumeMounts[${index}]`;
+    return [
+      ...(volumes.has(name) ? [] : [noSuchVolume(`${at}.name`, name)]),
+      ...((textAt(mount, 'mountPath') ?? '') === '' ? [required(`${at}.mountPath`)] : []),
+    ];
+  });
+
+const containerCauses = (spec: Fields, list: string, path: string): Cause[] => {
+  const containers = listAt(spec, list);
+  const volumes = named(listAt(spec, 'volumes'));
+  return [
+    ...nameCauses(containers, `${path}.${list}`),
+    ...containers.flatMap((container, index) => {
+      const at = `${path}.${list}[${index}]`;
+      const image = (textAt(container, 'image') ?? '') === '' ? [required(`${at}.image`)] : [];
+      return [...image, ...mountCauses(container, at, volumes)];
+    }),
+  ];
+};
+
+const restartPolicies = ['Always', 'OnFailure', 'Never'];
+
 /** Faults of a pod spec found under `path`. */
 export const validatePodSpec = (spec: Fields, path: string): Cause[] => {
-  const causes: Cause[] = [];
-  const containers = listAt(spec, 'containers');
-  if (containers.length === 0) causes.push(required(`${path}.containers`));
-  for (const list of ['containers', 'initContainers']) {
-    listAt(spec, list).forEach((container, index) => {
-      if ((textAt(container, 'name') ?? '') === '') causes.push(required(`${path}.${list}[${index}].name`));
-      if ((textAt(container, 'image') ?? '') === '') causes.push(required(`${path}.${list}[${index}].image`));
-    });
-  }
-  listAt(spec, 'volumes').forEach((volume, index) => {
-    if ((textAt(volume, 'name') ?? '') === '') causes.push(required(`${path}.volumes[${index}].name`));
-  });
-  return causes;
+  const policy = textAt(spec, 'restartPolicy') ?? '';
+  return [
+    ...nameCauses(listAt(spec, 'volumes'), `${path}.volumes`),
+    ...(listAt(spec, 'containers').length === 0 ? [required(`${path}.containers`)] : []),
+    ...containerCauses(spec, 'containers', path),
+    ...containerCauses(spec, 'initContainers', path),
+    ...(restartPolicies.includes(policy) ? [] : [notSupported(`${path}.restartPolicy`, policy, restartPolicies)]),
+  ];
 };
 
 const mutable =

@@ -1,5 +1,6 @@
 // Claims, volumes and storage classes: defaults, required fields, what a bound claim may still change.
-import { type Cause, forbidden, notSupported, required } from '../schema/cause.ts';
+import { type Cause, forbidden, invalid, notSupported, required } from '../schema/cause.ts';
+import type { Json } from '../schema/json.ts';
 import { isSame } from '../objects/equal.ts';
 import {
   type ApiObject,
@@ -9,6 +10,7 @@ import {
   fieldsAt,
   setDefault,
   textAt,
+  toText,
 } from '../objects/object.ts';
 import type { Strategy, StrategyContext } from '../registry/resource.ts';
 import { plainStrategy, specOf, withStatus } from './strategy.ts';
@@ -65,15 +67,41 @@ const modeCauses = (spec: Fields, path: string): Cause[] => {
     .map((mode) => notSupported(`${path}.accessModes`, String(mode), accessModes.toSorted()));
 };
 
+const volumeModes = ['Block', 'Filesystem'];
+
+const sizeCauses = (spec: Fields): Cause[] => {
+  const field = 'spec.resources[storage]';
+  const size = storageRequest(spec);
+  if (size === undefined) return [required(field)];
+  return /^[+]?0*(\.0*)?[A-Za-z]*$|^-/.test(toText(size))
+    ? [invalid(field, toText(size), 'must be greater than zero')]
+    : [];
+};
+
 const validateClaim = (claim: ApiObject): Cause[] => {
   const spec = specOf(claim);
-  const causes = modeCauses(spec, 'spec');
-  if (storageRequest(spec) === undefined) causes.push(required('spec.resources[storage]'));
-  return causes;
+  const mode = textAt(spec, 'volumeMode') ?? '';
+  return [
+    ...modeCauses(spec, 'spec'),
+    ...sizeCauses(spec),
+    ...(volumeModes.includes(mode) ? [] : [notSupported('spec.volumeMode', mode, volumeModes)]),
+  ];
 };
 
 const immutableClaim =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
+
+/** Which fields differ, one on each line, before and after. */
+const difference = (before: Fields, after: Fields): string =>
+  [
+    '  core.PersistentVolumeClaimSpec{',
+    ...[...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+      if (isSame(before[key], after[key])) return [];
+      return [`- \t${key}: ${JSON.stringify(before[key])},`, `+ \t${key}: ${JSON.stringify(after[key])},`];
+    }),
+    '  }',
+    '',
+  ].join('\n');
 
 const validateClaimUpdate = (claim: ApiObject, old: ApiObject): Cause[] => {
   const before = specOf(old);
@@ -84,7 +112,9 @@ const validateClaimUpdate = (claim: ApiObject, old: ApiObject): Cause[] => {
   if (restBefore['storageClassName'] === undefined) delete rest['storageClassName'];
   const bound = fieldsAt(old, 'status')['phase'] === 'Bound';
   const sameSize = isSame(fieldsAt(specOf(claim), 'resources'), fieldsAt(before, 'resources'));
-  return isSame(rest, restBefore) && (sameSize || bound) ? [] : [forbidden('spec', immutableClaim)];
+  return isSame(rest, restBefore) && (sameSize || bound)
+    ? []
+    : [forbidden('spec', `${immutableClaim}\n${difference(before, specOf(claim))}`)];
 };
 
 export const claimStrategy: Strategy = withStatus({
@@ -138,8 +168,8 @@ export const volumeStrategy: Strategy = withStatus({
     setDefault(spec, 'persistentVolumeReclaimPolicy', 'Retain');
     setDefault(spec, 'volumeMode', 'Filesystem');
   },
-  prepareCreate: (volume) => {
-    volume['status'] = { phase: 'Pending' };
+  prepareCreate: (volume, { now }) => {
+    volume['status'] = { phase: 'Pending', lastPhaseTransitionTime: `${now.toISOString().slice(0, 19)}Z` };
   },
   validate: validateVolume,
   validateUpdate: (volume, old) => {
@@ -162,8 +192,8 @@ export const storageClassStrategy: Strategy = {
     (['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const)
       .filter((field) => !isSame(storageClass[field], old[field]))
       .map((field) =>
-        field === 'parameters' || field === 'provisioner'
-          ? forbidden(field, 'updates to ' + field + ' are forbidden.')
+        field === 'reclaimPolicy' || field === 'volumeBindingMode' || field === 'parameters'
+          ? invalid(field, (storageClass[field] ?? null) as Json, 'field is immutable')
           : forbidden(field, `updates to ${field} are forbidden.`),
       ),
 };

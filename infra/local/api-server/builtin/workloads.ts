@@ -1,7 +1,16 @@
 // Deployments and their kin (stored only), disruption budgets, network policies, leases, webhook configurations, roles.
 import { isSame } from '../objects/equal.ts';
 import { pathSegment } from '../objects/names.ts';
-import { type ApiObject, type Fields, ensureFields, fieldsAt, listAt, setDefault, toText } from '../objects/object.ts';
+import {
+  type ApiObject,
+  type Fields,
+  ensureFields,
+  fieldsAt,
+  listAt,
+  numberAt,
+  setDefault,
+  toText,
+} from '../objects/object.ts';
 import { type Cause, invalid, required } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy } from '../registry/resource.ts';
@@ -87,7 +96,20 @@ export const networkPolicyStrategy: Strategy = {
   },
 };
 
-export const leaseStrategy: Strategy = { ...plainStrategy, createsOnUpdate: true, needsVersion: true };
+export const leaseStrategy: Strategy = {
+  ...plainStrategy,
+  createsOnUpdate: true,
+  needsVersion: true,
+  validate: (lease) => {
+    const spec = specOf(lease);
+    const duration = numberAt(spec, 'leaseDurationSeconds') ?? 1;
+    const transitions = numberAt(spec, 'leaseTransitions') ?? 0;
+    return [
+      ...(duration > 0 ? [] : [invalid('spec.leaseDurationSeconds', duration, 'must be greater than 0')]),
+      ...(transitions < 0 ? [invalid('spec.leaseTransitions', transitions, 'must be greater than or equal to 0')] : []),
+    ];
+  },
+};
 
 const defaultWebhook = (webhook: Fields, mutating: boolean): void => {
   setDefault(webhook, 'failurePolicy', 'Fail');

@@ -41,9 +41,15 @@ const entriesOf = (resource: Resource) => [
 const sorted = (resources: readonly Resource[]): Resource[] =>
   resources.toSorted((a, b) => (a.plural < b.plural ? -1 : 1));
 
+const responseKind = (resource: Resource, of: { readonly group?: string; readonly version?: string }, kind: string) => {
+  const own = resource.custom === undefined ? { group: '', version: '' } : resource;
+  return { group: of.group ?? own.group, kind, version: of.version ?? own.version };
+};
+
+/** Built-in resources leave out group and version that are their own. */
 const aggregatedResource = (resource: Resource) => ({
   resource: resource.plural,
-  responseKind: { group: resource.group, version: resource.version, kind: resource.kind },
+  responseKind: responseKind(resource, {}, resource.kind),
   scope: resource.namespaced ? 'Namespaced' : 'Cluster',
   singularResource: resource.singular,
   verbs: resource.verbs,
@@ -54,18 +60,14 @@ const aggregatedResource = (resource: Resource) => ({
     : {
         subresources: resource.subresources.map((sub) => ({
           subresource: sub.name,
-          responseKind: {
-            group: sub.group ?? resource.group,
-            version: sub.version ?? resource.version,
-            kind: sub.kind,
-          },
+          responseKind: responseKind(resource, sub, sub.kind),
           verbs: sub.verbs,
         })),
       }),
 });
 
 const aggregatedGroup = ({ group, versions }: GroupVersions) => ({
-  metadata: { ...(group === '' ? {} : { name: group }), creationTimestamp: null },
+  metadata: group === '' ? {} : { name: group },
   versions: versions.map(({ version, resources }) => ({
     version,
     resources: sorted(resources).map(aggregatedResource),

@@ -3,6 +3,7 @@ import { decodeObject } from '../objects/decode.ts';
 import type { ApiObject } from '../objects/object.ts';
 import { ownershipContext } from '../objects/ownership.ts';
 import { applyConfig } from '../patch/apply.ts';
+import type { PatchRefusal } from '../patch/outcome.ts';
 import { type Json, type JsonObject, isObject } from '../schema/json.ts';
 import { badRequest, failure } from '../status/status.ts';
 import type { Call } from './call.ts';
@@ -19,6 +20,14 @@ const checkConfig = (call: Call, config: Json, options: WriteOptions): JsonObjec
   return config;
 };
 
+const refusal = ({ code, reason, message, causes = [] }: PatchRefusal) =>
+  failure({
+    code,
+    message,
+    ...(reason === '' ? {} : { reason }),
+    ...(causes.length === 0 ? {} : { details: { causes: causes as never } }),
+  });
+
 export const applyChange = (call: Call, patch: unknown, options: WriteOptions): Change => {
   const config = checkConfig(call, patch as Json, options);
   return {
@@ -31,8 +40,7 @@ export const applyChange = (call: Call, patch: unknown, options: WriteOptions): 
       const outcome = applyConfig(ownershipContext(resource, by), live as unknown as JsonObject | undefined, config, {
         force: options.force === true,
       });
-      if (outcome.kind === 'refused')
-        throw failure({ ...outcome, details: { causes: (outcome.causes ?? []) as never } });
+      if (outcome.kind === 'refused') throw refusal(outcome);
       return decodeObject(outcome.object, resource, { fieldValidation: 'Ignore', warn: () => undefined });
     },
   };

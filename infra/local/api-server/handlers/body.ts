@@ -1,5 +1,6 @@
 // Reads request bodies: JSON or YAML, bounded in size.
 import { parse } from 'yaml';
+import { findDuplicateFields } from '../objects/duplicate-fields.ts';
 import { badRequest, failure, unsupportedMediaType } from '../status/status.ts';
 
 const limitBytes = 3 * 1024 * 1024;
@@ -30,14 +31,23 @@ const parseAs = (text: string, parser: (text: string) => unknown): unknown => {
   }
 };
 
-/** The body as JSON values; undefined when it is empty. */
-export const readBody = async (request: Request): Promise<unknown> => {
+export interface Body {
+  /** Undefined when the body is empty. */
+  readonly value: unknown;
+  /** `duplicate field "data"` */
+  readonly strictErrors: readonly string[];
+}
+
+/** The body as JSON values, with what field validation has to say of the text. */
+export const readDocument = async (request: Request): Promise<Body> => {
   const type = mediaTypeOf(request);
   if (type !== '' && type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(accepted);
   const text = await readText(request);
-  if (text.trim() === '') return undefined;
-  return parseAs(
-    text,
-    type === 'application/yaml' ? (yaml) => parse(yaml) as unknown : (json) => JSON.parse(json) as unknown,
-  );
+  if (text.trim() === '') return { value: undefined, strictErrors: [] };
+  if (type === 'application/yaml') return { value: parseAs(text, (yaml) => parse(yaml) as unknown), strictErrors: [] };
+  const value = parseAs(text, (json) => JSON.parse(json) as unknown);
+  return { value, strictErrors: findDuplicateFields(text).map((path) => `duplicate field "${path}"`) };
 };
+
+/** The body as JSON values; undefined when it is empty. */
+export const readBody = async (request: Request): Promise<unknown> => (await readDocument(request)).value;

@@ -13,10 +13,17 @@ export const toToken = ({ version, after }: Continuation): string =>
     JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: `${after.namespace}/${after.name}\u0000` }),
   ).toString('base64url');
 
-const invalidToken = (why: string) => badRequest(`continue key is not valid: ${why}`);
+const invalidToken = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`);
+
+/** As Go shows a character that JSON cannot start with. */
+const strangerOf = (text: string): string => {
+  const code = text.codePointAt(0) ?? 0;
+  return code > 0x7e ? `\\u${code.toString(16).padStart(4, '0')}` : text.charAt(0);
+};
 
 /** Throws a 400 for anything this server has not made. */
 export const parseToken = (token: string): Continuation => {
+  const decoded = Buffer.from(token, 'base64url').toString('latin1');
   try {
     const parsed = JSON.parse(Buffer.from(token, 'base64url').toString()) as {
       v?: string;
@@ -28,7 +35,9 @@ export const parseToken = (token: string): Continuation => {
       throw invalidToken('incorrect encoding');
     return { version: parsed.rv, after: { namespace, name } };
   } catch (error) {
-    if (error instanceof SyntaxError) throw invalidToken('illegal base64 or JSON');
+    if (error instanceof SyntaxError) {
+      throw invalidToken(`invalid character '${strangerOf(decoded)}' looking for beginning of value`);
+    }
     throw error;
   }
 };

@@ -3,12 +3,13 @@ import { decodeObject } from '../objects/decode.ts';
 import { generateName } from '../objects/names.ts';
 import { trackOwnership } from '../objects/ownership.ts';
 import type { ApiObject } from '../objects/object.ts';
+import { crdCollection } from '../registry/registry.ts';
 import { present, toStored } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
-import { alreadyExists, failure } from '../status/status.ts';
+import { alreadyExists, failure, forbidden, plainError } from '../status/status.ts';
 import { checkNamespace } from '../admission/namespace.ts';
 import { shapeResult } from './shape.ts';
-import { readBody } from './body.ts';
+import { readDocument } from './body.ts';
 import { type Call, isDryRun, storeKey } from './call.ts';
 import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
 import { alignWithPath, checkNew, fillSystemFields } from './write.ts';
@@ -20,14 +21,7 @@ const isGenerated = (object: ApiObject): boolean =>
   (object.metadata.name ?? '') === '' && (object.metadata.generateName ?? '') !== '';
 
 const wipeSystemFields = (object: ApiObject): void => {
-  for (const field of [
-    'uid',
-    'creationTimestamp',
-    'deletionTimestamp',
-    'deletionGracePeriodSeconds',
-    'selfLink',
-    'generation',
-  ]) {
+  for (const field of ['uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'selfLink']) {
     delete object.metadata[field];
   }
 };
@@ -44,7 +38,9 @@ const save = (call: Call, object: ApiObject, generated: boolean, dryRun: boolean
     const entry = api.store.create(key, toStored(resource, object));
     if (entry !== undefined) return present(resource, entry.object());
   }
-  throw generated ? nameExhausted(call, object) : alreadyExists(resource, object.metadata.name ?? '');
+  if (generated) throw nameExhausted(call, object);
+  const taken = api.store.get(storeKey(call, object.metadata.name))?.object();
+  throw alreadyExists(resource, object.metadata.name ?? '', taken?.metadata.deletionTimestamp !== undefined);
 };
 
 const nameExhausted = (call: Call, object: ApiObject) =>
@@ -55,25 +51,39 @@ const nameExhausted = (call: Call, object: ApiObject) =>
     details: { name: object.metadata.name ?? '', kind: call.resource.plural, retryAfterSeconds: 1 },
   });
 
+/** Objects of a definition that goes cannot be made any more. */
+const checkDefinition = (call: Call, name: string): void => {
+  const { custom } = call.resource;
+  const crd = custom === undefined ? undefined : call.api.strategies().find(crdCollection, '', custom.crdName);
+  if (crd?.metadata.deletionTimestamp === undefined) return;
+  throw forbidden(call.resource, name, 'create not allowed while custom resource definition is terminating');
+};
+
 /** Stores a new object that is decoded and whose fields are owned; returns it as stored. */
 export const createObject = async (call: Call, object: ApiObject, options: WriteOptions): Promise<ApiObject> => {
   const { api, resource } = call;
-  checkNamespace(call);
+  checkDefinition(call, object.metadata.name ?? '');
+  checkNamespace(call, object.metadata.name ?? '');
   const admitted = await api.admission.mutate(call, { operation: 'CREATE', object, old: undefined, options });
   alignWithPath(call, admitted);
+  if ((admitted.metadata.resourceVersion ?? '') !== '') {
+    throw plainError('resourceVersion should not be set on objects to be created');
+  }
   const generated = isGenerated(admitted);
   fillSystemFields(call, admitted);
   if (generated) admitted.metadata.name = generateName(admitted.metadata.generateName ?? '', api.random);
   resource.strategy.prepareCreate?.(admitted, api.strategies());
   checkNew(call, admitted);
   await api.admission.validate(call, { operation: 'CREATE', object: admitted, old: undefined, options });
-  checkNamespace(call);
+  checkNamespace(call, admitted.metadata.name ?? '');
   return save(call, admitted, generated, isDryRun(options));
 };
 
 export const handleCreate = async (call: Call): Promise<Response> => {
+  const document = await readDocument(call.request);
   const options = parseWriteOptions(call);
-  const object = decodeObject(await readBody(call.request), call.resource, {
+  const object = decodeObject(document.value, call.resource, {
+    strictErrors: document.strictErrors,
     fieldValidation: options.fieldValidation,
     warn: (text) => call.warnings.add(text),
   });

@@ -17,7 +17,7 @@ export interface DeleteOptions {
   readonly raw: Fields;
 }
 
-const policies: readonly Propagation[] = ['Background', 'Foreground', 'Orphan'];
+const policies: readonly Propagation[] = ['Foreground', 'Background', 'Orphan'];
 
 const fromQuery = (query: URLSearchParams): Fields => ({
   ...(query.has('gracePeriodSeconds') ? { gracePeriodSeconds: Number(query.get('gracePeriodSeconds')) } : {}),
@@ -45,7 +45,7 @@ const causesOf = (raw: Fields): Cause[] => {
     causes.push(forbidden('propagationPolicy', 'orphanDependents and deletionPropagation cannot be both set'));
   }
   if (typeof policy === 'string' && !policies.some((known) => known === policy)) {
-    causes.push(notSupported('propagationPolicy', policy, [...policies, 'nil'].toSorted()));
+    causes.push(notSupported('propagationPolicy', policy, [...policies, 'nil']));
   }
   const dryRun = Array.isArray(raw['dryRun']) ? raw['dryRun'].map(String) : [];
   if (dryRun.some((value) => value !== 'All')) causes.push(notSupported('dryRun', dryRun as never, ['All']));

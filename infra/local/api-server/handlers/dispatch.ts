@@ -1,9 +1,17 @@
 // Sends a request for a resource to the handler of its verb, once the user may do it.
-import { type ApiError, failure, forbidden, methodNotAllowed } from '../status/status.ts';
+import {
+  type ApiError,
+  failure,
+  forbidden,
+  methodNotAllowed,
+  methodUnknown,
+  notFound,
+  resourceUnknown,
+} from '../status/status.ts';
 import { notFoundPage } from '../http/respond.ts';
 import type { RequestInfo, ResourcePath } from '../http/request.ts';
 import type { User } from '../auth/user.ts';
-import { subresourceOf } from '../registry/resource.ts';
+import { type Resource, subresourceOf } from '../registry/resource.ts';
 import { handleWatch } from '../watch/watch.ts';
 import { type Api, type Call, createCall } from './call.ts';
 import { handleCreate } from './create.ts';
@@ -75,6 +83,8 @@ export const authorize = (api: Api, user: User, info: RequestInfo): void => {
   });
 };
 
+const isCollectionVerb = (verb: string): boolean => ['create', 'list', 'watch', 'deletecollection'].includes(verb);
+
 const handlerOf = (call: Call): Handler | undefined => {
   const { verb } = call.info;
   const { subresource } = call.path;
@@ -82,17 +92,9 @@ const handlerOf = (call: Call): Handler | undefined => {
     const found = subresourceOf(call.resource, subresource);
     return found?.verbs.includes(verb) === true ? specialOf(call) : undefined;
   }
-  if (!call.resource.verbs.includes(verb)) return undefined;
+  if (!call.resource.verbs.includes(verb) || isCollectionVerb(verb) !== (call.path.name === '')) return undefined;
   const answer = verb === 'create' ? reviewOf(call) : undefined;
   return answer === undefined ? handlers[verb] : (c) => handleReview(c, answer);
-};
-
-/** `?watch=1` on one object watches it alone. */
-const withWatch = (call: Call): Call => {
-  if (call.info.verb !== 'get' || call.path.subresource !== '') return call;
-  return ['1', 'true'].includes(call.info.query.get('watch') ?? '')
-    ? { ...call, info: { ...call.info, verb: 'watch' } }
-    : call;
 };
 
 /** An item of a collection path with a verb only the other has, or a namespace where there is none. */
@@ -104,22 +106,37 @@ const isMisplaced = (call: Call): boolean => {
   return call.resource.namespaced && name !== '' && namespace === '';
 };
 
+/** Groups that are built in know what they do not have; of others nothing is known. */
+const unknownResource = (api: Api, path: ResourcePath): Response => {
+  const group = api.registry.groups().find((item) => item.group === path.group);
+  const isBuiltin =
+    group?.versions.some(({ resources }) => resources.some(({ custom }) => custom === undefined)) === true;
+  if (isBuiltin) throw resourceUnknown();
+  return notFoundPage();
+};
+
+/** A subresource that is not served: of a custom resource it is not found, elsewhere there is no such path. */
+const unknownSubresource = (resource: Resource, path: ResourcePath): ApiError =>
+  resource.custom === undefined ? resourceUnknown() : notFound(resource, path.name);
+
+/** A namespace itself is read as lying in the namespace of its own name; it does not. */
+const scopedPath = (resource: Resource, path: ResourcePath): ResourcePath =>
+  resource.collection === 'namespaces' && path.name === '' ? { ...path, name: path.namespace, namespace: '' } : path;
+
 export const dispatch = async (api: Api, request: Request, info: RequestInfo, user: User): Promise<Response> => {
   const { resource: path } = info;
   if (path === undefined) return notFoundPage();
   const resource = api.registry.find(path.group, path.version, path.plural);
-  if (resource === undefined) return notFoundPage();
-  const scoped =
-    resource.plural === 'namespaces' && resource.group === '' && path.name === ''
-      ? { ...path, name: path.namespace, namespace: '' }
-      : path;
-  const call = withWatch(
-    createCall({ api, request, info, path: cluster(scoped, resource.namespaced), resource, user }),
-  );
-  if (path.subresource !== '' && subresourceOf(resource, path.subresource) === undefined) return notFoundPage();
+  if (resource === undefined) return unknownResource(api, path);
+  const scoped = scopedPath(resource, path);
+  const call = createCall({ api, request, info, path: cluster(scoped, resource.namespaced), resource, user });
+  if (path.subresource !== '' && subresourceOf(resource, path.subresource) === undefined) {
+    throw unknownSubresource(resource, path);
+  }
   if (isMisplaced({ ...call, path: scoped })) return notFoundPage();
   const handler = handlerOf(call);
-  if (handler === undefined) throw methodNotAllowed(resource, info.verb);
+  if (handler === undefined)
+    throw resource.custom === undefined ? methodUnknown() : methodNotAllowed(resource, info.verb);
   if (resource.custom?.deprecation !== undefined) call.warnings.add(resource.custom.deprecation);
   return handler(call);
 };

@@ -3,8 +3,8 @@ import { isFlag } from '../http/request.ts';
 import { type FieldMatcher, parseFieldSelector } from '../selectors/field.ts';
 import { type LabelMatcher, parseLabelSelector } from '../selectors/label.ts';
 import type { ApiObject } from '../objects/object.ts';
-import { type Cause, forbidden, invalid as invalidCause, notSupported } from '../schema/cause.ts';
-import { badRequest, failure, invalid } from '../status/status.ts';
+import { type Cause, forbidden, notSupported } from '../schema/cause.ts';
+import { badRequest, failure, invalid, plainError } from '../status/status.ts';
 import type { Call } from './call.ts';
 
 export interface ListOptions {
@@ -42,9 +42,9 @@ const watchCauses = (options: ListOptions): Cause[] => {
       ? []
       : [forbidden(path, 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')];
   }
-  if (resourceVersionMatch === '')
-    return [forbidden(path, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')];
-  return resourceVersionMatch === notOlder ? [] : [notSupported(path, resourceVersionMatch, [notOlder])];
+  if (resourceVersionMatch === notOlder) return [];
+  const missing = forbidden(path, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  return [missing, ...(resourceVersionMatch === '' ? [] : [notSupported(path, resourceVersionMatch, [notOlder])])];
 };
 
 const listCauses = (options: ListOptions): Cause[] => {
@@ -58,10 +58,10 @@ const listCauses = (options: ListOptions): Cause[] => {
   if (resourceVersion === '')
     causes.push(forbidden(path, 'resourceVersionMatch is forbidden unless resourceVersion is provided'));
   if (resourceVersionMatch !== exact && resourceVersionMatch !== notOlder) {
-    causes.push(notSupported(path, resourceVersionMatch, [exact, notOlder]));
+    causes.push(notSupported(path, resourceVersionMatch, [exact, notOlder, '']));
   }
   if (resourceVersionMatch === exact && resourceVersion === '0') {
-    causes.push(forbidden(path, 'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'));
+    causes.push(forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
   }
   return causes;
 };
@@ -87,14 +87,12 @@ export const parseListOptions = (call: Call, isWatch: boolean): ListOptions => {
   return options;
 };
 
-/** The version as a number; 0 when it is left out. Throws a 400. */
-export const parseVersion = (text: string): number => {
+/** The version as a number; 0 when it is left out. Throws a 400 for lists, a bare 500 for watches. */
+export const parseVersion = (text: string, isWatch = false): number => {
   if (text === '') return 0;
   if (/^\d+$/.test(text)) return Number(text);
-  const { message } = invalidCause('resourceVersion', text, `strconv.ParseUint: parsing "${text}": invalid syntax`);
-  throw invalid({ group: '', kind: 'ListOptions' }, '', [
-    { reason: 'FieldValueInvalid', field: 'resourceVersion', message },
-  ]);
+  const message = `resourceVersion: Invalid value: "${text}": strconv.ParseUint: parsing "${text}": invalid syntax`;
+  throw isWatch ? plainError(message) : badRequest(`invalid resource version: ${message}`);
 };
 
 /** The answer to a version that does not exist yet. */

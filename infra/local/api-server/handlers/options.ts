@@ -64,7 +64,7 @@ export const parseWriteOptions = (call: Pick<Call, 'info'>, patchType?: string):
     ...dryRunCauses(options.dryRun),
     ...(validation === '' || levels.includes(validation as FieldValidation)
       ? []
-      : [notSupported('fieldValidation', validation, levels.toSorted())]),
+      : [notSupported('fieldValidation', validation, ['', ...levels.toSorted()])]),
   ];
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: kinds[verb] ?? 'PatchOptions' }, '', causes);
   return options;

@@ -1,13 +1,13 @@
 // PATCH in its four forms: JSON patch, merge patch, strategic merge patch (built-in kinds only) and apply.
 import { parse } from 'yaml';
 import { decodeObject } from '../objects/decode.ts';
-import type { ApiObject } from '../objects/object.ts';
+import { type ApiObject, type Fields, inGoOrder, isFields } from '../objects/object.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import { applyMergePatch } from '../patch/merge-patch.ts';
 import type { PatchOutcome } from '../patch/outcome.ts';
 import { applyStrategicMergePatch } from '../patch/strategic-merge.ts';
 import type { Resource } from '../registry/resource.ts';
-import type { JsonObject } from '../schema/json.ts';
+import { type JsonObject, stableJson } from '../schema/json.ts';
 import { badRequest, failure, unsupportedMediaType } from '../status/status.ts';
 import { mediaTypeOf, readText } from './body.ts';
 import type { Call } from './call.ts';
@@ -23,6 +23,11 @@ export const apply = 'application/apply-patch+yaml';
 const acceptedTypes = (resource: Resource): string[] =>
   resource.custom === undefined ? [json, merge, strategic, apply] : [json, merge, apply];
 
+const isPatchType = (type: string): boolean => [json, merge, strategic, apply].includes(type);
+
+const mediaTypeUnknown = () =>
+  failure({ code: 415, reason: 'UnsupportedMediaType', message: '415: Unsupported Media Type', details: {} });
+
 const parsePatch = (text: string, type: string): unknown => {
   try {
     return type === apply ? (parse(text) as unknown) : (JSON.parse(text) as unknown);
@@ -37,21 +42,30 @@ const run = (resource: Resource, type: string, live: JsonObject, patch: unknown)
   return applyStrategicMergePatch(resource.schema() ?? {}, live, patch);
 };
 
+/** The patched object as the server that keeps Go structs would have printed it. */
+const patchedText = (resource: Resource, object: Fields): string => {
+  if (resource.custom !== undefined) return stableJson(object as JsonObject);
+  const { apiVersion, kind, metadata, ...rest } = object;
+  const sorted = Object.fromEntries(Object.entries(rest).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return JSON.stringify({ apiVersion, kind, metadata: isFields(metadata) ? inGoOrder(metadata) : metadata, ...sorted });
+};
+
 const patchObject =
   (call: Call, type: string, patch: unknown, options: WriteOptions) => (live: ApiObject | undefined) => {
     const outcome = run(call.resource, type, live as unknown as JsonObject, patch);
-    if (outcome.kind === 'refused') throw failure(outcome);
+    if (outcome.kind === 'refused') throw failure(outcome.code === 422 ? { ...outcome, details: {} } : outcome);
     return decodeObject(outcome.object, call.resource, {
       fieldValidation: options.fieldValidation,
       warn: (text) => call.warnings.add(text),
       strictErrors: outcome.strictErrors,
+      patched: patchedText(call.resource, outcome.object as Fields),
     });
   };
 
 export const handlePatch = async (call: Call): Promise<Response> => {
   const type = mediaTypeOf(call.request);
   const accepted = acceptedTypes(call.resource);
-  if (!accepted.includes(type)) throw unsupportedMediaType(accepted);
+  if (!accepted.includes(type)) throw isPatchType(type) ? unsupportedMediaType(accepted) : mediaTypeUnknown();
   const options = parseWriteOptions(call, type);
   const patch = parsePatch(await readText(call.request), type);
   const change =

@@ -11,7 +11,9 @@ export const includeOf = (call: Pick<Call, 'info'>): IncludeObject => {
   if (asked === '') return 'Metadata';
   const include = includes.find((item) => item === asked);
   if (include === undefined) {
-    throw badRequest(`unrecognized includeObject value: "${asked}"`);
+    throw badRequest(
+      `Unable to convert to Table as requested: includeObject: Invalid value: "${asked}": must be 'Metadata', 'Object', 'None', or empty`,
+    );
   }
   return include;
 };

@@ -7,6 +7,7 @@ import { type Subresource, groupVersion } from '../registry/resource.ts';
 import { invalid as invalidCause } from '../schema/cause.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { badRequest, failure, invalid } from '../status/status.ts';
+import { toLabelMatcher } from '../selectors/label.ts';
 import { readBody } from './body.ts';
 import { type Call, timestamp } from './call.ts';
 import { deleteObject } from './delete.ts';
@@ -62,9 +63,38 @@ export const handleTokenRequest = async (call: Call, sub: Subresource): Promise<
   return respond(answer, { code: 201 });
 };
 
+/** Throws a 429 while a disruption budget of the pod allows no more. */
+const checkBudgets = (call: Call): void => {
+  const pod = getObject(call);
+  const budgets = call.api.strategies().all('poddisruptionbudgets.policy');
+  const exhausted = budgets.find(
+    (budget) =>
+      budget.metadata.namespace === call.path.namespace &&
+      toLabelMatcher(fieldsAt(budget, 'spec')['selector'])(pod.metadata.labels) &&
+      (numberAt(fieldsAt(budget, 'status'), 'disruptionsAllowed') ?? 0) <= 0,
+  );
+  if (exhausted === undefined) return;
+  const { name = '', generation = 0 } = exhausted.metadata;
+  const status = fieldsAt(exhausted, 'status');
+  const isBehind = (numberAt(status, 'observedGeneration') ?? 0) < generation;
+  const message = isBehind
+    ? `The disruption budget ${name} is still being processed by the server.`
+    : `The disruption budget ${name} needs ${numberAt(status, 'desiredHealthy') ?? 0} healthy pods and has ${numberAt(status, 'currentHealthy') ?? 0} currently`;
+  throw failure({
+    code: 429,
+    reason: 'TooManyRequests',
+    message: "Cannot evict pod as it would violate the pod's disruption budget.",
+    details: {
+      causes: [{ reason: 'DisruptionBudget' as never, message, field: '' }],
+      ...(isBehind ? { retryAfterSeconds: 10 } : {}),
+    },
+  });
+};
+
 export const handleEviction = async (call: Call, sub: Subresource): Promise<Response> => {
   const body = await readAs(call, sub, parseWriteOptions(call));
   const options = fieldsAt(body, 'deleteOptions');
+  checkBudgets(call);
   await deleteObject(call, {
     gracePeriodSeconds: numberAt(options, 'gracePeriodSeconds'),
     propagation: undefined,

@@ -8,7 +8,7 @@ import { respond } from '../http/respond.ts';
 import { invalid as invalidCause } from '../schema/cause.ts';
 import { type ApiError, conflict, modifiedMessage, notFound } from '../status/status.ts';
 import type { Entry } from '../store/change.ts';
-import { readBody } from './body.ts';
+import { readDocument } from './body.ts';
 import { type Call, isDryRun, storeKey } from './call.ts';
 import { createObject } from './create.ts';
 import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
@@ -37,7 +37,7 @@ const conflictOf = (call: Call, why: string): ApiError => conflict(call.resource
 /** Throws when the client says which object it means and that is not the live one. */
 const checkPreconditions = (call: Call, wanted: ApiObject, live: ApiObject): void => {
   const { uid, resourceVersion } = wanted.metadata;
-  if (uid !== undefined && uid !== '' && uid !== live.metadata.uid) {
+  if (call.info.verb === 'update' && uid !== undefined && uid !== '' && uid !== live.metadata.uid) {
     throw conflictOf(
       call,
       `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid ?? ''}`,
@@ -92,8 +92,15 @@ const store = (call: Call, object: ApiObject, entry: Entry): ApiObject | undefin
   const key = storeKey(call);
   const isGone = isReleased(object) && !isNamespaceHeld(object);
   const stored = toStored(resource, object);
-  const written = isGone ? api.store.remove(key, entry.version, stored) : api.store.replace(key, entry.version, stored);
-  return written === undefined ? undefined : readObject(resource, written);
+  if (!isGone) {
+    const written = api.store.replace(key, entry.version, stored);
+    return written === undefined ? undefined : readObject(resource, written);
+  }
+  // Watchers see the end as the object last was; only the one who ended it sees what he wrote.
+  const removed = api.store.remove(key, entry.version, entry.object());
+  return removed === undefined
+    ? undefined
+    : { ...object, metadata: { ...object.metadata, resourceVersion: String(removed.version) } };
 };
 
 const tryOnce = async (call: Call, entry: Entry, change: Change): Promise<ApiObject | undefined> => {
@@ -146,8 +153,10 @@ export const respondChanged = (call: Call, { object, created }: Changed): Respon
   });
 
 export const handleUpdate = async (call: Call): Promise<Response> => {
+  const document = await readDocument(call.request);
   const options = parseWriteOptions(call);
-  const wanted = decodeObject(await readBody(call.request), call.resource, {
+  const wanted = decodeObject(document.value, call.resource, {
+    strictErrors: document.strictErrors,
     fieldValidation: options.fieldValidation,
     warn: (text) => call.warnings.add(text),
   });

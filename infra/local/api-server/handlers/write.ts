@@ -30,7 +30,7 @@ export const alignWithPath = (call: Call, object: ApiObject): void => {
       throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
     }
     metadata.namespace = namespace;
-  } else if (metadata.namespace === '') delete metadata.namespace;
+  } else delete metadata.namespace;
   if (name === '') return;
   if (metadata.name === undefined || metadata.name === '') {
     if (call.info.verb === 'update') throw badRequest('name must be provided');
@@ -86,7 +86,6 @@ export const fillSystemFields = (call: Call, object: ApiObject): void => {
   delete metadata.resourceVersion;
   delete metadata['selfLink'];
   if (call.resource.strategy.hasGeneration) metadata.generation = 1;
-  else delete metadata.generation;
 };
 
 const kept = [

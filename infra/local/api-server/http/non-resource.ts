@@ -1,4 +1,5 @@
 // Paths that are no resources: discovery, health, version, OpenAPI, keys.
+import { createHash } from 'node:crypto';
 import type { Discovery } from '../discovery/discovery.ts';
 import { versionInfo } from '../discovery/discovery.ts';
 import type { OpenApi } from '../discovery/open-api.ts';
@@ -29,13 +30,18 @@ const aggregatedVersion = (accept: string | null): string | undefined => {
   return undefined;
 };
 
-const discoveryResponse = (discovery: Discovery, info: RequestInfo, accept: string | null): Response => {
+const discoveryResponse = (discovery: Discovery, info: RequestInfo, request: Request): Response => {
+  const accept = request.headers.get('accept');
+  const ifNoneMatch = request.headers.get('if-none-match');
   const isRoot = ['api', 'apis'].includes(info.path.replaceAll('/', ''));
   const aggregated = isRoot ? aggregatedVersion(accept) : undefined;
   const document = discovery.document(info.path, aggregated);
   if (document === undefined) return notFoundPage();
   const response = respond(document);
   if (aggregated !== undefined) {
+    const etag = `"${createHash('sha512').update(JSON.stringify(document)).digest('hex').toUpperCase()}"`;
+    if (ifNoneMatch === etag) return new Response(null, { status: 304, headers: { etag, vary: 'Accept' } });
+    response.headers.set('etag', etag);
     response.headers.set(
       'content-type',
       `application/json;g=apidiscovery.k8s.io;v=${aggregated};as=APIGroupDiscoveryList`,
@@ -67,7 +73,7 @@ export const handleNonResource = (
   if (health.test(info.path)) return plain(info.query.has('verbose') ? `${info.path.slice(1)} check passed\n` : 'ok');
   if (info.path === '/version' || info.path === '/version/') return respond(versionInfo);
   if (info.path.startsWith('/openapi/')) return openApiResponse(openApi, info, accept);
-  if (/^\/apis?(\/|$)/.test(info.path)) return discoveryResponse(discovery, info, accept);
+  if (/^\/apis?(\/|$)/.test(info.path)) return discoveryResponse(discovery, info, request);
   if (info.path === '/')
     return respond({
       paths: ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'],

@@ -48,11 +48,16 @@ export const createRouter = (api: Api, nonResources: NonResources): Handle => {
       ? handleNonResource(nonResources, info, request)
       : dispatch(api, request, info, user);
   };
-  return async (request) => {
+  const answer = async (request: Request): Promise<Response> => {
     try {
       return await route(request, parseRequest(request.method, request.url));
     } catch (error) {
       return respondError(error);
     }
+  };
+  return async (request) => {
+    const response = await answer(request);
+    response.headers.set('audit-id', request.headers.get('audit-id') ?? api.uuid());
+    return response;
   };
 };

@@ -4,9 +4,10 @@ import type { FieldValidation } from '../handlers/options.ts';
 import { type Resource, groupVersion } from '../registry/resource.ts';
 import { objectMetaSchema } from '../schema/builtin.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
-import type { JsonObject } from '../schema/json.ts';
+import { type JsonObject, goQuote } from '../schema/json.ts';
 import { applyDefaults, pruneObject } from '../schema/structural.ts';
-import { badRequest } from '../status/status.ts';
+import { badRequest, invalid } from '../status/status.ts';
+import { findUnknownFields } from './unknown-fields.ts';
 import { findTypeFault } from './type-fault.ts';
 import { type ApiObject, type Fields, isFields, toText } from './object.ts';
 
@@ -22,6 +23,8 @@ export interface DecodeOptions {
   readonly warn: (text: string) => void;
   /** Faults of the body found while it was read (duplicate fields, unknown fields of a patch). */
   readonly strictErrors?: readonly string[];
+  /** Set for the outcome of a patch: its text, as a refusal shows it. */
+  readonly patched?: string;
 }
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === '';
@@ -35,6 +38,9 @@ const checkNamed = (body: Fields): void => {
   }
 };
 
+/** The Go package of the server's own form of a kind. */
+const packageOf = (group: string): string => (group === '' ? 'core' : (group.split('.')[0] ?? group));
+
 const checkKind = (body: Fields, expected: Expected): void => {
   const { apiVersion, kind } = body;
   const wanted = groupVersion(expected.group, expected.version);
@@ -45,17 +51,32 @@ const checkKind = (body: Fields, expected: Expected): void => {
   }
   if (isEmpty(kind) || kind === expected.kind) return;
   throw badRequest(
-    `${toText(kind)} in version "${expected.version}" cannot be handled as a ${expected.kind}: converting (${toText(apiVersion)}.${toText(kind)}) to (${wanted}.${expected.kind}): unknown conversion`,
+    `${toText(kind)} in version "${expected.version}" cannot be handled as a ${expected.kind}: converting (${toText(apiVersion)}.${toText(kind)}) to (${packageOf(expected.group)}.${expected.kind}): unknown conversion`,
   );
 };
 
-/** Throws the 400, or warns, or says nothing. */
+const invalidPatch = (patched: string, faults: readonly string[]) =>
+  invalid({ group: '', kind: '' }, '', [
+    {
+      reason: 'FieldValueInvalid',
+      field: 'patch',
+      message: `Invalid value: ${goQuote(patched)}: strict decoding error: ${faults.join(', ')}`,
+    },
+  ]);
+
+const strictErrors = (unknown: readonly string[], options: DecodeOptions): string[] => [
+  ...(options.strictErrors ?? []),
+  ...unknown.map((path) => `unknown field "${path}"`),
+];
+
+/** Throws the 400 (of a patch: 422), or warns, or says nothing. */
 export const reportStrictErrors = (faults: readonly string[], expected: Expected, options: DecodeOptions): void => {
   if (faults.length === 0 || options.fieldValidation === 'Ignore') return;
   if (options.fieldValidation === 'Warn') {
     faults.forEach(options.warn);
     return;
   }
+  if (options.patched !== undefined) throw invalidPatch(options.patched, faults);
   throw badRequest(
     `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: strict decoding error: ${faults.join(', ')}`,
   );
@@ -89,7 +110,7 @@ const goTypeFault = (body: Fields, schema: JsonSchema, expected: Expected): stri
   const fault = findTypeFault(schema, body, expected.kind);
   return fault === undefined
     ? undefined
-    : `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: json: cannot unmarshal ${fault}`;
+    : `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: ${fault.startsWith('illegal') ? fault : `json: cannot unmarshal ${fault}`}`;
 };
 
 /** A value of the kind, its fields known and its types right as far as metadata (all of it, for built-in kinds) goes. */
@@ -98,13 +119,9 @@ export const decodeAs = (raw: unknown, expected: Expected, schema: JsonSchema, o
   checkKind(raw, expected);
   const fault = goTypeFault(raw, schema, expected);
   if (fault !== undefined) throw badRequest(fault);
-  const { object, unknown } = pruneObject(schema, raw as JsonObject);
-  reportStrictErrors(
-    [...(options.strictErrors ?? []), ...unknown.map((path) => `unknown field "${path}"`)],
-    expected,
-    options,
-  );
-  return object as Fields;
+  const unknown = findUnknownFields(schema, raw);
+  reportStrictErrors(strictErrors(unknown, options), expected, options);
+  return pruneObject(schema, raw as JsonObject).object as Fields;
 };
 
 const decodeCustom = (raw: Fields, resource: Resource, options: DecodeOptions): Fields => {
@@ -118,11 +135,7 @@ const decodeCustom = (raw: Fields, resource: Resource, options: DecodeOptions): 
   );
   if (fault !== undefined) throw badRequest(fault);
   const { object, unknown } = pruneObject(schema, raw as JsonObject);
-  reportStrictErrors(
-    [...(options.strictErrors ?? []), ...unknown.map((path) => `unknown field "${path}"`)],
-    resource,
-    options,
-  );
+  reportStrictErrors(strictErrors(unknown, options), resource, options);
   return applyDefaults(resource.schema() ?? {}, object) as Fields;
 };
 

@@ -22,7 +22,8 @@ const messages = {
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
 } as const;
 
-const tooLong = (limit: number): string => `must be no more than ${limit} bytes`;
+const tooLong = (limit: number, unit: 'bytes' | 'characters' = 'characters'): string =>
+  `must be no more than ${limit} ${unit}`;
 
 /** A trailing dash of a prefix is covered by the suffix that follows. */
 const masked = (name: string, prefix: boolean): string =>
@@ -35,7 +36,10 @@ const ruleOf =
     ...(pattern.test(masked(name, prefix)) ? [] : [message]),
   ];
 
-export const dnsLabel: NameRule = ruleOf(label1123, 63, messages.label);
+const plainLabel: NameRule = ruleOf(label1123, 63, messages.label);
+
+export const dnsLabel: NameRule = (name, prefix) =>
+  name.includes('.') ? ['must not contain dots'] : plainLabel(name, prefix);
 export const dnsSubdomain: NameRule = ruleOf(subdomain1123, 253, messages.subdomain);
 export const dns1035Label: NameRule = ruleOf(label1035, 63, messages.label1035);
 
@@ -47,12 +51,13 @@ export const pathSegment: NameRule = (name) => {
     .map((character) => `may not contain '${character}'`);
 };
 
-export const qualifiedName = (text: string): readonly string[] => {
+/** `what` is how messages call it. */
+export const qualifiedName = (text: string, what = 'qualified name'): readonly string[] => {
   const parts = text.split('/');
   const [first = '', second] = parts;
   if (parts.length > 2) {
     return [
-      "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+      `a ${what} must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ];
   }
   if (second === undefined) return namePart(first);
@@ -68,7 +73,7 @@ const namePart = (name: string): string[] => [
 ];
 
 export const labelValueFaults = (value: string): readonly string[] => [
-  ...(value.length > 63 ? [tooLong(63)] : []),
+  ...(value.length > 63 ? [tooLong(63, 'bytes')] : []),
   ...(labelValue.test(value) ? [] : [messages.value]),
 ];
 

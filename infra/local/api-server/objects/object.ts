@@ -86,6 +86,28 @@ export const valueAt = (object: Fields, path: string): unknown =>
 export const omit = (object: Fields, ...keys: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 
+const goOrder = [
+  'name',
+  'generateName',
+  'namespace',
+  'selfLink',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'labels',
+  'annotations',
+  'ownerReferences',
+  'finalizers',
+  'managedFields',
+];
+
+/** Metadata with its fields in the order of Kubernetes' own type. */
+export const inGoOrder = (metadata: Fields): Fields =>
+  Object.fromEntries(Object.entries(metadata).toSorted(([a], [b]) => goOrder.indexOf(a) - goOrder.indexOf(b)));
+
 /** Sets `key` unless it already has a value: how a default is applied. */
 export const setDefault = (object: Fields, key: string, value: unknown): void => {
   if (object[key] === undefined || object[key] === null) object[key] = value;

@@ -44,9 +44,18 @@ const isFree = (schema: JsonSchema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true ||
   schema['x-bullion-type'] === 'Quantity';
 
+/** What Go's decoder says of text that is no base64; undefined when it is. */
+const base64Fault = (text: string): string | undefined => {
+  const bad = /[^A-Za-z0-9+/=\r\n]/.exec(text);
+  if (bad !== null) return `illegal base64 data at input byte ${bad.index}`;
+  const bare = text.replaceAll(/[\r\n]/g, '');
+  return bare.length % 4 === 0 ? undefined : `illegal base64 data at input byte ${bare.length - (bare.length % 4)}`;
+};
+
 /** `string into Go struct field PodSpec.spec.containers of type []v1.Container`, or undefined when all types fit. */
 export const findTypeFault = (schema: JsonSchema, value: unknown, path: string): string | undefined => {
   if (value === null || value === undefined || isFree(schema)) return undefined;
+  if (schema.format === 'byte' && typeof value === 'string') return base64Fault(value);
   const found = jsonType(value);
   if (!(takes[schema.type ?? ''] ?? [found]).includes(found)) {
     return `${found} into Go struct field ${path} of type ${goType(schema)}`;

@@ -1,5 +1,5 @@
 // The rules of metadata that hold for every kind, at creation and at update.
-import { type Cause, childPath, forbidden, invalid, required, tooLong } from '../schema/cause.ts';
+import { type Cause, childPath, forbidden, indexPath, invalid, required, tooLong } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import { type NameRule, labelValueFaults, qualifiedName } from './names.ts';
 import { isSame } from './equal.ts';
@@ -25,7 +25,7 @@ const nameCauses = (metadata: Metadata, rule: NameRule): Cause[] => {
 
 export const labelCauses = (labels: Readonly<Record<string, string>> | undefined, field: string): Cause[] =>
   Object.entries(labels ?? {}).flatMap(([key, value]) => [
-    ...qualifiedName(key).map((fault) => invalid(field, key, fault)),
+    ...qualifiedName(key, 'valid label key').map((fault) => invalid(field, key, fault)),
     ...labelValueFaults(value).map((fault) => invalid(field, value, fault)),
   ]);
 
@@ -39,6 +39,19 @@ const annotationCauses = (annotations: Readonly<Record<string, string>> | undefi
   return size > annotationLimit ? [...causes, tooLong(field, annotationLimit)] : causes;
 };
 
+/** Owner references in the order Go prints their fields. */
+const ownersText = ({ ownerReferences = [] }: Metadata): string =>
+  JSON.stringify(
+    ownerReferences.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => ({
+      apiVersion,
+      kind,
+      name,
+      uid,
+      controller,
+      blockOwnerDeletion,
+    })),
+  );
+
 const ownerCauses = (metadata: Metadata): Cause[] => {
   const causes: Cause[] = [];
   let controller: string | undefined;
@@ -51,7 +64,7 @@ const ownerCauses = (metadata: Metadata): Cause[] => {
     if (owner.controller !== true) return;
     if (controller !== undefined) {
       const message = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${owner.kind}/${owner.name}`;
-      causes.push(invalid(field, metadata.ownerReferences as unknown as Json, message));
+      causes.push({ ...invalid(field, null, message), message: `Invalid value: ${ownersText(metadata)}: ${message}` });
     }
     controller = `${owner.kind}/${owner.name}`;
   });
@@ -63,11 +76,17 @@ const standardFinalizers = new Set(['foregroundDeletion', 'orphan', 'kubernetes'
 const finalizerCauses = (metadata: Metadata): Cause[] => {
   const field = 'metadata.finalizers';
   const finalizers = metadata.finalizers ?? [];
-  const causes = finalizers.flatMap((finalizer) => [
+  const causes = finalizers.flatMap((finalizer, index) => [
     ...qualifiedName(finalizer).map((fault) => invalid(field, finalizer, fault)),
     ...(finalizer.includes('/') || standardFinalizers.has(finalizer)
       ? []
-      : [invalid(field, finalizer, 'name is neither a standard finalizer name nor is it fully qualified')]),
+      : [
+          invalid(
+            indexPath(field, index),
+            finalizer,
+            'name is neither a standard finalizer name nor is it fully qualified',
+          ),
+        ]),
   ]);
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
     causes.push(invalid(field, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'));

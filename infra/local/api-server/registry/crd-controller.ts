@@ -57,8 +57,9 @@ const clashOf = (crd: ApiObject, others: readonly ApiObject[]): Condition | unde
       word,
     );
   const kinds = taken.flatMap((accepted) => [accepted['kind'], accepted['listKind']]);
-  if (kinds.includes(names['kind'])) return clash('KindConflict', toText(names['kind']));
-  return kinds.includes(names['listKind']) ? clash('ListKindConflict', toText(names['listKind'])) : undefined;
+  // The last clash found is the one that is told.
+  if (kinds.includes(names['listKind'])) return clash('ListKindConflict', toText(names['listKind']));
+  return kinds.includes(names['kind']) ? clash('KindConflict', toText(names['kind'])) : undefined;
 };
 
 const accepted: Condition = {

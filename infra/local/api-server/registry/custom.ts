@@ -14,6 +14,7 @@ import {
   collectionOf,
   groupVersion,
 } from './resource.ts';
+import { compareVersions } from './versions.ts';
 
 const changing = ['get', 'patch', 'update'];
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
@@ -51,15 +52,29 @@ const subresourcesOf = (version: Fields, kind: string): Subresource[] => {
 
 const strings = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
 
-const deprecationOf = (version: Fields, apiVersion: string, kind: string): string | undefined => {
+/** The most stable served version that is not deprecated, to advise instead. */
+const advised = (crd: ApiObject, than: string): string | undefined => {
+  const spec = fieldsAt(crd, 'spec');
+  const names = listAt(spec, 'versions')
+    .filter((item) => item['served'] === true && item['deprecated'] !== true)
+    .map((item) => textAt(item, 'name') ?? '')
+    .filter((name) => compareVersions(name, than) < 0)
+    .toSorted(compareVersions);
+  return names[0] === undefined ? undefined : groupVersion(textAt(spec, 'group') ?? '', names[0]);
+};
+
+const deprecationOf = (crd: ApiObject, version: Fields, apiVersion: string, kind: string): string | undefined => {
   if (version['deprecated'] !== true) return undefined;
-  return textAt(version, 'deprecationWarning') ?? `${apiVersion} ${kind} is deprecated`;
+  const better = advised(crd, textAt(version, 'name') ?? '');
+  const own = textAt(version, 'deprecationWarning');
+  if (own !== undefined) return own;
+  return `${apiVersion} ${kind} is deprecated${better === undefined ? '' : `; use ${better} ${kind}`}`;
 };
 
 const customPart = (crd: ApiObject, version: Fields, apiVersion: string, kind: string): CustomPart => ({
   crdName: crd.metadata.name ?? '',
   revision: `${crd.metadata.uid ?? ''}/${crd.metadata.generation ?? 0}`,
-  deprecation: deprecationOf(version, apiVersion, kind),
+  deprecation: deprecationOf(crd, version, apiVersion, kind),
   scale: fieldsAt(version, 'subresources')['scale'] as ScalePaths | undefined,
   selectableFields: listAt(version, 'selectableFields').map((field) => textAt(field, 'jsonPath') ?? ''),
 });

@@ -62,6 +62,26 @@ export const failure = ({ code, reason, message, details }: Failure): ApiError =
     code,
   });
 
+/** What the server answers where no handler was reached: a verb or a resource it does not know. */
+export const methodUnknown = (): ApiError =>
+  failure({
+    code: 405,
+    reason: 'MethodNotAllowed',
+    message: 'the server does not allow this method on the requested resource',
+    details: {},
+  });
+
+export const resourceUnknown = (): ApiError =>
+  failure({
+    code: 404,
+    reason: 'NotFound',
+    message: 'the server could not find the requested resource',
+    details: {},
+  });
+
+/** An error without a reason: what Go code in the server returned as it was. */
+export const plainError = (message: string): ApiError => failure({ code: 500, message });
+
 const detailsOf = (resource: ResourceName, name: string): StatusDetails => ({
   ...(name === '' ? {} : { name }),
   ...(resource.group === '' ? {} : { group: resource.group }),
@@ -103,11 +123,11 @@ export const notAcceptable = (accepted: readonly string[]): ApiError =>
     message: `only the following media types are accepted: ${accepted.join(', ')}`,
   });
 
-export const alreadyExists = (resource: ResourceName, name: string): ApiError =>
+export const alreadyExists = (resource: ResourceName, name: string, isEnding = false): ApiError =>
   failure({
     code: 409,
     reason: 'AlreadyExists',
-    message: `${qualified(resource)} "${name}" already exists`,
+    message: `${isEnding ? 'object is being deleted: ' : ''}${qualified(resource)} "${name}" already exists`,
     details: detailsOf(resource, name),
   });
 
@@ -145,7 +165,7 @@ export const invalid = (
   name: string,
   causes: readonly Cause[],
 ): ApiError => {
-  const faults = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const faults = [...new Set(causes.map((cause) => `${cause.field}: ${cause.message}`))];
   const [only] = faults;
   const qualifiedKind = kind.group === '' ? kind.kind : `${kind.kind}.${kind.group}`;
   return failure({
@@ -155,7 +175,7 @@ export const invalid = (
     details: {
       ...(name === '' ? {} : { name }),
       ...(kind.group === '' ? {} : { group: kind.group }),
-      kind: kind.kind,
+      ...(kind.kind === '' ? {} : { kind: kind.kind }),
       causes,
     },
   });

@@ -12,10 +12,10 @@ const text =
     valueAt(o, path) ?? fallback;
 
 export const namespaceShape = shapeOf(cell('Status', text('status.phase')));
-export const configMapShape = shapeOf(cell('Data', (o) => String(size(o['data']) + size(o['binaryData']))));
+export const configMapShape = shapeOf(cell('Data', (o) => size(o['data']) + size(o['binaryData'])));
 export const secretShape = shapeOf(
   cell('Type', text('type')),
-  cell('Data', (o) => String(size(o['data']))),
+  cell('Data', (o) => size(o['data'])),
 );
 export const serviceAccountShape = shapeOf();
 export const webhooksShape = shapeOf(cell('Webhooks', (o) => listAt(o, 'webhooks').length, { type: 'integer' }));

@@ -42,5 +42,7 @@ const columnOf = (column: Fields): Cell => {
   };
 };
 
+const dateCell: Cell = { ...ageCell, type: 'date' };
+
 export const customShape = (columns: readonly Fields[]): TableShape =>
-  toShape(columns.length === 0 ? [nameCell, ageCell] : [nameCell, ...columns.map(columnOf)]);
+  toShape(columns.length === 0 ? [nameCell, dateCell] : [nameCell, ...columns.map(columnOf)]);

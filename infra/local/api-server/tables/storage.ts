@@ -64,7 +64,7 @@ export const storageClassShape = toShape([
   cell('Provisioner', text('provisioner')),
   cell('ReclaimPolicy', text('reclaimPolicy', 'Delete')),
   cell('VolumeBindingMode', text('volumeBindingMode', 'Immediate')),
-  cell('AllowVolumeExpansion', (o) => toText(o['allowVolumeExpansion'], 'false')),
+  cell('AllowVolumeExpansion', (o) => o['allowVolumeExpansion'] ?? false),
   ageCell,
 ]);
 

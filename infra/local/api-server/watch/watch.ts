@@ -100,7 +100,7 @@ function* initialLines(
 
 const startOf = (call: Call, options: ListOptions, shape: ReturnType<typeof createShaper>): Start => {
   const { store } = call.api;
-  const asked = parseVersion(options.resourceVersion);
+  const asked = parseVersion(options.resourceVersion, true);
   const current = store.version();
   const wantsInitial = options.sendInitialEvents ?? asked === 0;
   if (wantsInitial) {
