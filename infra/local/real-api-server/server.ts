@@ -124,7 +124,7 @@ const listen = (): Promise<ReturnType<typeof createServer>> =>
 
 const writeTokens = async (dataDir: string, tokenFile: string): Promise<string> => {
   const token = await ensureToken(join(dataDir, 'pki', 'admin.token'));
-  await writeFile(tokenFile, `${token},admin,admin,"system:masters"\n`);
+  await writeFile(tokenFile, `${token},kubernetes-admin,,"system:masters"\n`);
   await chmod(tokenFile, 0o600);
   return token;
 };

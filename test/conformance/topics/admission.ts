@@ -13,6 +13,7 @@ import {
   expectStatus,
   failureOf,
   get,
+  grouped,
   mergePatch,
 } from '#test/conformance/topics/objects.ts';
 
@@ -78,20 +79,18 @@ const inForce = async (
   kinds: readonly ('Validating' | 'Mutating')[],
 ): Promise<void> => {
   for (const kind of kinds) {
-    const probe = { path: `/probe-${kind}`, rules: [rule({ resources: ['podtemplates'] })] };
+    const probe = {
+      path: `/probe-${kind}`,
+      rules: [rule({ apiGroups: ['coordination.k8s.io'], resources: ['leases'] })],
+    };
     await register(t, kind, webhook, [probe], 'probe');
   }
   const ns = await t.namespace();
-  const body = {
-    apiVersion: 'v1',
-    kind: 'PodTemplate',
-    metadata: { name: 'probe' },
-    template: { spec: { containers: [{ name: 'c', image: 'x' }] } },
-  };
+  const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'probe' }, spec: {} };
   await eventually(
     'the webhooks are called',
     async () => {
-      await t.call('POST', `${core(ns, 'podtemplates')}?dryRun=All`, { body });
+      await t.call('POST', `${grouped('coordination.k8s.io/v1', ns, 'leases')}?dryRun=All`, { body });
       return kinds.filter((kind) => webhook.calls.some(({ path }) => path === `/probe-${kind}`)).length;
     },
     (count) => count === kinds.length,
@@ -100,7 +99,7 @@ const inForce = async (
 
 /** The calls of the case, without those for the probe. */
 const callsOf = (webhook: Webhook): readonly WebhookCall[] =>
-  webhook.calls.filter(({ review }) => at(review, 'request.resource.resource') !== 'podtemplates');
+  webhook.calls.filter(({ review }) => at(review, 'request.resource.resource') !== 'leases');
 
 const pathsOf = (webhook: Webhook): string[] => callsOf(webhook).map(({ path }) => path);
 
@@ -252,15 +251,17 @@ export const admission: Topic = {
       deepStrictEqual(pathsOf(webhook), []);
     },
     'rules decide by operation, group, version, resource and scope': async (t) => {
+      const every = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] };
       const hooks = [
         { path: '/create', rules: [rule({ operations: ['CREATE'] })] },
-        { path: '/any', rules: [rule({ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] })] },
+        // The namespace selector does not keep it from objects without namespace.
+        { path: '/any', rules: [rule(every)], objectSelector: { matchLabels: { of: t.id } } },
         { path: '/secrets', rules: [rule({ resources: ['secrets'] })] },
         { path: '/cluster', rules: [rule({ scope: 'Cluster' })] },
         { path: '/status', rules: [rule({ resources: ['pods/status'] })] },
       ];
       const { webhook, configmaps } = await hooked(t, 'Validating', hooks, () => allowed);
-      await create(t, configmaps, configMap('a'));
+      await create(t, configmaps, configMap('a', undefined, { labels: { of: t.id } }));
       deepStrictEqual(pathsOf(webhook).toSorted(), ['/any', '/create']);
       await mergePatch(t, `${configmaps}/a`, { data: { k: 'v' } });
       deepStrictEqual(pathsOf(webhook).toSorted(), ['/any', '/any', '/create']);

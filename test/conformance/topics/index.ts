@@ -16,6 +16,7 @@ import { fieldValidation } from '#test/conformance/topics/field-validation.ts';
 import { finalizers } from '#test/conformance/topics/finalizers.ts';
 import { garbageCollection } from '#test/conformance/topics/garbage-collection.ts';
 import { identity } from '#test/conformance/topics/identity.ts';
+import { kubectl } from '#test/conformance/topics/kubectl.ts';
 import { list } from '#test/conformance/topics/list.ts';
 import { names } from '#test/conformance/topics/names.ts';
 import { namespaces } from '#test/conformance/topics/namespaces.ts';
@@ -48,4 +49,5 @@ export const topics: readonly Topic[] = [
   eventsLeases,
   builtinKinds,
   discovery,
+  kubectl,
 ];
