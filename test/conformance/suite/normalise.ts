@@ -11,6 +11,7 @@ const placeholders: readonly (readonly [RegExp, string])[] = [
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, '<time>'],
   // The server shows what changed in its own notation.
   [/\n@@ -\d[\s\S]*/g, '\n<difference>'],
+  [/(resource ?version\\*": ?\\*"|resourceVersion: "|Resource Version: +)\d+/gi, '$1<rv>'],
   [/too old resource version: \d+ \(\d+\)/g, 'too old resource version: <rv> (<rv>)'],
 ];
 
@@ -32,7 +33,7 @@ export const normalise = (value: unknown, names: RunNames): JsonValue => {
   if (typeof value === 'string') return normaliseText(value, names);
   if (Array.isArray(value)) return value.map((item) => normalise(item, names));
   if (typeof value !== 'object' || value === null) return value as JsonValue;
-  const entries = Object.entries(value)
+  const entries = Object.entries(withCausesInOrder(value))
     .filter(([, item]) => item !== undefined)
     .map(([key, item]) => {
       const placeholder = opaque[key];
@@ -49,4 +50,29 @@ const inOrder = (entries: unknown): unknown => {
   const rank = (entry: JsonValue): string =>
     ['operation', 'subresource', 'manager'].map((key) => textAt(entry, key)).join(' ');
   return entries.toSorted((a: JsonValue, b: JsonValue) => (rank(a) < rank(b) ? -1 : 1));
+};
+
+/** The server finds several faults in no order of its own. */
+const withCausesInOrder = (value: object): object => {
+  const { details, message, ...rest } = value as { details?: { causes?: unknown }; message?: unknown };
+  const causes = details?.causes;
+  if (!Array.isArray(causes) || causes.length < 2 || typeof message !== 'string') return value;
+  const sorted = causes.toSorted((a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  return {
+    ...rest,
+    message: message.replace(/: \[[\s\S]*\]$/, ': [<causes>]'),
+    details: { ...details, causes: sorted },
+  };
+};
+
+/** kubectl output: ages become `<age>`, columns are two spaces apart, listed faults are in order. */
+export const normaliseColumns = (text: string): string => {
+  const lines = text.split('\n').map((line) =>
+    line
+      .replace(/(?<= )(<invalid>|\d+(ms|s|m|h)(\d+s)?)(?=\s|$)/g, '<age>')
+      .replace(/(?<=\S) {2,}/g, '  ')
+      .trimEnd(),
+  );
+  const faults = lines.filter((line) => line.startsWith('* ')).toSorted();
+  return lines.map((line) => (line.startsWith('* ') ? (faults.shift() ?? line) : line)).join('\n');
 };

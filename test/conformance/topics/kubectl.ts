@@ -3,7 +3,16 @@ import { match, ok, strictEqual } from 'node:assert/strict';
 import type { CaseContext, KubectlResult, Topic } from '#test/conformance/suite/case.ts';
 import { normaliseColumns } from '#test/conformance/suite/normalise.ts';
 import { createWidgets } from '#test/conformance/topics/custom.ts';
-import { configMap, core, create, expectStatus, grouped, mergePatch, pod } from '#test/conformance/topics/objects.ts';
+import {
+  configMap,
+  core,
+  create,
+  eventually,
+  expectStatus,
+  grouped,
+  mergePatch,
+  pod,
+} from '#test/conformance/topics/objects.ts';
 
 const asShown = ({ code, stdout, stderr }: KubectlResult): KubectlResult => ({
   code,
@@ -220,6 +229,9 @@ export const kubectl: Topic = {
     'explain shows fields and descriptions of a custom resource': async (t) => {
       const widgets = await kubectlWidgets(t);
       const explain = (path: string) => ['explain', path, `--api-version=${widgets.apiVersion}`];
+      // The documents of openapi follow a new kind a moment later.
+      const ready = async () => (await t.kubectl(explain('widgets'))).stdout.includes('spec\t<');
+      await eventually('openapi knows the kind', ready, (known) => known);
       await show(t, 'kind', explain('widgets'));
       await show(t, 'spec', explain('widgets.spec'));
       await show(t, 'field', explain('widgets.spec.size'));
@@ -350,7 +362,7 @@ export const kubectl: Topic = {
       await create(t, core(ns, 'configmaps'), configMap('held', undefined, { finalizers: ['example.com/hold'] }));
       await show(t, 'marked', ['delete', 'cm', 'held', '--wait=false']);
       const waiting = t.kubectl(['-n', ns, 'delete', 'cm', 'held']);
-      await new Promise((resolve) => setTimeout(resolve, 700));
+      await new Promise((resolve) => setTimeout(resolve, 2000));
       await mergePatch(t, core(ns, 'configmaps', 'held'), { metadata: { finalizers: null } });
       t.same('waited', asShown(await waiting));
     },
@@ -422,12 +434,12 @@ export const kubectl: Topic = {
       await create(t, core(ns, 'configmaps'), configMap('a', { k: 'v' }));
       await show(t, 'value there', ['wait', '--for=jsonpath={.data.k}=v', 'cm/a', '--timeout=10s']);
       const coming = t.kubectl(['-n', ns, 'wait', '--for=jsonpath={.data.k}=w', 'cm/a', '--timeout=20s']);
-      await new Promise((resolve) => setTimeout(resolve, 700));
+      await new Promise((resolve) => setTimeout(resolve, 2000));
       await mergePatch(t, core(ns, 'configmaps', 'a'), { data: { k: 'w' } });
       t.same('value comes', asShown(await coming));
       await show(t, 'too late', ['wait', '--for=condition=Ready', 'cm/a', '--timeout=1s']);
       const going = t.kubectl(['-n', ns, 'wait', '--for=delete', 'cm/a', '--timeout=20s']);
-      await new Promise((resolve) => setTimeout(resolve, 700));
+      await new Promise((resolve) => setTimeout(resolve, 2000));
       await t.call('DELETE', core(ns, 'configmaps', 'a'));
       t.same('goes', asShown(await going));
     },
