@@ -1,0 +1,125 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { proveIdentical } from '#infra/local/demo/prove.ts';
+import { jobs, kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import {
+  type ImageStatus,
+  type TestCluster,
+  anImage,
+  deleteImage,
+  followUntil,
+  images,
+  isOver,
+  leftOvers,
+  namespace,
+  readyOf,
+  run,
+  settle,
+  startTestCluster,
+} from '#test/support/cluster.ts';
+
+const mib = 2 ** 20;
+
+describe('the life of an image', { timeout: 180_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let url: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-life-'));
+    raw = join(dir, 'disk.raw');
+    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 24 * mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, join(dir, 'disk.qcow2')]);
+    // Slow enough to be seen at every step.
+    server = await startFileServer({ bytesPerSecond: 6 * mib });
+    url = server.offer('disk.qcow2', join(dir, 'disk.qcow2'));
+    cluster = await startTestCluster();
+  });
+  afterAll(async () => {
+    await cluster.close();
+    await server.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('shows sizes before the first byte, progress that only grows, and ready only at the end', async () => {
+    const name = 'watched';
+    await cluster.kube.create(images, anImage(name, { source: { http: url } }));
+    const seen = await followUntil(cluster.kube, name, isOver);
+    const progress = seen.map((status) => status.progress ?? 0);
+    expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+    const firstByte = seen.find(({ transfer }) => (transfer?.receivedBytes ?? 0) > 0);
+    expect([firstByte?.virtualSize, firstByte?.size]).toEqual([64 * mib, seen.at(-1)?.size]);
+    const early = seen.slice(0, -1).filter((status) => readyOf(status)?.status === 'True' || status.progress === 100);
+    expect(early).toEqual([]);
+    expect(seen.at(-1)?.state).toBe('Available');
+    expect(new Set(seen.map(({ phase }) => phase))).toContain('Downloading');
+  });
+
+  it('tells its story in Events', async () => {
+    const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=watched' });
+    expect(items.map(({ reason }) => reason)).toContain('Ready');
+  });
+
+  const moments: readonly (readonly [string, (status: ImageStatus) => boolean])[] = [
+    ['as soon as it is seen', () => true],
+    ['while it downloads', ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0],
+    ['when nearly done', ({ progress = 0 }) => progress > 60],
+    ['once it is available', ({ state }) => state === 'Available'],
+  ];
+
+  it.each(moments)('is removed with everything it made: %s', async (_, when) => {
+    await deleteImage(cluster.kube, 'watched');
+    await cluster.kube.create(images, anImage('fleeting', { source: { http: url } }));
+    await followUntil(cluster.kube, 'fleeting', when);
+    await deleteImage(cluster.kube, 'fleeting');
+    expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
+  });
+
+  it('frees its name at once', async () => {
+    await cluster.kube.create(images, anImage('again', { source: { http: url } }));
+    await followUntil(cluster.kube, 'again', ({ phase }) => phase === 'Downloading');
+    await deleteImage(cluster.kube, 'again');
+    const status = await settle(cluster.kube, anImage('again', { source: { http: url } }));
+    expect(status.state).toBe('Available');
+    await deleteImage(cluster.kube, 'again');
+  });
+
+  it('starts over when its Job or its volume is deleted by somebody', async () => {
+    const name = 'robbed';
+    await cluster.kube.create(images, anImage(name, { source: { http: url } }));
+    const [seen] = (await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading')).slice(-1);
+    await cluster.kube.delete(jobs, { namespace, name: seen?.children?.job ?? '' }, { propagation: 'Background' });
+    await cluster.kube.delete(persistentVolumeClaims, { namespace, name: seen?.children?.volume ?? '' });
+    const end = (await followUntil(cluster.kube, name, isOver)).at(-1);
+    expect(end?.state).toBe('Available');
+    const disk = await diskOf(cluster, { namespace, name: end?.children?.volume ?? '' });
+    await expect(proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, dir)).resolves.toBeUndefined();
+    await deleteImage(cluster.kube, name);
+  });
+
+  it('imports a Harvester image as well', async () => {
+    const { type } = harvesterImageKind;
+    await cluster.kube.create(type, {
+      apiVersion: 'harvesterhci.io/v1beta1',
+      kind: 'VirtualMachineImage',
+      metadata: { name: 'harvested', namespace },
+      spec: { displayName: 'harvested', sourceType: 'download', url, backend: 'csi', targetStorageClassName: 'local' },
+    } as never);
+    const imported = async () => {
+      const image = (await cluster.kube.get(type, { namespace, name: 'harvested' })) as
+        | { status?: { conditions?: { type: string; status: string }[] } }
+        | undefined;
+      return image?.status?.conditions?.find((condition) => condition.type === 'Imported')?.status;
+    };
+    await expect.poll(imported, { timeout: 40_000 }).toBe('True');
+    await cluster.kube.delete(type, { namespace, name: 'harvested' });
+    expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
+  });
+});

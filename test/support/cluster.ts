@@ -1,0 +1,151 @@
+// A local cluster of its own for a test, and what flow tests ask about it.
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { jobs, persistentVolumeClaims, persistentVolumes, pods } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { type Cluster, type ClusterOptions, startCluster } from '#infra/local/cluster.ts';
+
+export const run = promisify(execFile);
+export const images = hyperCloudImageKind.type;
+export type ImageStatus = NonNullable<HyperCloudImage['status']>;
+export const namespace = 'default';
+
+export interface TestCluster extends Cluster {
+  readonly dataDir: string;
+  /** Also removes the data. */
+  readonly close: () => Promise<void>;
+}
+
+/** In this process, on the embedded API server, with short pauses between attempts. */
+export const startTestCluster = async (options: Partial<ClusterOptions> = {}): Promise<TestCluster> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bullion-flow-'));
+  const cluster = await startCluster({
+    dataDir,
+    apiServer: 'embedded',
+    environment: process.env,
+    tickSeconds: 1,
+    backOffFactor: 0.01,
+    ...options,
+  });
+  return {
+    ...cluster,
+    dataDir,
+    close: async () => {
+      await cluster.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+};
+
+export const anImage = (name: string, spec: HyperCloudImage['spec']): HyperCloudImage => ({
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineImage',
+  metadata: { name, namespace },
+  spec: { storageClassName: 'local', ...spec },
+});
+
+/** Every status seen on the way to the first one that is as asked. Fails with the last one after `seconds`. */
+export const followUntil = async (
+  kube: KubeClient,
+  name: string,
+  ...[isSo, seconds = 60]: [(status: ImageStatus) => boolean, number?]
+): Promise<readonly ImageStatus[]> => {
+  const seen: ImageStatus[] = [];
+  const deadline = Date.now() + seconds * 1000;
+  for (;;) {
+    const { status } = (await kube.get(images, { namespace, name })) ?? {};
+    if (status !== undefined && JSON.stringify(status) !== JSON.stringify(seen.at(-1))) seen.push(status);
+    if (status !== undefined && isSo(status)) return seen;
+    if (Date.now() > deadline) throw new Error(`image ${name} is still ${JSON.stringify(status, undefined, 1)}`);
+    await sleep(25);
+  }
+};
+
+export const isOver = ({ state }: ImageStatus): boolean => state === 'Available' || state === 'Error';
+export const readyOf = (status: ImageStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Ready');
+
+/** Imports to the end; the last status. */
+export const settle = async (kube: KubeClient, image: HyperCloudImage, seconds?: number): Promise<ImageStatus> => {
+  await kube.create(images, image);
+  const seen = await followUntil(kube, image.metadata.name, isOver, seconds);
+  return seen.at(-1)!;
+};
+
+export const deleteImage = async (kube: KubeClient, name: string, seconds = 30): Promise<void> => {
+  await kube.delete(images, { namespace, name });
+  const deadline = Date.now() + seconds * 1000;
+  while ((await kube.get(images, { namespace, name })) !== undefined) {
+    if (Date.now() > deadline) throw new Error(`image ${name} is not gone after ${seconds} s`);
+    await sleep(25);
+  }
+};
+
+const childKinds = [
+  jobs,
+  pods,
+  persistentVolumeClaims,
+  persistentVolumes,
+  volumeSnapshots,
+  volumeSnapshotContents,
+] as readonly unknown[] as readonly ResourceType[];
+
+/** What is left of images in the API and on disk, as `Kind/name` and paths. Files are given a moment to go. */
+export const leftOvers = async (kube: KubeClient, dataDir: string, seconds = 10): Promise<readonly string[]> => {
+  const deadline = Date.now() + seconds * 1000;
+  for (;;) {
+    const left: string[] = [];
+    for (const type of childKinds) {
+      for await (const { metadata } of kube.listAll(type)) left.push(`${type.kind}/${metadata.name}`);
+    }
+    for (const folder of ['storage/volumes', 'storage/snapshots', 'storage/work', 'pods']) {
+      for (const name of await readdir(join(dataDir, folder))) left.push(`${folder}/${name}`);
+    }
+    if (left.length === 0 || Date.now() > deadline) return left;
+    await sleep(100);
+  }
+};
+
+/** `npm start` as a process of its own, which a test may kill. */
+export interface ClusterProcess {
+  readonly kube: KubeClient;
+  readonly kubeconfigPath: string;
+  readonly kill: (signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
+  /** What it wrote to standard output. */
+  readonly output: readonly string[];
+}
+
+export const startClusterProcess = async (dataDir: string, args: readonly string[] = []): Promise<ClusterProcess> => {
+  const child = spawn(process.execPath, ['infra/local/main.ts', '--data-dir', dataDir, '--tick', '1', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const output: string[] = [];
+  const errors: string[] = [];
+  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
+  const ready = new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      output.push(line);
+      if (line.startsWith('ready kubeconfig=')) resolve(line.slice('ready kubeconfig='.length));
+    });
+    void ended.then(() => reject(new Error(`the cluster ended: ${errors.join('')}`)));
+  });
+  const kubeconfigPath = await ready;
+  return {
+    kube: createKubeClient(loadKubeConfig(kubeconfigPath)),
+    kubeconfigPath,
+    output,
+    kill: async (signal) => {
+      child.kill(signal);
+      await ended;
+    },
+  };
+};
