@@ -22,6 +22,7 @@ export const failedState = (state: ImageState, reason: string, message: string):
   message,
   deadline: undefined,
   nextAttemptTime: undefined,
+  transfer: undefined,
 });
 
 /**

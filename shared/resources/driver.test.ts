@@ -7,6 +7,7 @@ import { annotations, finalizers } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { type DriverDeps, driveImage } from '#shared/resources/driver.ts';
+import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { sweepImages } from '#shared/resources/sweep.ts';
 import { Conflict, Denied, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -131,6 +132,27 @@ describe('driveImage', () => {
       kind: 'failed',
       reason: 'BackendUnavailable',
       message: expect.stringContaining('backend: csi'),
+    });
+  });
+
+  it('begins an image whose faults were mended', async () => {
+    const image = kube.seed(clouds, aHyperCloudImage({ spec: { ...sized.spec, checksum: 'md5:1' } }));
+    await drive(image);
+    kube.edit(clouds, key, (edited) => void delete edited.spec.checksum);
+    expect(await drive(image)).toMatchObject({ kind: 'waiting' });
+    expect(kube.all(jobs)).toHaveLength(1);
+    expect((await imageNow()).status).toMatchObject({ phase: 'Pending', state: 'Creating' });
+  });
+
+  it('says why a child does not move, in the words of the cluster', async () => {
+    const image = kube.seed(clouds, sized);
+    await drive(image);
+    const [volume] = kube.all(persistentVolumeClaims);
+    const note = { type: 'Warning', reason: 'ProvisioningFailed', message: 'the pool is full' } as const;
+    kube.seed(kubeEvents, { ...toKubeEvent(refOf(volume!), { ...note, occurrence: '1' }, '2026-01-02T03:04:06Z') });
+    expect(await drive(image)).toEqual({
+      kind: 'waiting',
+      for: 'PersistentVolumeClaim ubuntu-image-pvc: the pool is full',
     });
   });
 

@@ -2,7 +2,7 @@
 import { refOf } from '#shared/api/object.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { Backend, Plan, PlanContext } from '#shared/backends/backend.ts';
-import { type Image, type ImageState, isFinal } from '#shared/backends/image.ts';
+import { type Image, type ImageState, initialState, isFinal } from '#shared/backends/image.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import { failedState, isoTime, waitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -92,12 +92,23 @@ const advanceImage = async (pass: Pass): Promise<Outcome> => {
   const registration = pass.deps.backends[pass.image.backend];
   const refusal = registration.served ? describeFaults(pass.image) : registration.because;
   if (refusal !== undefined || !registration.served) {
-    const reason = registration.served ? 'InvalidSpec' : 'BackendUnavailable';
+    const reason = registration.served ? refusals.spec : refusals.backend;
     const state = failedState(pass.image.state, reason, refusal ?? '');
     return conclude(pass, { ...state, handledRetryToken: pass.image.retryToken });
   }
-  const held = await holdImage(pass);
+  const held = await holdImage(reviveImage(pass));
   return conclude(held, await stepOf(held, registration.backend));
+};
+
+/** What an image failed with before anything was made for it. */
+const refusals = { spec: 'InvalidSpec', backend: 'BackendUnavailable' } as const;
+
+/** Once the spec is fine and the backend is there, an image that was refused for them begins like a new one. */
+const reviveImage = (pass: Pass): Pass => {
+  const { phase, reason, failures, handledRetryToken } = pass.image.state;
+  const wasRefused = phase === 'Failed' && Object.values<string>(refusals).includes(reason);
+  if (!wasRefused) return pass;
+  return { ...pass, image: { ...pass.image, state: { ...initialState, failures, handledRetryToken } } };
 };
 
 const describeFaults = ({ faults }: Image): string | undefined =>
@@ -138,7 +149,7 @@ const holdImage = async (pass: Pass): Promise<Pass> => {
   const { deps, dialect, image } = pass;
   if (image.finalizers.includes(finalizers.image)) return pass;
   const held = await writeFinalizers(pass, [...image.finalizers, finalizers.image]);
-  return { deps, dialect, object: held, image: dialect.toImage(held) };
+  return { deps, dialect, object: held, image: { ...dialect.toImage(held), state: image.state } };
 };
 
 const writeFinalizers = ({ deps, dialect, object }: Pass, names: readonly string[]): Promise<ImageObject> =>

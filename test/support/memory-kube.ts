@@ -84,6 +84,17 @@ const selects = (selector: string | undefined, labels: Readonly<Record<string, s
       return value === undefined ? key in labels : labels[key] === value;
     });
 
+/** `a.b=c` on any field, as far as tests need it. */
+const selectsFields = (selector: string | undefined, object: KubeObject): boolean =>
+  (selector ?? '')
+    .split(',')
+    .filter((part) => part !== '')
+    .every((part) => {
+      const [path = '', value = ''] = part.split('=');
+      const found = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], object);
+      return (found ?? '') === value;
+    });
+
 const notModelled = (what: string) => () => {
   throw new Error(`memory-kube does not model ${what}`);
 };
@@ -212,6 +223,7 @@ export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube =>
       .filter(([, { type: of }]) => of.plural === type.plural && of.group === type.group)
       .filter(([, { object }]) => namespace === undefined || object.metadata.namespace === namespace)
       .filter(([, { object }]) => selects(labelSelector, object.metadata.labels))
+      .filter(([, { object }]) => selectsFields(rest.fieldSelector, object))
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .filter(([key]) => rest.continue === undefined || key > rest.continue);
     const items = matching.slice(0, limit);

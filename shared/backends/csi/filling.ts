@@ -19,7 +19,9 @@ export const planFilling = (image: Image, seen: Filling, context: PlanContext): 
   if (leaving !== undefined) return planLeaving(image, `${leaving.kind} ${leaving.metadata.name}`, context);
   if (job === undefined) return planJob(image, seen, context);
   const run = readTransfer(job, seen.pods, context.now);
-  return run.is === 'succeeded' ? planSucceeded(image, seen, run, context) : followTransfer(image, job, run, context);
+  return run.is === 'succeeded'
+    ? planSucceeded(image, seen, run, context)
+    : followTransfer(image, { job, run, warnings: seen.warnings }, context);
 };
 
 const planLeaving = (image: Image, what: string, context: PlanContext): Plan => {

@@ -1,5 +1,5 @@
 // A transfer that has not succeeded (yet), told as the image's state. Used while inspecting and while filling.
-import { type Job, jobs } from '#shared/api/foreign/core.ts';
+import { type Job, type KubeEvent, jobs } from '#shared/api/foreign/core.ts';
 import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
@@ -13,23 +13,29 @@ import {
   waitingState,
 } from '#shared/backends/state.ts';
 import type { TransferRun } from '#shared/populate/attempts.ts';
+import { redact } from '#shared/runtime/redact.ts';
 
 type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
 
+/** A transfer and what was seen around it. */
+interface Followed {
+  readonly job: Job;
+  readonly run: Unfinished;
+  /** Newest first of what the cluster complains about. */
+  readonly warnings?: readonly KubeEvent[] | undefined;
+}
+
 /** A stuck transfer is also stopped: it must not come to life after the image has failed. */
-export const followTransfer = (image: Image, job: Job, run: Unfinished, context: PlanContext): Plan => {
+export const followTransfer = (image: Image, followed: Followed, context: PlanContext): Plan => {
+  const { job, run } = followed;
   const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
-  const state = stateOf(image, counted, { job, run }, context);
+  const state = stateOf(image, counted, followed, context);
   const isStuck = state.phase === 'Failed' && run.is !== 'failed';
   return { actions: isStuck ? remove(jobs, job) : [], state };
 };
 
-interface Followed {
-  readonly job: Job;
-  readonly run: Unfinished;
-}
-
-const stateOf = (image: Image, state: ImageState, { job, run }: Followed, context: PlanContext): ImageState => {
+const stateOf = (image: Image, state: ImageState, followed: Followed, context: PlanContext): ImageState => {
+  const { job, run, warnings = [] } = followed;
   switch (run.is) {
     case 'failed':
       return failedState(state, run.fault.reason, describeFailure(image, state, run.fault.message));
@@ -38,21 +44,21 @@ const stateOf = (image: Image, state: ImageState, { job, run }: Followed, contex
     case 'backing-off':
       return backingOffState(image, state, run.nextAttempt, context);
     case 'waiting':
-      return waitingForWorker(image, state, run, context);
+      return waitingState(image, state, { phase: 'Pending', ...hindranceOf(run, warnings) }, context);
   }
 };
 
 const describeFailure = (image: Image, state: ImageState, message: string): string =>
   `${message} (attempt ${Math.max(1, state.attempts)} of ${image.retries + 1})`;
 
-const waitingForWorker = (
-  image: Image,
-  state: ImageState,
+const hindranceOf = (
   run: Extract<TransferRun, { is: 'waiting' }>,
-  context: PlanContext,
-): ImageState => {
-  const { reason, message } = run.hindrance ?? { reason: 'Starting', message: 'the transfer is being started' };
-  return waitingState(image, state, { phase: 'Pending', reason, message }, context);
+  [warning]: readonly KubeEvent[],
+): { readonly reason: string; readonly message: string } => {
+  if (run.hindrance !== undefined) return run.hindrance;
+  if (warning === undefined) return { reason: 'Starting', message: 'the transfer is being started' };
+  const { kind = '', name = '' } = warning.involvedObject;
+  return { reason: warning.reason ?? 'Starting', message: `${kind} ${name}: ${redact(warning.message ?? '')}` };
 };
 
 const backingOffState = (image: Image, state: ImageState, next: string, { settings }: PlanContext): ImageState => {

@@ -1,5 +1,5 @@
 // The csi backend: a golden volume of any CSI driver, filled by our transfer Job, with a snapshot where the driver can.
-import { storageClasses, pods } from '#shared/api/foreign/core.ts';
+import { kubeEvents, pods, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
@@ -27,7 +27,7 @@ export const csi: Backend<CsiSeen> = {
   updateVirtualSize,
   delete: planDelete,
   sidecars,
-  reads: [pods, storageClasses, volumeSnapshotClasses].map((type) => type as unknown as ResourceType),
+  reads: [pods, storageClasses, volumeSnapshotClasses, kubeEvents].map((type) => type as unknown as ResourceType),
   validator,
   mutator,
 };

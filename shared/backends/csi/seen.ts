@@ -3,10 +3,12 @@
 import { isOwnedBy, childrenOf } from '#shared/api/owner.ts';
 import {
   type Job,
+  type KubeEvent,
   type PersistentVolumeClaim,
   type Pod,
   type StorageClass,
   jobs,
+  kubeEvents,
   persistentVolumeClaims,
   pods,
   storageClasses,
@@ -36,6 +38,8 @@ export interface CsiSeen {
   readonly storageClass?: StorageClass | undefined;
   /** Read only where a snapshot is to be made; `undefined`: not read. */
   readonly snapshotClasses?: readonly VolumeSnapshotClass[] | undefined;
+  /** Newest Warning about each child that keeps the image waiting; read only where it has been waiting for a while. */
+  readonly warnings?: readonly KubeEvent[] | undefined;
   /** Objects that have our children's names and belong to somebody else. They are never touched. */
   readonly foreign: readonly KubeObject[];
 }
@@ -87,8 +91,27 @@ const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => 
   if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image));
   const { pods: workers = [] } = seen.importJob === undefined ? {} : await readPods(kube, image);
   const withPods = merge(seen, { pods: workers });
-  return isFillable(withPods) ? withPods : merge(withPods, await readSnapshotting(kube, image, seen.volume));
+  if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, seen.volume));
+  return merge(withPods, await readWarnings(kube, image, withPods));
 };
+
+/** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
+const readWarnings = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> => {
+  const isWaiting = image.state.phase === 'Pending' && image.state.deadline !== undefined;
+  if (!isWaiting) return {};
+  const idle = seen.pods.filter(({ status }) => status?.phase === 'Pending');
+  const children = [seen.volume, seen.importJob, ...idle].filter((child) => child !== undefined);
+  const warnings = await Promise.all(children.map((child) => readNewestWarning(kube, child)));
+  return { warnings: warnings.filter((warning) => warning !== undefined) };
+};
+
+const readNewestWarning = async (kube: KubeClient, { metadata }: KubeObject): Promise<KubeEvent | undefined> => {
+  const fieldSelector = `involvedObject.uid=${metadata.uid ?? ''},type=Warning`;
+  const { items } = await kube.list(kubeEvents, { namespace: metadata.namespace, fieldSelector });
+  return items.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)))[0];
+};
+
+const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
 
 /** Whether bytes are still missing; otherwise the snapshot comes next. `now` plays no part in whether a transfer succeeded. */
 const isFillable = ({ volume, importJob, pods: workers }: CsiSeen): boolean =>

@@ -46,7 +46,7 @@ const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan 
   const job = seen.inspectJob;
   if (job === undefined) return startInspection(image, context);
   const run = readTransfer(job, seen.pods, context.now);
-  if (run.is !== 'succeeded') return followTransfer(image, job, run, context);
+  if (run.is !== 'succeeded') return followTransfer(image, { job, run }, context);
   const { inspection } = run.report;
   if (inspection.virtualSize === undefined) {
     const message = `the source does not tell how large its disk is: ask for a size in spec; ${retryHint}`;

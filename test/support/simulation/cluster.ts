@@ -1,5 +1,6 @@
 // The rest of a cluster, as far as images notice it: Job controller, kubelet, provisioner, snapshotter, garbage collector. Each `step` does
 // what is due at the present time and no more, so that a simulation decides when things happen.
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Job,
   type PersistentVolumeClaim,
@@ -87,31 +88,33 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
   };
 
   const stepJob = (job: Job) => {
+    if ((job.status?.conditions ?? []).length > 0) return;
     const own = podsOf(job);
     const failed = own.filter((pod) => pod.status?.phase === 'Failed');
-    const isSucceeded = own.some((pod) => pod.status?.phase === 'Succeeded');
-    const isActive = own.some((pod) => !isOver(pod));
-    const condition = (type: 'Complete' | 'Failed', reason: string) => [
-      { type, status: 'True' as const, reason, message: reason, lastTransitionTime: iso(now()) },
-    ];
-    const isFinished = (job.status?.conditions ?? []).length > 0;
-    if (isFinished) return;
-    kube.edit(jobs, job.metadata, (edited) => {
-      edited.status = {
-        ...edited.status,
-        startTime: edited.status?.startTime ?? iso(now()),
-        ...(isActive ? { active: 1 } : { active: 0 }),
-        ...(failed.length === 0 ? {} : { failed: failed.length }),
-        ...(isSucceeded ? { succeeded: 1, conditions: condition('Complete', 'CompletionsReached') } : {}),
-      };
-      if (!isSucceeded && failed.length > (job.spec.backoffLimit ?? 6)) {
-        edited.status.conditions = condition('Failed', 'BackoffLimitExceeded');
-      }
-    });
-    if (isSucceeded || isActive || failed.length > (job.spec.backoffLimit ?? 6)) return;
+    const status = jobStatusOf(job, own, failed.length);
+    if (!isDeepStrictEqual(status, job.status)) {
+      kube.edit(jobs, job.metadata, (edited) => void Object.assign(edited, { status }));
+    }
+    if (status.active === 1 || status.conditions !== undefined) return;
     const due = Math.max(0, ...failed.map(endOf)) + (failed.length === 0 ? 0 : backoffSeconds(failed.length) * 1000);
     if (due > now()) return later(due);
     startPod(job);
+  };
+
+  const jobStatusOf = (job: Job, own: readonly Pod[], failed: number): NonNullable<Job['status']> => {
+    const condition = (type: 'Complete' | 'Failed', reason: string) => [
+      { type, status: 'True' as const, reason, message: reason, lastTransitionTime: iso(now()) },
+    ];
+    const running = {
+      startTime: job.status?.startTime ?? iso(now()),
+      active: own.some((pod) => !isOver(pod)) ? 1 : 0,
+      ...(failed === 0 ? {} : { failed }),
+    };
+    if (own.some((pod) => pod.status?.phase === 'Succeeded')) {
+      return { ...running, succeeded: 1, conditions: condition('Complete', 'CompletionsReached') };
+    }
+    const isExhausted = failed > (job.spec.backoffLimit ?? 6);
+    return isExhausted ? { ...running, conditions: condition('Failed', 'BackoffLimitExceeded') } : running;
   };
 
   const startPod = (job: Job) => {

@@ -1,0 +1,32 @@
+// Outside its folder nobody compares backend names; and every known name is served, or says what to do instead.
+import { readFile, readdir } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { backendNames } from '#shared/backends/names.ts';
+import { type Registration, backends } from '#shared/backends/registry.ts';
+
+const root = new URL('../../', import.meta.url);
+
+/** Files that may name a backend: the list of names, the registry, the kind whose default it is, and the folders themselves. */
+const mayName =
+  /^shared\/backends\/(names|registry)\.ts$|^shared\/backends\/(csi|cdi|backingimage)\/|^shared\/api\/|\/dialect\.ts$/;
+
+const sources = async (folder: string): Promise<readonly string[]> =>
+  (await readdir(new URL(folder, root), { recursive: true }))
+    .map((file) => `${folder}/${file}`)
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !mayName.test(file));
+
+describe('the registry', () => {
+  it.each(backendNames)('serves %s, or says what to do instead', (name) => {
+    const registration: Registration = backends[name];
+    expect(registration.served || registration.because.length > 20).toBe(true);
+  });
+
+  it('is the only place where names are compared', async () => {
+    const files = (await Promise.all(['shared', 'functions', 'events'].map(sources))).flat();
+    const named = new RegExp(`[=!]==? *'(${backendNames.join('|')})'|case '(${backendNames.join('|')})'`);
+    const texts = await Promise.all(
+      files.map(async (file) => [file, await readFile(new URL(file, root), 'utf8')] as const),
+    );
+    expect(texts.filter(([, text]) => named.test(text)).map(([file]) => file)).toEqual([]);
+  });
+});
