@@ -11,8 +11,8 @@ const placeholders: readonly (readonly [RegExp, string])[] = [
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, '<time>'],
   // The server shows what changed in its own notation.
   [/\n@@ -\d[\s\S]*/g, '\n<difference>'],
-  [/(resource ?version\\*": ?\\*"|resourceVersion: "|Resource Version: +)\d+/gi, '$1<rv>'],
   [/too old resource version: \d+ \(\d+\)/g, 'too old resource version: <rv> (<rv>)'],
+  [/(resource ?version\\*": ?\\*"|resourceVersion: "|Resource Version: +)\d+/gi, '$1<rv>'],
 ];
 
 /** Of these keys only whether they are set is comparable. */
