@@ -1,6 +1,6 @@
 // Whether a webhook is asked about a request, and in which version of the resource.
 import type { Call } from '../handlers/call.ts';
-import type { ApiObject, Fields } from '../objects/object.ts';
+import { type ApiObject, type Fields, textAt } from '../objects/object.ts';
 import type { Resource } from '../registry/resource.ts';
 import { compileMatchCondition } from '../schema/cel.ts';
 import type { Json } from '../schema/json.ts';
@@ -62,6 +62,9 @@ const matchesSelectors = (webhook: Webhook, call: Call, attributes: Attributes):
   return objects.some((object) => webhook.objects(object.metadata.labels));
 };
 
+/** The name as the review has it: a create has none in its path. */
+const nameOf = (request: Fields): string => textAt(request, 'name') ?? '';
+
 type Held = { readonly holds: boolean } | { readonly error: string };
 
 const holdCondition = (expression: string, request: Fields): Held => {
@@ -72,7 +75,8 @@ const holdCondition = (expression: string, request: Fields): Held => {
   try {
     return { holds: compiled.matches({ object, oldObject, request: request as Json }) };
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    const message = error instanceof Error ? error.message : String(error);
+    return { error: `expression '${expression}' resulted in error: ${message}` };
   }
 };
 
@@ -83,7 +87,7 @@ export const holdConditions = (webhook: Webhook, call: Call, request: Fields): b
   const errors = held.flatMap((result) => ('error' in result ? [result.error] : []));
   if (errors.length === 0) return true;
   if (webhook.ignoresFailure) return false;
-  throw forbidden(call.resource, call.path.name, errors.join(', '));
+  throw forbidden(call.resource, nameOf(request), errors.join(', '));
 };
 
 /** The version of the resource to show to the webhook; undefined when it is not to be asked. */

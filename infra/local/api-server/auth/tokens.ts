@@ -5,6 +5,7 @@ import {
   createPublicKey,
   generateKeyPairSync,
   randomBytes,
+  randomUUID,
   sign,
   verify,
 } from 'node:crypto';
@@ -19,6 +20,8 @@ export interface TokenRequest {
   readonly uid: string;
   readonly audiences: readonly string[];
   readonly expirationSeconds: number;
+  /** The token dies with this object too. */
+  readonly bound?: { readonly kind: 'Pod' | 'Secret'; readonly name: string; readonly uid: string };
 }
 
 export interface Verified {
@@ -62,14 +65,22 @@ export const loadSecrets = (dataDir: string | undefined): Secrets => {
   };
 };
 
+interface Named {
+  readonly name: string;
+  readonly uid: string;
+}
+
 interface Claims {
   readonly iss: string;
   readonly sub: string;
   readonly aud: readonly string[];
   readonly exp: number;
+  readonly jti: string;
   readonly 'kubernetes.io': {
     readonly namespace: string;
-    readonly serviceaccount: { readonly name: string; readonly uid: string };
+    readonly serviceaccount: Named;
+    readonly pod?: Named;
+    readonly secret?: Named;
   };
 }
 
@@ -83,7 +94,13 @@ const decode = (part: string | undefined): unknown => {
   }
 };
 
-const accountKey = (namespace: string, name: string) => ({ collection: 'serviceaccounts', namespace, name });
+/** A UID that stays the same as long as the token does. */
+const uidOf = (token: string): string =>
+  createHash('sha256')
+    .update(token)
+    .digest('hex')
+    .slice(0, 32)
+    .replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
 
 export const createTokens = (secrets: Secrets, store: Store, clock: () => Date): Tokens => {
   const privateKey = createPrivateKey(secrets.privateKeyPem);
@@ -92,20 +109,25 @@ export const createTokens = (secrets: Secrets, store: Store, clock: () => Date):
     .update(publicKey.export({ type: 'spki', format: 'der' }))
     .digest('base64url');
   const admin: Verified = {
-    user: { username: 'kubernetes-admin', groups: [superGroup, 'system:authenticated'] },
+    user: { username: 'admin', uid: uidOf(secrets.adminToken), groups: [superGroup, 'system:authenticated'] },
     audiences: [issuer],
   };
 
   const issue = (request: TokenRequest) => {
     const now = Math.floor(clock().getTime() / 1000);
+    const { bound } = request;
     const exp = now + request.expirationSeconds;
     const claims = {
       aud: request.audiences,
       exp,
       iat: now,
       iss: issuer,
-      jti: randomBytes(16).toString('hex'),
-      'kubernetes.io': { namespace: request.namespace, serviceaccount: { name: request.name, uid: request.uid } },
+      jti: randomUUID(),
+      'kubernetes.io': {
+        namespace: request.namespace,
+        ...(bound === undefined ? {} : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } }),
+        serviceaccount: { name: request.name, uid: request.uid },
+      },
       nbf: now,
       sub: `system:serviceaccount:${request.namespace}:${request.name}`,
     };
@@ -134,10 +156,16 @@ export const createTokens = (secrets: Secrets, store: Store, clock: () => Date):
     if (token === secrets.adminToken) return admin;
     const claims = claimsOf(token);
     if (claims === undefined) return undefined;
-    const { namespace, serviceaccount } = claims['kubernetes.io'];
-    const account = store.get(accountKey(namespace, serviceaccount.name))?.object();
-    if (account?.metadata.uid !== serviceaccount.uid) return undefined;
-    return { user: serviceAccountUser(namespace, serviceaccount.name, serviceaccount.uid), audiences: claims.aud };
+    const { namespace, serviceaccount, pod, secret } = claims['kubernetes.io'];
+    const isAlive = (collection: string, named: Named | undefined): boolean =>
+      named === undefined ||
+      store.get({ collection, namespace, name: named.name })?.object().metadata.uid === named.uid;
+    if (!isAlive('serviceaccounts', serviceaccount) || !isAlive('pods', pod) || !isAlive('secrets', secret)) {
+      return undefined;
+    }
+    const user = serviceAccountUser(namespace, serviceaccount.name, serviceaccount.uid);
+    const extra = { 'authentication.kubernetes.io/credential-id': [`JTI=${claims.jti}`] };
+    return { user: { ...user, extra }, audiences: claims.aud };
   };
 
   return { admin: secrets.adminToken, audiences: [issuer], issue, verify: verifyToken };

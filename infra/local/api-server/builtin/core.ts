@@ -1,7 +1,7 @@
 // Namespaces, secrets, config maps, services, service accounts, nodes.
 import { type Cause, forbidden, invalid, required } from '../schema/cause.ts';
 import { isSame } from '../objects/equal.ts';
-import { dns1035Label, dnsLabel } from '../objects/names.ts';
+import { dnsLabel } from '../objects/names.ts';
 import { type ApiObject, ensureFields, fieldsAt, listAt, setDefault, textAt, toText } from '../objects/object.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy, StrategyContext } from '../registry/resource.ts';
@@ -56,6 +56,7 @@ const immutableCauses = (object: ApiObject, old: ApiObject, fields: readonly str
 
 export const configMapStrategy: Strategy = {
   ...plainStrategy,
+  metadataChecks: 4,
   validate: (map) => [
     ...keyCauses(map, 'data'),
     ...keyCauses(map, 'binaryData'),
@@ -122,7 +123,7 @@ const prepareService = (service: ApiObject, context: StrategyContext): void => {
 };
 
 export const serviceStrategy: Strategy = withStatus({
-  nameRule: dns1035Label,
+  nameRule: dnsLabel,
   returnsDeleted: true,
   createsOnUpdate: true,
   defaults: (service) => {

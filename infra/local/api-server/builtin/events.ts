@@ -1,6 +1,7 @@
 // Events exist in two shapes over one storage: core/v1, which is stored, and events.k8s.io/v1.
 import { type Cause, invalid, required } from '../schema/cause.ts';
-import { type ApiObject, type Fields, fieldsAt, textAt } from '../objects/object.ts';
+import { qualifiedName } from '../objects/names.ts';
+import { type ApiObject, type Fields, fieldsAt, omit, textAt } from '../objects/object.ts';
 import type { Strategy } from '../registry/resource.ts';
 import { plainStrategy } from './strategy.ts';
 
@@ -18,6 +19,11 @@ const reversed = Object.fromEntries(Object.entries(names).map(([core, other]) =>
 
 const rename = (event: ApiObject, table: Readonly<Record<string, string>>): ApiObject =>
   Object.fromEntries(Object.entries(event).map(([key, value]) => [table[key] ?? key, value])) as ApiObject;
+
+const optional = ['reportingController', 'reportingInstance', 'deprecatedFirstTimestamp', 'deprecatedLastTimestamp'];
+
+const omitEmpty = (event: ApiObject): ApiObject =>
+  omit(event, ...optional.filter((field) => event[field] === '' || event[field] === null)) as ApiObject;
 
 const selectable = (event: ApiObject): Record<string, string> => {
   const key = event['regarding'] === undefined ? 'involvedObject' : 'regarding';
@@ -49,35 +55,52 @@ const namespaceCauses = (event: ApiObject, field: string): Cause[] => {
   return [invalid(`${field}.namespace`, about, 'does not match event.namespace')];
 };
 
+/** Fields that are there in every event, set or not; nobody owns them. */
+const fillCore = (event: ApiObject): void => {
+  event['source'] ??= {};
+  event['firstTimestamp'] ??= null;
+  event['lastTimestamp'] ??= null;
+  event['eventTime'] ??= null;
+  event['reportingComponent'] ??= '';
+  event['reportingInstance'] ??= '';
+};
+
 export const coreEventStrategy: Strategy = {
   ...plainStrategy,
   createsOnUpdate: true,
-  defaults: (event) => {
-    event['source'] ??= {};
-    event['firstTimestamp'] ??= null;
-    event['lastTimestamp'] ??= null;
-    event['eventTime'] ??= null;
-    event['reportingComponent'] ??= '';
-    event['reportingInstance'] ??= '';
-  },
+  prepareCreate: (event) => fillCore(event),
+  prepareUpdate: (event) => fillCore(event),
   validate: (event) => namespaceCauses(event, 'involvedObject'),
   selectable,
 };
 
+const types = ['Normal', 'Warning'];
+
+const textCauses = (event: ApiObject, field: string): Cause[] =>
+  (textAt(event, field) ?? '') === '' ? [required(field)] : [];
+
 export const eventStrategy: Strategy = {
   ...plainStrategy,
   createsOnUpdate: true,
-  toStorage: (event) => rename(event, reversed),
-  fromStorage: (event) => rename(event, names),
+  toStorage: (event) => {
+    const stored = rename(event, reversed);
+    fillCore(stored);
+    return stored;
+  },
+  fromStorage: (event) => omitEmpty(rename(event, names)),
   validate: (event) => {
     if (event['deprecatedFirstTimestamp'] !== undefined && event['deprecatedFirstTimestamp'] !== null) return [];
-    const needed = ['reportingController', 'reportingInstance', 'action', 'reason'].filter(
-      (field) => (textAt(event, field) ?? '') === '',
-    );
     return [
       ...namespaceCauses(event, 'regarding'),
       ...(event['eventTime'] === undefined || event['eventTime'] === null ? [required('eventTime')] : []),
-      ...needed.map((field) => required(field)),
+      ...textCauses(event, 'reportingController'),
+      ...qualifiedName(textAt(event, 'reportingController') ?? '').map((fault) =>
+        invalid('reportingController', textAt(event, 'reportingController') ?? '', fault),
+      ),
+      ...['reportingInstance', 'action', 'reason'].flatMap((field) => textCauses(event, field)),
+      ...(types.includes(textAt(event, 'type') ?? '')
+        ? []
+        : [invalid('type', '', `has invalid value: ${textAt(event, 'type') ?? ''}`)]),
     ];
   },
   selectable,

@@ -8,6 +8,7 @@ import {
   ensureFields,
   fieldsAt,
   isFields,
+  omit,
   setDefault,
   textAt,
   valueAt,
@@ -76,8 +77,8 @@ const validateJobSpec = (spec: Fields, path: string): Cause[] => {
   for (const field of [
     'parallelism',
     'completions',
-    'backoffLimit',
     'activeDeadlineSeconds',
+    'backoffLimit',
     'ttlSecondsAfterFinished',
   ]) {
     const value = spec[field];
@@ -90,6 +91,13 @@ const validateJobSpec = (spec: Fields, path: string): Cause[] => {
 
 const fixed = ['selector', 'completionMode', 'podFailurePolicy', 'backoffLimitPerIndex'];
 
+/** The template without what decides where its pods run. */
+const fixedTemplate = (template: unknown): Fields => {
+  const parts = isFields(template) ? template : {};
+  const spec = omit(fieldsAt(parts, 'spec'), 'nodeSelector', 'affinity', 'tolerations', 'schedulingGates');
+  return { ...parts, metadata: omit(fieldsAt(parts, 'metadata'), 'labels', 'annotations'), spec };
+};
+
 /** The template may change only in scheduling fields while the job is suspended and has not run. */
 const validateJobUpdate = (job: ApiObject, old: ApiObject): Cause[] => {
   const spec = specOf(job);
@@ -100,8 +108,9 @@ const validateJobUpdate = (job: ApiObject, old: ApiObject): Cause[] => {
   if (!isSame(spec['completions'], before['completions']) && spec['completionMode'] !== 'Indexed') {
     causes.push(invalid('spec.completions', (spec['completions'] ?? null) as Json, 'field is immutable'));
   }
-  const neverRan = valueAt(old, 'spec.suspend') === true && valueAt(old, 'status.startTime') === undefined;
-  if (!neverRan && !isSame(spec['template'], before['template'])) {
+  const isIdle = valueAt(old, 'spec.suspend') === true && valueAt(old, 'status.startTime') === undefined;
+  const shown = (template: unknown) => (isIdle ? fixedTemplate(template) : template);
+  if (!isSame(shown(spec['template']), shown(before['template']))) {
     causes.push(invalid('spec.template', spec['template'] as Json, 'field is immutable'));
   }
   return causes;

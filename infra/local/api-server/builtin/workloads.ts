@@ -8,10 +8,12 @@ import {
   fieldsAt,
   listAt,
   numberAt,
+  textAt,
   setDefault,
   toText,
 } from '../objects/object.ts';
-import { type Cause, invalid, required } from '../schema/cause.ts';
+import { type Cause, invalid, notSupported, required } from '../schema/cause.ts';
+import { compileMatchCondition } from '../schema/cel.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy } from '../registry/resource.ts';
 import { defaultPodSpec, validatePodSpec } from './pods.ts';
@@ -125,6 +127,37 @@ const defaultWebhook = (webhook: Fields, mutating: boolean): void => {
 
 const sideEffects = ['None', 'NoneOnDryRun'];
 
+const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
+
+const clientCauses = (client: Fields, path: string): Cause[] => {
+  const url = textAt(client, 'url');
+  if (url === undefined || url.startsWith('https://')) return [];
+  const scheme = url.split(':')[0] ?? '';
+  return [
+    invalid(`${path}.url`, scheme, "'https' is the only allowed URL scheme; desired format: https://host[/path]"),
+  ];
+};
+
+const limitCauses = (webhook: Fields, path: string): Cause[] => {
+  const seconds = numberAt(webhook, 'timeoutSeconds') ?? 10;
+  const rules = listAt(webhook, 'rules').flatMap((rule, index) =>
+    (Array.isArray(rule['operations']) ? rule['operations'].map(String) : []).flatMap((operation, at) =>
+      operations.includes(operation)
+        ? []
+        : [notSupported(`${path}.rules[${index}].operations[${at}]`, operation, operations)],
+    ),
+  );
+  const conditions = listAt(webhook, 'matchConditions').flatMap((condition, index) => {
+    const expression = textAt(condition, 'expression') ?? '';
+    const compiled = compileMatchCondition(expression);
+    const field = `${path}.matchConditions[${index}].expression`;
+    return compiled.kind === 'compiled' ? [] : [invalid(field, expression, compiled.message)];
+  });
+  const isBounded = seconds >= 1 && seconds <= 30;
+  const timeout = invalid(`${path}.timeoutSeconds`, seconds, 'the timeout value must be between 1 and 30 seconds');
+  return [...(isBounded ? [] : [timeout]), ...rules, ...conditions];
+};
+
 const webhookCauses = (configuration: ApiObject): Cause[] =>
   listAt(configuration, 'webhooks').flatMap((webhook, index) => {
     const path = `webhooks[${index}]`;
@@ -151,6 +184,7 @@ const webhookCauses = (configuration: ApiObject): Cause[] =>
         message: `Unsupported value: "${toText(webhook['sideEffects'])}": supported values: "None", "NoneOnDryRun"`,
       });
     }
+    causes.push(...clientCauses(client, `${path}.clientConfig`), ...limitCauses(webhook, path));
     if ((client['url'] === undefined) === (client['service'] === undefined)) {
       causes.push(required(`${path}.clientConfig`, 'exactly one of url or service is required'));
     }
@@ -166,7 +200,37 @@ export const webhookStrategy = (mutating: boolean): Strategy => ({
   validate: webhookCauses,
 });
 
-export const roleStrategy: Strategy = { ...plainStrategy, nameRule: pathSegment, createsOnUpdate: true };
+const ruleCauses = (role: ApiObject): Cause[] =>
+  listAt(role, 'rules').flatMap((rule, index) => {
+    const path = `rules[${index}]`;
+    const paths = rule['nonResourceURLs'];
+    if (!Array.isArray(rule['verbs']) || rule['verbs'].length === 0) {
+      return [required(`${path}.verbs`, 'verbs must contain at least one value')];
+    }
+    if (!Array.isArray(paths) || paths.length === 0 || role.kind === 'ClusterRole') return [];
+    return [invalid(`${path}.nonResourceURLs`, paths as Json, 'namespaced rules cannot apply to non-resource URLs')];
+  });
+
+export const roleStrategy: Strategy = {
+  ...plainStrategy,
+  nameRule: pathSegment,
+  createsOnUpdate: true,
+  validate: ruleCauses,
+};
+
+const subjectKinds = ['ServiceAccount', 'User', 'Group'];
+
+const subjectCauses = (binding: ApiObject): Cause[] =>
+  listAt(binding, 'subjects').flatMap((subject, index) => {
+    const kind = textAt(subject, 'kind') ?? '';
+    return subjectKinds.includes(kind) ? [] : [notSupported(`subjects[${index}].kind`, kind, subjectKinds)];
+  });
+
+/** The reference as Go prints its internal form. */
+const referenceText = (binding: ApiObject): string => {
+  const reference = fieldsAt(binding, 'roleRef');
+  return JSON.stringify({ APIGroup: reference['apiGroup'], Kind: reference['kind'], Name: reference['name'] });
+};
 
 export const bindingStrategy: Strategy = {
   ...plainStrategy,
@@ -179,8 +243,14 @@ export const bindingStrategy: Strategy = {
     if (binding['roleRef'] !== undefined)
       setDefault(binding['roleRef'] as Fields, 'apiGroup', 'rbac.authorization.k8s.io');
   },
+  validate: subjectCauses,
   validateUpdate: (binding, old) =>
     isSame(binding['roleRef'], old['roleRef'])
       ? []
-      : [invalid('roleRef', (binding['roleRef'] ?? null) as Json, 'cannot change roleRef')],
+      : [
+          {
+            ...invalid('roleRef', null, ''),
+            message: `Invalid value: ${referenceText(binding)}: cannot change roleRef`,
+          },
+        ],
 };

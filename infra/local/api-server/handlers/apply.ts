@@ -1,6 +1,7 @@
 // Server-side apply: the fields a manager states are its own, and those it no longer states go.
 import { decodeObject } from '../objects/decode.ts';
-import type { ApiObject } from '../objects/object.ts';
+import { type ApiObject, toText } from '../objects/object.ts';
+import { apiVersionOf } from '../registry/resource.ts';
 import { ownershipContext } from '../objects/ownership.ts';
 import { applyConfig } from '../patch/apply.ts';
 import type { PatchRefusal } from '../patch/outcome.ts';
@@ -10,8 +11,16 @@ import type { Call } from './call.ts';
 import { type WriteOptions, managerOf } from './options.ts';
 import type { Change } from './update.ts';
 
+const checkType = ({ resource }: Call, config: JsonObject): void => {
+  const apiVersion = toText(config['apiVersion']);
+  if (apiVersion !== apiVersionOf(resource) || config['kind'] === resource.kind) return;
+  const shown = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  throw badRequest(`invalid object type: ${shown}, Kind=${toText(config['kind'])}`);
+};
+
 /** Faults of the configuration itself are told before it is merged. */
 const checkConfig = (call: Call, config: Json, options: WriteOptions): JsonObject => {
+  if (isObject(config)) checkType(call, config);
   if (!isObject(config)) throw badRequest('error decoding YAML: the patch must be an object');
   decodeObject(config, call.resource, {
     fieldValidation: options.fieldValidation,

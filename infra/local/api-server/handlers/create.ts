@@ -7,6 +7,8 @@ import { crdCollection } from '../registry/registry.ts';
 import { present, toStored } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
 import { alreadyExists, failure, forbidden, plainError } from '../status/status.ts';
+import { checkEscalation } from '../admission/escalation.ts';
+import { denied } from '../auth/denied.ts';
 import { checkNamespace } from '../admission/namespace.ts';
 import { shapeResult } from './shape.ts';
 import { readDocument } from './body.ts';
@@ -59,10 +61,18 @@ const checkDefinition = (call: Call, name: string): void => {
   throw forbidden(call.resource, name, 'create not allowed while custom resource definition is terminating');
 };
 
+/** A PUT or an apply that creates needs the right to create as well. */
+const authorizeCreate = (call: Call): void => {
+  const action = { ...call.path, verb: 'create' };
+  if (!call.api.authorizer.decide(call.user, action).allowed) throw denied(call.user, 'create', call.path);
+};
+
 /** Stores a new object that is decoded and whose fields are owned; returns it as stored. */
 export const createObject = async (call: Call, object: ApiObject, options: WriteOptions): Promise<ApiObject> => {
   const { api, resource } = call;
+  if (call.info.verb !== 'create') authorizeCreate(call);
   checkDefinition(call, object.metadata.name ?? '');
+  checkEscalation(call, object);
   checkNamespace(call, object.metadata.name ?? '');
   const admitted = await api.admission.mutate(call, { operation: 'CREATE', object, old: undefined, options });
   alignWithPath(call, admitted);

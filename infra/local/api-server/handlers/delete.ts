@@ -58,7 +58,7 @@ const mark = (object: ApiObject, grace: number, now: Date): void => {
     return;
   }
   metadata.deletionTimestamp = timestamp(new Date(now.getTime() + grace * 1000));
-  metadata.deletionGracePeriodSeconds = grace;
+  if (object.kind !== 'Namespace') metadata.deletionGracePeriodSeconds = grace;
   if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation += 1;
 };
 

@@ -2,15 +2,16 @@
 import {
   type ApiError,
   failure,
-  forbidden,
   methodNotAllowed,
   methodUnknown,
   notFound,
   resourceUnknown,
 } from '../status/status.ts';
-import { notFoundPage } from '../http/respond.ts';
+import { notFoundPage, respondError } from '../http/respond.ts';
 import type { RequestInfo, ResourcePath } from '../http/request.ts';
+import { denied } from '../auth/denied.ts';
 import type { User } from '../auth/user.ts';
+import { selectedName } from '../selectors/field.ts';
 import { type Resource, subresourceOf } from '../registry/resource.ts';
 import { handleWatch } from '../watch/watch.ts';
 import { type Api, type Call, createCall } from './call.ts';
@@ -58,20 +59,11 @@ const specialOf = (call: Call): Handler | undefined => {
   }
 };
 
-const where = (path: ResourcePath): string =>
-  path.namespace === '' ? ' at the cluster scope' : ` in the namespace "${path.namespace}"`;
-
-/** The 403 of the authoriser, worded as kubectl users know it. */
-const denied = (user: User, info: RequestInfo, path: ResourcePath): ApiError => {
-  const resource = path.subresource === '' ? path.plural : `${path.plural}/${path.subresource}`;
-  const message = `User "${user.username}" cannot ${info.verb} resource "${resource}" in API group "${path.group}"${where(path)}`;
-  return forbidden({ group: path.group, plural: path.plural }, path.name, message);
-};
-
 export const authorize = (api: Api, user: User, info: RequestInfo): void => {
   const { resource: path } = info;
   if (path !== undefined) {
-    if (!api.authorizer.decide(user, { verb: info.verb, ...path }).allowed) throw denied(user, info, path);
+    const name = path.name === '' ? (selectedName(info.query.get('fieldSelector')) ?? '') : path.name;
+    if (!api.authorizer.decide(user, { verb: info.verb, ...path, name }).allowed) throw denied(user, info.verb, path);
     return;
   }
   if (api.authorizer.decide(user, { verb: info.verb, path: info.path }).allowed) return;
@@ -138,7 +130,11 @@ export const dispatch = async (api: Api, request: Request, info: RequestInfo, us
   if (handler === undefined)
     throw resource.custom === undefined ? methodUnknown() : methodNotAllowed(resource, info.verb);
   if (resource.custom?.deprecation !== undefined) call.warnings.add(resource.custom.deprecation);
-  return handler(call);
+  try {
+    return await handler(call);
+  } catch (error) {
+    return respondError(error, [...call.warnings]);
+  }
 };
 
 const cluster = (path: ResourcePath, namespaced: boolean): ResourcePath =>

@@ -5,12 +5,13 @@ import { apiVersionOf } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
 import type { Action } from '../auth/authorizer.ts';
 import type { User } from '../auth/user.ts';
-import { invalid as invalidCause, required } from '../schema/cause.ts';
+import { type Cause, invalid as invalidCause, required } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import { invalid } from '../status/status.ts';
 import { readBody } from './body.ts';
 import { type Call, timestamp } from './call.ts';
-import { parseWriteOptions } from './options.ts';
+import { managerOf, parseWriteOptions } from './options.ts';
+import { trackOwnership } from '../objects/ownership.ts';
 
 type Answer = (call: Call, review: ApiObject) => Fields;
 
@@ -44,34 +45,34 @@ const accessAnswer = (call: Call, user: User, spec: Fields): Fields => {
   return { allowed, ...(reason === '' ? {} : { reason }) };
 };
 
+const attributeCauses = ({ resourceAttributes, nonResourceAttributes }: Fields): Cause[] => {
+  if ((resourceAttributes === undefined) !== (nonResourceAttributes === undefined)) return [];
+  if (resourceAttributes === undefined) {
+    const detail = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+    return [invalidCause('spec.resourceAttributes', null, detail)];
+  }
+  const detail = 'cannot be specified in combination with resourceAttributes';
+  return [invalidCause('spec.nonResourceAttributes', nonResourceAttributes as Json, detail)];
+};
+
+const subjectCauses = (call: Call, spec: Fields): Cause[] => {
+  const { groups } = spec;
+  const hasGroup = Array.isArray(groups) && groups.length > 0;
+  if (call.resource.kind === 'SelfSubjectAccessReview' || hasGroup || (textAt(spec, 'user') ?? '') !== '') return [];
+  return [invalidCause('spec.user', '', 'at least one of user or group must be specified')];
+};
+
+const scopeCauses = (call: Call, spec: Fields): Cause[] => {
+  const asked = textAt(fieldsAt(spec, 'resourceAttributes'), 'namespace') ?? '';
+  if (!call.resource.namespaced || asked === call.path.namespace) return [];
+  return [invalidCause('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace')];
+};
+
 const checkAccessSpec = (call: Call, review: ApiObject): void => {
   const spec = fieldsAt(review, 'spec');
-  const { resourceAttributes, nonResourceAttributes } = spec;
-  const causes = [];
-  if (resourceAttributes !== undefined && nonResourceAttributes !== undefined) {
-    causes.push(
-      invalidCause(
-        'spec.nonResourceAttributes',
-        nonResourceAttributes as Json,
-        'cannot be specified in combination with resourceAttributes',
-      ),
-    );
-  }
-  if (resourceAttributes === undefined && nonResourceAttributes === undefined) {
-    causes.push(
-      invalidCause(
-        'spec.resourceAttributes',
-        null,
-        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-      ),
-    );
-  }
-  const isSelf = call.resource.kind === 'SelfSubjectAccessReview';
-  const groups = spec['groups'];
-  if (!isSelf && (textAt(spec, 'user') ?? '') === '' && (!Array.isArray(groups) || groups.length === 0)) {
-    causes.push(invalidCause('spec.user', '', 'at least one of user or group must be specified'));
-  }
-  if (causes.length > 0) throw invalid(call.resource, '', causes);
+  const causes = [...attributeCauses(spec), ...subjectCauses(call, spec), ...scopeCauses(call, spec)];
+  // The internal kind of a review has no name here.
+  if (causes.length > 0) throw invalid({ group: call.resource.group, kind: '' }, '', causes);
 };
 
 const subjectOf = (spec: Fields): User => ({
@@ -123,15 +124,20 @@ const answers: Readonly<Record<string, Answer>> = {
   TokenReview: tokenReview,
 };
 
+/** Reviews that come back with their managed fields. */
+const owned = new Set(['SelfSubjectAccessReview', 'SubjectAccessReview', 'LocalSubjectAccessReview', 'TokenReview']);
+
 /** The answer to a review; undefined when the resource is none. */
 export const reviewOf = (call: Call): Answer | undefined => answers[call.resource.kind];
 
 export const handleReview = async (call: Call, answer: Answer): Promise<Response> => {
   const options = parseWriteOptions(call);
-  const review = decodeObject(await readBody(call.request), call.resource, {
+  const given = decodeObject(await readBody(call.request), call.resource, {
     fieldValidation: options.fieldValidation,
     warn: (text) => call.warnings.add(text),
   });
+  const by = { manager: managerOf(call, options), now: call.api.clock(), subresource: '' };
+  const review = owned.has(given.kind) ? trackOwnership(call.resource, undefined, given, by) : given;
   const status = answer(call, review);
   const metadata =
     review.kind === 'SelfSubjectReview' ? { creationTimestamp: timestamp(call.api.clock()) } : review.metadata;

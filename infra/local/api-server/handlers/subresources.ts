@@ -1,13 +1,23 @@
 // Subresources that are no view of their object: tokens, eviction, binding, scale, namespace finalizers, logs.
 import { clone } from '../objects/equal.ts';
 import { decodeAs, decodeObject } from '../objects/decode.ts';
-import { type ApiObject, type Fields, ensureFields, fieldsAt, isFields, numberAt, textAt } from '../objects/object.ts';
+import {
+  type ApiObject,
+  type Fields,
+  ensureFields,
+  fieldsAt,
+  isFields,
+  numberAt,
+  textAt,
+  toText,
+} from '../objects/object.ts';
 import { respond } from '../http/respond.ts';
-import { type Subresource, groupVersion } from '../registry/resource.ts';
+import { type Resource, type ScalePaths, type Subresource, groupVersion } from '../registry/resource.ts';
 import { invalid as invalidCause } from '../schema/cause.ts';
 import { builtinSchema } from '../schema/builtin.ts';
-import { badRequest, failure, invalid } from '../status/status.ts';
+import { badRequest, conflict, failure, invalid, notFound } from '../status/status.ts';
 import { toLabelMatcher } from '../selectors/label.ts';
+import { compileJsonPath } from '../tables/json-path.ts';
 import { readBody } from './body.ts';
 import { type Call, timestamp } from './call.ts';
 import { deleteObject } from './delete.ts';
@@ -32,6 +42,26 @@ const readAs = async (call: Call, sub: Subresource, options: WriteOptions): Prom
   });
 };
 
+/** The pod or secret a token is to die with; throws a 404 or 409 when it is not there or another one. */
+const boundObject = (call: Call, reference: unknown) => {
+  if (!isFields(reference)) return undefined;
+  const kind = textAt(reference, 'kind') === 'Pod' ? 'Pod' : 'Secret';
+  const plural = `${kind.toLowerCase()}s`;
+  const name = textAt(reference, 'name') ?? '';
+  const object = call.api.strategies().find(plural, call.path.namespace, name);
+  if (object === undefined) throw notFound({ group: '', plural }, name);
+  const uid = object.metadata.uid ?? '';
+  const wanted = textAt(reference, 'uid') ?? uid;
+  if (wanted !== uid) {
+    throw conflict(
+      { group: '', plural },
+      name,
+      `the UID in the bound object reference (${wanted}) does not match the UID in record. The object might have been deleted and then recreated`,
+    );
+  }
+  return { kind, name, uid } as const;
+};
+
 const minSeconds = 600;
 const maxSeconds = 2 ** 32;
 const defaultSeconds = 3600;
@@ -52,11 +82,19 @@ export const handleTokenRequest = async (call: Call, sub: Subresource): Promise<
   const { namespace = '', name = '', uid = '' } = account.metadata;
   const asked = Array.isArray(spec['audiences']) ? spec['audiences'].map(String) : [];
   const audiences = asked.length === 0 ? call.api.tokens.audiences : asked;
-  const issued = call.api.tokens.issue({ namespace, name, uid, audiences, expirationSeconds: seconds });
+  const bound = boundObject(call, spec['boundObjectRef']);
+  const issued = call.api.tokens.issue({
+    namespace,
+    name,
+    uid,
+    audiences,
+    expirationSeconds: seconds,
+    ...(bound === undefined ? {} : { bound }),
+  });
   const answer = {
     kind: 'TokenRequest',
     apiVersion: 'authentication.k8s.io/v1',
-    metadata: { name, namespace, creationTimestamp: timestamp(call.api.clock()) },
+    metadata: { name, namespace, uid, creationTimestamp: timestamp(call.api.clock()) },
     spec: { audiences, expirationSeconds: seconds, boundObjectRef: spec['boundObjectRef'] ?? null },
     status: { token: issued.token, expirationTimestamp: timestamp(issued.expires) },
   };
@@ -149,25 +187,50 @@ export const handleFinalize = async (call: Call): Promise<Response> => {
   return respondChanged(call, await changeObject(call, { build, creates: false, tracksItself: false, options }));
 };
 
+const pathValue = (object: ApiObject, path: string | undefined): unknown =>
+  path === undefined ? undefined : compileJsonPath(path)(object)[0];
+
+/** What the scale of a custom resource shows, by the paths of its definition. */
+const customScale = (object: ApiObject, scale: ScalePaths) => {
+  const selector = pathValue(object, scale.labelSelectorPath);
+  return {
+    wanted: Number(pathValue(object, scale.specReplicasPath) ?? 0),
+    current: Number(pathValue(object, scale.statusReplicasPath) ?? 0),
+    selector: typeof selector === 'string' ? selector : undefined,
+  };
+};
+
+const builtinScale = (object: ApiObject) => {
+  const labels = Object.entries(fieldsAt(fieldsAt(fieldsAt(object, 'spec'), 'selector'), 'matchLabels'));
+  return {
+    wanted: replicasOf(object, 'spec'),
+    current: replicasOf(object, 'status'),
+    selector: labels.length === 0 ? undefined : labels.map(([key, value]) => `${key}=${toText(value)}`).join(','),
+  };
+};
+
+/** Sets the number behind `.spec.replicas` or wherever the definition has it. */
+const setReplicas = (object: ApiObject, path: string, replicas: number): void => {
+  const keys = path.split('.').filter((key) => key !== '');
+  const last = keys.pop() ?? 'replicas';
+  keys.reduce<Fields>(ensureFields, object)[last] = replicas;
+};
+
 const replicasOf = (object: ApiObject, field: 'spec' | 'status'): number => {
   const value = isFields(object[field]) ? numberAt(object[field], 'replicas') : undefined;
   return value ?? 0;
 };
 
-export const toScale = (object: ApiObject): Fields => {
+const toScale = (resource: Resource, object: ApiObject): Fields => {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
-  const selector = Object.entries(fieldsAt(fieldsAt(fieldsAt(object, 'spec'), 'selector'), 'matchLabels'));
+  const scale = resource.custom?.scale;
+  const shown = scale === undefined ? builtinScale(object) : customScale(object, scale);
   return {
     kind: 'Scale',
     apiVersion: groupVersion('autoscaling', 'v1'),
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
-    spec: { replicas: replicasOf(object, 'spec') },
-    status: {
-      replicas: replicasOf(object, 'status'),
-      ...(selector.length === 0
-        ? {}
-        : { selector: selector.map(([key, value]) => `${key}=${String(value)}`).join(',') }),
-    },
+    spec: { replicas: shown.wanted },
+    status: { replicas: shown.current, ...(shown.selector === undefined ? {} : { selector: shown.selector }) },
   };
 };
 
@@ -180,18 +243,19 @@ const withoutType = async (request: Request): Promise<Request> =>
   });
 
 export const handleScale = async (call: Call): Promise<Response> => {
-  if (call.info.verb === 'get') return respond(toScale(getObject(call)));
+  if (call.info.verb === 'get') return respond(toScale(call.resource, getObject(call)));
   const options = parseWriteOptions(call, call.info.verb === 'patch' ? 'application/merge-patch+json' : undefined);
   const body = (await readBody(await withoutType(call.request))) as Fields;
   const replicas = numberAt(fieldsAt(body, 'spec'), 'replicas');
   const build = (live: ApiObject | undefined): ApiObject => {
     const object = live as ApiObject;
-    if (replicas !== undefined) ensureFields(object, 'spec')['replicas'] = replicas;
+    if (replicas !== undefined)
+      setReplicas(object, call.resource.custom?.scale?.specReplicasPath ?? '.spec.replicas', replicas);
     return object;
   };
   const main = { ...call, path: { ...call.path, subresource: '' } };
   const { object } = await changeObject(main, { build, creates: false, tracksItself: false, options });
-  return respond(toScale(object));
+  return respond(toScale(call.resource, object));
 };
 
 /** Nothing here keeps container output. */

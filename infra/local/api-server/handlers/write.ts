@@ -1,6 +1,6 @@
 // What every write shares: metadata the server sets, the rules of the kind, validation, and the store.
 import { clone, isSame } from '../objects/equal.ts';
-import { type ApiObject, copyField } from '../objects/object.ts';
+import { type ApiObject, copyField, setDefault } from '../objects/object.ts';
 import { validateMetadata, validateMetadataUpdate } from '../objects/validate-metadata.ts';
 import type { Resource } from '../registry/resource.ts';
 import { present } from '../registry/resource.ts';
@@ -52,7 +52,9 @@ const schemaCauses = (call: Call, object: ApiObject, old: ApiObject | undefined)
 };
 
 export const refuse = (resource: Resource, object: ApiObject, causes: readonly Cause[]): void => {
-  if (causes.length > 0) throw invalid(resource, object.metadata.name ?? '', causes);
+  // Events of both groups are one internal kind, which has no group.
+  const kind = resource.collection === 'events' ? { group: '', kind: resource.kind } : resource;
+  if (causes.length > 0) throw invalid(kind, object.metadata.name ?? '', causes);
 };
 
 export const checkNew = (call: Call, object: ApiObject): void => {
@@ -64,12 +66,18 @@ export const checkNew = (call: Call, object: ApiObject): void => {
   ]);
 };
 
+/** Built-in kinds run the rules of metadata in their own rules again, so each of their faults is told as often. */
+const repeated = (resource: Resource, causes: readonly Cause[], times: number): readonly Cause[] =>
+  Array.from({ length: resource.custom === undefined ? times : 1 }, () => causes).flat();
+
 export const checkChanged = (call: Call, object: ApiObject, old: ApiObject): void => {
-  const { strategy, namespaced } = call.resource;
+  const { resource } = call;
+  const { strategy, namespaced } = resource;
   const isMain = call.path.subresource === '';
-  refuse(call.resource, object, [
-    ...validateMetadataUpdate(object.metadata, old.metadata),
-    ...validateMetadata(object.metadata, { nameRule: () => [], namespaced }),
+  const always = validateMetadata(object.metadata, { nameRule: () => [], namespaced });
+  refuse(resource, object, [
+    ...repeated(resource, validateMetadataUpdate(object.metadata, old.metadata), 2),
+    ...repeated(resource, always, strategy.metadataChecks ?? 3),
     ...(isMain ? (strategy.validate?.(object, call.api.strategies()) ?? []) : []),
     ...(isMain ? (strategy.validateUpdate?.(object, old) ?? []) : []),
     ...schemaCauses(call, object, old),
@@ -88,18 +96,12 @@ export const fillSystemFields = (call: Call, object: ApiObject): void => {
   if (call.resource.strategy.hasGeneration) metadata.generation = 1;
 };
 
-const kept = [
-  'uid',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'generation',
-  'generateName',
-] as const;
+const kept = ['deletionTimestamp', 'deletionGracePeriodSeconds', 'generation', 'generateName'] as const;
 
 /** Puts back what an update may not touch, and counts a change of what the user wants. */
 export const keepSystemFields = (resource: Resource, object: ApiObject, old: ApiObject): void => {
   for (const field of kept) copyField(old.metadata, object.metadata, field);
+  for (const field of ['uid', 'creationTimestamp']) setDefault(object.metadata, field, old.metadata[field]);
   delete object.metadata['selfLink'];
   const { strategy } = resource;
   if (!strategy.hasGeneration) return;

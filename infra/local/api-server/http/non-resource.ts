@@ -72,6 +72,8 @@ export const handleNonResource = (
   const accept = request.headers.get('accept');
   if (health.test(info.path)) return plain(info.query.has('verbose') ? `${info.path.slice(1)} check passed\n` : 'ok');
   if (info.path === '/version' || info.path === '/version/') return respond(versionInfo);
+  if (info.path === '/metrics')
+    return plain('# HELP apiserver_up Whether the server answers.\n# TYPE apiserver_up gauge\napiserver_up 1\n');
   if (info.path.startsWith('/openapi/')) return openApiResponse(openApi, info, accept);
   if (/^\/apis?(\/|$)/.test(info.path)) return discoveryResponse(discovery, info, request);
   if (info.path === '/')

@@ -19,6 +19,8 @@ const authenticate = (api: Api, request: Request): User => {
   return verified.user;
 };
 
+const extraPrefix = 'impersonate-extra-';
+
 const impersonated = (api: Api, request: Request, user: User): User => {
   const name = request.headers.get('impersonate-user');
   if (name === null) return user;
@@ -37,7 +39,14 @@ const impersonated = (api: Api, request: Request, user: User): User => {
       .map((group) => group.trim()) ?? [];
   const account = /^system:serviceaccount:([^:]+):/.exec(name);
   const implied = account === null ? [] : ['system:serviceaccounts', `system:serviceaccounts:${account[1] ?? ''}`];
-  return { username: name, groups: [...new Set([...groups, ...implied, 'system:authenticated'])] };
+  const extra = [...request.headers]
+    .filter(([header]) => header.startsWith(extraPrefix))
+    .map(([header, value]) => [decodeURIComponent(header.slice(extraPrefix.length)), value.split(', ')] as const);
+  return {
+    username: name,
+    groups: [...new Set([...groups, ...implied, 'system:authenticated'])],
+    ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra) }),
+  };
 };
 
 export const createRouter = (api: Api, nonResources: NonResources): Handle => {

@@ -5,7 +5,6 @@ export type NameRule = (name: string, prefix: boolean) => readonly string[];
 
 const label1123 = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const subdomain1123 = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const label1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const qualifiedPart = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 const labelValue = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 
@@ -14,8 +13,6 @@ const messages = {
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
   subdomain:
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-  label1035:
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
   qualified:
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
   value:
@@ -41,7 +38,6 @@ const plainLabel: NameRule = ruleOf(label1123, 63, messages.label);
 export const dnsLabel: NameRule = (name, prefix) =>
   name.includes('.') ? ['must not contain dots'] : plainLabel(name, prefix);
 export const dnsSubdomain: NameRule = ruleOf(subdomain1123, 253, messages.subdomain);
-export const dns1035Label: NameRule = ruleOf(label1035, 63, messages.label1035);
 
 /** Names that only have to fit into a URL path: roles and their bindings. */
 export const pathSegment: NameRule = (name) => {

@@ -1,5 +1,6 @@
 // The rules of metadata that hold for every kind, at creation and at update.
 import { type Cause, childPath, forbidden, indexPath, invalid, required, tooLong } from '../schema/cause.ts';
+import type { OwnerReference } from '#shared/api/object.ts';
 import type { Json } from '../schema/json.ts';
 import { type NameRule, labelValueFaults, qualifiedName } from './names.ts';
 import { isSame } from './equal.ts';
@@ -39,36 +40,45 @@ const annotationCauses = (annotations: Readonly<Record<string, string>> | undefi
   return size > annotationLimit ? [...causes, tooLong(field, annotationLimit)] : causes;
 };
 
-/** Owner references in the order Go prints their fields. */
-const ownersText = ({ ownerReferences = [] }: Metadata): string =>
-  JSON.stringify(
-    ownerReferences.map(({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }) => ({
-      apiVersion,
-      kind,
-      name,
-      uid,
-      controller,
-      blockOwnerDeletion,
-    })),
-  );
+/** An owner reference with its fields in the order Go prints them. */
+const ownerText = ({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): string =>
+  JSON.stringify({ apiVersion, kind, name, uid, controller, blockOwnerDeletion });
+
+const ownersText = ({ ownerReferences = [] }: Metadata): string => `[${ownerReferences.map(ownerText).join(',')}]`;
+
+const ownersPath = 'metadata.ownerReferences';
+
+const ownersFault = (shown: string, detail: string): Cause => ({
+  reason: 'FieldValueInvalid',
+  field: ownersPath,
+  message: `Invalid value: ${shown}: ${detail}`,
+});
+
+const neededOfOwner = ['apiVersion', 'kind', 'name', 'uid'] as const;
+
+const oneOwnerCauses = (owner: OwnerReference): Cause[] => [
+  ...neededOfOwner
+    .filter((field) => (owner[field] ?? '') === '')
+    .map((field) =>
+      invalid(`${ownersPath}.${field}`, '', field === 'apiVersion' ? 'version must not be empty' : 'must not be empty'),
+    ),
+  ...(owner.apiVersion === 'v1' && owner.kind === 'Event'
+    ? [ownersFault(ownerText(owner), '/v1, Kind=Event is disallowed from being an owner')]
+    : []),
+];
 
 const ownerCauses = (metadata: Metadata): Cause[] => {
-  const causes: Cause[] = [];
-  let controller: string | undefined;
-  (metadata.ownerReferences ?? []).forEach((owner) => {
-    const field = 'metadata.ownerReferences';
-    if ((owner.apiVersion ?? '') === '') causes.push(invalid(`${field}.apiVersion`, '', 'version must not be empty'));
-    if ((owner.kind ?? '') === '') causes.push(invalid(`${field}.kind`, '', 'must not be empty'));
-    if ((owner.name ?? '') === '') causes.push(invalid(`${field}.name`, '', 'must not be empty'));
-    if ((owner.uid ?? '') === '') causes.push(invalid(`${field}.uid`, '', 'must not be empty'));
-    if (owner.controller !== true) return;
-    if (controller !== undefined) {
-      const message = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${owner.kind}/${owner.name}`;
-      causes.push({ ...invalid(field, null, message), message: `Invalid value: ${ownersText(metadata)}: ${message}` });
-    }
-    controller = `${owner.kind}/${owner.name}`;
-  });
-  return causes;
+  const owners = metadata.ownerReferences ?? [];
+  const controllers = owners.filter(({ controller }) => controller === true).map(({ kind, name }) => `${kind}/${name}`);
+  const shared = controllers
+    .slice(1)
+    .map((other, index) =>
+      ownersFault(
+        ownersText(metadata),
+        `Only one reference can have Controller set to true. Found "true" in references for ${controllers[index] ?? ''} and ${other}`,
+      ),
+    );
+  return [...owners.flatMap(oneOwnerCauses), ...shared];
 };
 
 const standardFinalizers = new Set(['foregroundDeletion', 'orphan', 'kubernetes']);

@@ -37,6 +37,8 @@ export interface Strategy {
   readonly needsVersion?: boolean;
   /** A deletion answers with the object instead of a Status. */
   readonly returnsDeleted?: boolean;
+  /** How often an update checks what holds for all metadata; 3 when left out. */
+  readonly metadataChecks?: number;
   /** The storage keeps one shape; another version of the same resource may show another. */
   readonly toStorage?: (object: ApiObject) => ApiObject;
   readonly fromStorage?: (object: ApiObject) => ApiObject;

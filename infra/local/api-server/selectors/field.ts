@@ -49,3 +49,9 @@ export const parseFieldSelector = (resource: Resource, text: string | null): Fie
     return terms.every(({ field, equal, value }) => ((fields[field] ?? '') === value) === equal);
   };
 };
+
+/** The name when the selector asks for exactly one. */
+export const selectedName = (text: string | null): string | undefined =>
+  split(text ?? '')
+    .map(parseTerm)
+    .find(({ field, equal }) => field === 'metadata.name' && equal)?.value;

@@ -15,6 +15,8 @@ import { createWaiter } from './waiter.ts';
 /** Changes read at once. */
 const batch = 200;
 const bookmarkSeconds = 60;
+/** The last bookmark comes this long before a watch ends, so that its successor starts where it ended. */
+const lastBookmarkMs = 2000;
 /** A watch that does not say how long it lasts ends within one to two of these. */
 const defaultSeconds = 1800;
 
@@ -148,14 +150,18 @@ const openStream = (
     isClosed = true;
     unsubscribe();
     clearTimeout(end);
+    clearTimeout(last);
     clearInterval(beat);
     waiter.wake();
   };
-  const end = setTimeout(close, lifetimeMs(call, options));
+  const lifetime = lifetimeMs(call, options);
+  const end = setTimeout(close, lifetime);
+  const last = setTimeout(waiter.bookmarkDue, Math.max(lifetime - lastBookmarkMs, 0));
   const beat = setInterval(() => {
     waiter.bookmarkDue();
   }, bookmarkSeconds * 1000);
   end.unref();
+  last.unref();
   beat.unref();
   call.request.signal.addEventListener('abort', close, { once: true });
 
