@@ -2,15 +2,23 @@
 import { createWriteStream } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { createAccounts } from '#infra/local/accounts.ts';
 import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
 import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
-import { type Functions, createFunctions } from '#infra/local/functions.ts';
+import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
 import { applyObjects, installCrds } from '#infra/local/install.ts';
 import { lockDataDir } from '#infra/local/lock.ts';
-import { readAccess, readCrds, readEventing, readWebhooks, repositoryDir } from '#infra/local/manifests.ts';
+import {
+  readAccess,
+  readCrds,
+  readEventing,
+  readWebhooks,
+  repositoryDir,
+  systemNamespace,
+} from '#infra/local/manifests.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -83,20 +91,25 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(apiServer.close);
   const kube = createKubeClient(loadKubeConfig(apiServer.kubeconfigPath));
 
+  await installObjects(kube);
+  const kubeconfigs = await createAccounts(kube, [...functionAccounts, 'sources'], {
+    kubeconfigPath: apiServer.kubeconfigPath,
+    namespace: systemNamespace,
+    dir: join(dataDir, 'accounts'),
+  });
   const manifests = await readEventing();
   const functions = createFunctions({
-    kubeconfigPath: apiServer.kubeconfigPath,
+    kubeconfigs,
     brokerUrl: brokerUrl(manifests, ports.broker),
     log,
     ...(options.functionEnvironment === undefined ? {} : { environment: options.functionEnvironment }),
   });
-  await installObjects(kube);
   await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo });
   const controllers = await startAllControllers(options, { kube, functions, log });
   undo.add(() => controllers.stop());
   const eventing = await startEventing({
     ...options,
-    kube,
+    kube: createKubeClient(loadKubeConfig(kubeconfigs.sources)),
     manifests,
     log,
     port: ports.broker,

@@ -7,6 +7,7 @@ import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
 import type { Subscriber } from '#infra/local/broker/resolver.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
 import { createDriverDeps, driverSettings } from '#shared/resources/settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -14,8 +15,12 @@ import type { Logger } from '#shared/runtime/log.ts';
 /** Local mirrors and test servers listen on loopback. */
 const loopback = '127.0.0.0/8,::1/128';
 
+/** Service accounts of `infra/rbac` that functions work under. */
+export const functionAccounts = ['admission', 'initialize', 'sidecar-sync', 'cron-tick'] as const;
+
 export interface FunctionsOptions {
-  readonly kubeconfigPath: string;
+  /** Kubeconfig of each service account. */
+  readonly kubeconfigs: Readonly<Record<(typeof functionAccounts)[number], string>>;
   readonly brokerUrl: string;
   readonly log: Logger;
   /** Overrides of the functions' own environment. */
@@ -31,20 +36,20 @@ export interface Functions {
   readonly transferImage: string;
 }
 
-export const createFunctions = ({ kubeconfigPath, brokerUrl, log, environment }: FunctionsOptions): Functions => {
+export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: FunctionsOptions): Functions => {
   const config = parseConfig(z.object(driverSettings), {
-    KUBECONFIG: kubeconfigPath,
     K_SINK: brokerUrl,
     ALLOWED_ADDRESSES: loopback,
     ...environment,
   });
-  const deps = createDriverDeps(config, log);
+  const depsOf = (account: (typeof functionAccounts)[number]): DriverDeps =>
+    createDriverDeps({ ...config, kubeconfig: kubeconfigs[account] }, log);
   const admission = new Hono();
-  for (const app of [createValidate(deps), createMutate(deps)]) admission.route('/', app);
+  for (const create of [createValidate, createMutate]) admission.route('/', create(depsOf('admission')));
   const handlers = [
-    ['initialize', createInitialize(deps)],
-    ['sidecar-sync', createSidecarSync(deps)],
-    ['cron-tick', createCronTick(deps)],
+    ['initialize', createInitialize(depsOf('initialize'))],
+    ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
+    ['cron-tick', createCronTick(depsOf('cron-tick'))],
   ] as const;
   return {
     admission,

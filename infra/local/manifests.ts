@@ -7,6 +7,8 @@ import type { KubeObject } from '#shared/api/object.ts';
 
 /** Root of the repository. */
 export const repositoryDir = join(import.meta.dirname, '../..');
+/** Where the product's own parts live. */
+export const systemNamespace = 'bullion-system';
 const infraDir = join(repositoryDir, 'infra');
 
 const inFolder = async (name: string): Promise<readonly KubeObject[]> =>

@@ -1,0 +1,53 @@
+// Every part of the product works under its own service account, as in production: a right that its role lacks is missed here first.
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+/** Seconds a token is good for; every start makes new ones. */
+const tokenSeconds = 365 * 24 * 3600;
+
+const Kubeconfig = z.looseObject({
+  users: z.array(z.object({ name: z.string(), user: z.looseObject({}) })).length(1),
+});
+
+export interface AccountsOptions {
+  /** Of the administrator: it tells where the server is. */
+  readonly kubeconfigPath: string;
+  readonly namespace: string;
+  /** Where kubeconfigs are written, readable by their owner alone. */
+  readonly dir: string;
+}
+
+/** Writes a kubeconfig for each account, which must exist; gives their paths by account. */
+export const createAccounts = async <Name extends string>(
+  kube: KubeClient,
+  names: readonly Name[],
+  options: AccountsOptions,
+): Promise<Readonly<Record<Name, string>>> => {
+  await mkdir(options.dir, { recursive: true, mode: 0o700 });
+  const base = Kubeconfig.parse(parse(await readFile(options.kubeconfigPath, 'utf8')));
+  const paths: [Name, string][] = [];
+  for (const name of names) {
+    const token = await requestToken(kube, options.namespace, name);
+    const users = base.users.map((user) => ({ name: user.name, user: { token } }));
+    const path = join(options.dir, `${name}.kubeconfig`);
+    await writeFile(path, stringify({ ...base, users }), { mode: 0o600 });
+    paths.push([name, path]);
+  }
+  return Object.fromEntries(paths) as Record<Name, string>;
+};
+
+const requestToken = async (kube: KubeClient, namespace: string, name: string): Promise<string> => {
+  const { status } = await kube.raw<{ readonly status: { readonly token: string } }>({
+    method: 'POST',
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { audiences: [], expirationSeconds: tokenSeconds },
+    },
+  });
+  return status.token;
+};
