@@ -19,6 +19,8 @@ export interface ApiServerHandle {
 export interface ApiServerOptions {
   readonly dataDir: string;
   readonly port: number;
+  /** File of a container's output, for `kubectl logs`; a real server would ask a kubelet, which there is none of. */
+  readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
   /** Where a real server's binaries are looked for. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -27,7 +29,7 @@ export interface ApiServerOptions {
 export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
   const { port, environment } = options;
   const dataDir = join(options.dataDir, 'api-server');
-  if (kind === 'embedded') return createApiServer({ dataDir, port });
+  if (kind === 'embedded') return createApiServer({ dataDir, port, containerLog: options.containerLog });
   const assetsDir = findAssets(environment);
   if (assetsDir === undefined) {
     throw new InvalidInput(

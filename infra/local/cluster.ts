@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { createAccounts } from '#infra/local/accounts.ts';
 import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
-import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
+import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
 import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
@@ -87,7 +87,11 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   const logFile = join(dataDir, 'logs', 'cluster.log');
   const log = await openLog(logFile, options.logLevel ?? 'info', undo);
   const ports = await choosePorts(dataDir, options.port === undefined ? {} : { api: options.port });
-  const apiServer = await startApiServer(options.apiServer, { ...options, port: ports.api });
+  const apiServer = await startApiServer(options.apiServer, {
+    ...options,
+    port: ports.api,
+    containerLog: (podUid, container) => logFileOf(dataDir, podUid, container),
+  });
   undo.add(apiServer.close);
   const kube = createKubeClient(loadKubeConfig(apiServer.kubeconfigPath));
 

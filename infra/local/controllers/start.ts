@@ -5,7 +5,7 @@ import { startClaimProtection } from '#infra/local/controllers/claim-protection.
 import type { Controller, ControllerContext, Report } from '#infra/local/controllers/controller.ts';
 import { startGarbageCollector } from '#infra/local/controllers/garbage-collector/collector.ts';
 import { startJobController } from '#infra/local/controllers/jobs/jobs.ts';
-import type { Host } from '#infra/local/controllers/jobs/launch.ts';
+import { type Host, pathsOf } from '#infra/local/controllers/jobs/launch.ts';
 import { startPodController } from '#infra/local/controllers/jobs/pods.ts';
 import { startNamespaceController } from '#infra/local/controllers/namespaces.ts';
 import { startContentController, startSnapshotController } from '#infra/local/controllers/snapshots/controller.ts';
@@ -35,13 +35,19 @@ export interface Controllers {
 const drainMs = 5_000;
 export const nodeName = 'local';
 
+const podsDirOf = (dataDir: string): string => join(dataDir, 'pods');
+
+/** Where the output of a pod's container is kept. */
+export const logFileOf = (dataDir: string, podUid: string, container: string): string =>
+  pathsOf(join(podsDirOf(dataDir), podUid)).log(container);
+
 /** Resolves when all of them are at work. The snapshot CRDs and the storage classes must be there. */
 export const startControllers = async (options: ControllersOptions): Promise<Controllers> => {
   const { kube, report, dataDir } = options;
   const context: ControllerContext = { kube, report };
   const directory = await openVolumeDirectory(join(dataDir, 'storage'));
   await sweepFiles(kube, directory);
-  const podsDir = join(dataDir, 'pods');
+  const podsDir = podsDirOf(dataDir);
 
   const podRunner = await startPodController({ ...context, directory, nodeName, podsDir, host: options.host });
   const jobRunner = startJobController({ ...context, nodeName, backOffFactor: options.backOffFactor });
@@ -57,7 +63,7 @@ export const startControllers = async (options: ControllersOptions): Promise<Con
   await Promise.all([podRunner, jobRunner, ...others].map(({ ready }) => ready));
   return {
     directory,
-    logFile: (podUid, container) => join(podsDir, podUid, 'logs', `${container}.log`),
+    logFile: (podUid, container) => logFileOf(dataDir, podUid, container),
     stop: async (how = 'drain') => {
       // Jobs first, or each pod that is ended here would be replaced at once.
       await jobRunner.stop();

@@ -1,4 +1,5 @@
 // Calls a webhook over HTTPS and words what goes wrong as kube-apiserver words it.
+import { isIP } from 'node:net';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Webhook } from './webhook.ts';
 
@@ -89,7 +90,9 @@ export const createSender = (resolve: ServiceResolver): Sender => {
     const known = agents.get(key);
     if (known !== undefined) return known;
     const ca = webhook.caBundle === undefined ? {} : { ca: webhook.caBundle };
-    const agent = new Agent({ connect: { ...ca, servername } });
+    // An address is checked against the certificate without being sent as a name.
+    const name = isIP(servername.replaceAll(/[[\]]/g, '')) === 0 ? { servername } : {};
+    const agent = new Agent({ connect: { ...ca, ...name } });
     agents.set(key, agent);
     return agent;
   };

@@ -20,6 +20,8 @@ export interface Api {
   readonly authorizer: Authorizer;
   readonly tokens: Tokens;
   readonly strategies: () => StrategyContext;
+  /** File that holds a container's output; left out where nobody runs pods. */
+  readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
 }
 
 export interface Call {

@@ -22,6 +22,7 @@ import { handleGet } from './get.ts';
 import { handleList } from './list.ts';
 import { handlePatch } from './patch.ts';
 import { handleReview, reviewOf } from './reviews.ts';
+import { handleLog } from './log.ts';
 import * as subresources from './subresources.ts';
 import { handleUpdate } from './update.ts';
 
@@ -53,7 +54,7 @@ const specialOf = (call: Call): Handler | undefined => {
     case 'scale':
       return subresources.handleScale;
     case 'log':
-      return subresources.handleLog;
+      return handleLog;
     default:
       return handlers[call.info.verb];
   }

@@ -1,4 +1,4 @@
-// Subresources that are no view of their object: tokens, eviction, binding, scale, namespace finalizers, logs.
+// Subresources that are no view of their object: tokens, eviction, binding, scale, namespace finalizers.
 import { clone } from '../objects/equal.ts';
 import { decodeAs, decodeObject } from '../objects/decode.ts';
 import {
@@ -256,14 +256,4 @@ export const handleScale = async (call: Call): Promise<Response> => {
   const main = { ...call, path: { ...call.path, subresource: '' } };
   const { object } = await changeObject(main, { build, creates: false, tracksItself: false, options });
   return respond(toScale(call.resource, object));
-};
-
-/** Nothing here keeps container output. */
-export const handleLog = (call: Call): Response => {
-  getObject(call);
-  throw failure({
-    code: 404,
-    reason: 'NotFound',
-    message: `the logs of pod "${call.path.name}" are not kept by this server`,
-  });
 };

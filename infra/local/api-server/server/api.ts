@@ -26,6 +26,8 @@ export interface ApiOptions {
   readonly rbac?: boolean;
   /** Where webhooks that name a service are reached. Left out: no service is. */
   readonly resolveService?: ServiceResolver;
+  /** File that holds a container's output; left out: `kubectl logs` finds none. */
+  readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
   /** Versions kept for watches and pages; see the store. */
   readonly historyLimit?: number;
 }
@@ -71,6 +73,7 @@ export const createApi = (options: ApiOptions = {}): ApiCore => {
     authorizer: createAuthorizer(store, rbac),
     tokens,
     strategies: () => contextOf(store, clock),
+    containerLog: options.containerLog,
   };
   let address = '127.0.0.1:443';
   const discovery = createDiscovery(registry, () => address);

@@ -16,8 +16,7 @@ const time: Schema = { type: 'string', format: 'date-time' };
 const whole: Schema = { type: 'integer', format: 'int64' };
 const texts: Schema = { type: 'object', additionalProperties: text };
 const policy: Schema = { type: 'string', enum: ['Delete', 'Retain'] };
-/** A quantity may be written as a number. */
-const quantity: Schema = { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] };
+const quantity: Schema = { type: 'string' };
 
 const record = (properties: Readonly<Record<string, Schema>>, required: readonly string[] = []): Schema => ({
   type: 'object',
