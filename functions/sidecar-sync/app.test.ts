@@ -6,7 +6,7 @@ import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts'
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
-import { driveImage } from '#shared/resources/driver.ts';
+import { drive } from '#shared/resources/driver.ts';
 import { aHyperCloudImage, aPod, aSuccess, testTime } from '#test/support/builders.ts';
 import { createTestDriver } from '#test/support/driver.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
@@ -24,7 +24,7 @@ beforeEach(async () => {
   const pvc = { resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' };
   const spec = { source: { http: 'https://images.example/ubuntu.img' }, pvc };
   owner = refOf(kube.seed(hyperCloudImageKind.type, aHyperCloudImage({ spec })));
-  await driveImage(deps, owner);
+  await drive(deps, owner);
 });
 
 const statusNow = () => kube.all(hyperCloudImageKind.type)[0]?.status;

@@ -56,7 +56,7 @@ export interface Sidecar {
   readonly type: ResourceType;
   readonly verbs: readonly ('create' | 'patch' | 'delete')[];
   /** The image a child belongs to; `undefined` for objects that are none of ours. */
-  imageOf(object: KubeObject): Owner | undefined;
+  ownerOf(object: KubeObject): Owner | undefined;
   /** Whether a change of this child can move its image on. Saying `true` too often costs a few reads, `false` wrongly a minute. */
   matters(object: KubeObject, change: Change): boolean;
 }

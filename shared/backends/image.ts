@@ -20,16 +20,26 @@ export const imagePhases = [
 ] as const;
 export type ImagePhase = (typeof imagePhases)[number];
 
-/** What the user asked for. Derived from `spec` and metadata alone. */
-export interface Image {
+/** What images and volumes have alike: an object whose volume is filled by attempts. Derived from `spec` and metadata alone. */
+export interface Filled {
   readonly ref: ObjectRef;
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
+  /** What in the spec cannot be carried out, and why. Admission refuses these; an object that slipped past it fails with them. */
+  readonly faults: readonly Fault[];
+  /** Failed attempts tolerated: attempts are at most `retries + 1`. */
+  readonly retries: number;
+  /** Value of the retry annotation; a change starts a failed object again. */
+  readonly retryToken?: string | undefined;
+  /** What earlier passes wrote down. */
+  readonly state: ImageState;
+}
+
+/** What the user asked for. */
+export interface Image extends Filled {
   readonly backend: BackendName;
   readonly displayName: string;
-  /** What in the spec cannot be carried out, and why. Admission refuses these; an image that slipped past it fails with them. */
-  readonly faults: readonly Fault[];
   /** `undefined` only where `faults` says why. */
   readonly source: TransferSource | undefined;
   readonly checksum?: Checksum | undefined;
@@ -38,12 +48,6 @@ export interface Image {
   readonly childNames: { readonly volume: string; readonly snapshot: string };
   /** Annotations of the golden volume that clients of this kind look for: while it is being filled, and once it is. */
   readonly volumeMarks: { readonly filling: Annotations; readonly filled: Annotations };
-  /** Failed attempts tolerated: attempts are at most `retries + 1`. */
-  readonly retries: number;
-  /** Value of the retry annotation; a change starts a failed image again. */
-  readonly retryToken?: string | undefined;
-  /** What earlier passes wrote down. */
-  readonly state: ImageState;
 }
 
 type Annotations = Readonly<Record<string, string>>;
@@ -123,5 +127,5 @@ export const initialState: ImageState = {
 export const isFinal = ({ phase }: Pick<ImageState, 'phase'>): boolean => phase === 'Available' || phase === 'Failed';
 
 /** Whether the user asked to start again and nobody has acted on it yet. */
-export const isRetryDue = ({ retryToken, state }: Pick<Image, 'retryToken' | 'state'>): boolean =>
+export const isRetryDue = ({ retryToken, state }: Pick<Filled, 'retryToken' | 'state'>): boolean =>
   retryToken !== undefined && retryToken !== state.handledRetryToken;

@@ -20,8 +20,3 @@ export const backends = {
   cdi: refused('this installation has no CDI backend; write `backend: csi`, which uses any CSI storage class'),
   csi: served(csi),
 } satisfies BackendRegistry;
-
-/** Those that are served, for the generator and the contract suite. */
-export const servedBackends: readonly Backend[] = Object.values<Registration>(backends).flatMap((registration) =>
-  registration.served ? [registration.backend] : [],
-);

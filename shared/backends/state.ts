@@ -1,5 +1,5 @@
 // The moves between states that every backend makes, so that all keep the same promises: counts add up, waits have deadlines.
-import type { Image, ImagePhase, ImageState, TransferState } from '#shared/backends/image.ts';
+import type { Filled, ImagePhase, ImageState, TransferState } from '#shared/backends/image.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { TransferRun } from '#shared/populate/attempts.ts';
 import type { TransferPhase } from '#shared/transfer/progress.ts';
@@ -12,7 +12,7 @@ export interface Step {
 
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d{3}Z$/, 'Z');
 
-export const unchanged = (image: Image): Plan => ({ actions: [], state: image.state });
+export const unchanged = (image: Filled): Plan => ({ actions: [], state: image.state });
 
 /** Nothing more happens until the user does something. */
 export const failedState = (state: ImageState, reason: string, message: string): ImageState => ({
@@ -29,7 +29,7 @@ export const failedState = (state: ImageState, reason: string, message: string):
  * Waiting for something that has a deadline. The deadline is set when the wait begins and stays, whatever the reason of the moment, so that
  * reasons that take turns do not put it off for ever. Past it the image fails with the reason it was stuck for. `next` is the state so far.
  */
-export const waitingState = (image: Image, next: ImageState, step: Step, context: PlanContext): ImageState => {
+export const waitingState = (image: Filled, next: ImageState, step: Step, context: PlanContext): ImageState => {
   const deadline = isSameWait(image.state, next, step)
     ? image.state.deadline
     : isoTime(context.now + context.settings.childSeconds * 1000);
@@ -83,13 +83,13 @@ const sayOfTransfer = {
 } as const satisfies Record<TransferPhase, string>;
 
 /** `attempt 2 of 4: downloading; the attempt before failed: …` */
-export const describeAttempt = (image: Image, state: ImageState, doing: string): string => {
+export const describeAttempt = (image: Filled, state: ImageState, doing: string): string => {
   const before = state.lastFailure === undefined ? '' : `; the attempt before failed: ${state.lastFailure.message}`;
   return `attempt ${state.attempts} of ${image.retries + 1}: ${doing}${before}`;
 };
 
 /** A running transfer as its newest report tells it. */
-export const reportedState = (image: Image, state: ImageState, transfer: TransferState): ImageState => {
+export const reportedState = (image: Filled, state: ImageState, transfer: TransferState): ImageState => {
   const phase = phaseOfTransfer[transfer.phase];
   const doing =
     transfer.note === undefined ? sayOfTransfer[transfer.phase] : `${sayOfTransfer[transfer.phase]} (${transfer.note})`;

@@ -1,24 +1,24 @@
 // Tells the outside that an image is ready or has failed. Made at the edge from a sender, and passed to the driver.
 import { buildImageFailed, buildImageReady } from '#events/build.ts';
 import type { Send } from '#events/send.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { DrivenState, Subject } from '#shared/resources/driven.ts';
 
 /** Whether the event was taken. Called again for the same transition until it was; its id shows the repeat. */
-export type Announce = (image: Image, state: ImageState) => Promise<boolean>;
+export type Announce = (subject: Subject, state: DrivenState) => Promise<boolean>;
 
 const source = 'bullion.dev/images';
 
 export const createAnnouncer =
   (send: Send): Announce =>
-  async (image, state) => {
-    const { namespace, ...ref } = image.ref;
+  async (subject, state) => {
+    const { namespace, ...ref } = subject.ref;
     const about = {
       image: namespace === undefined ? ref : { ...ref, namespace },
-      generation: image.generation,
+      generation: subject.generation,
     };
     const event =
       state.phase === 'Available'
         ? buildImageReady(about, { source })
-        : buildImageFailed({ ...about, reason: state.reason, message: state.message }, state.failures, { source });
+        : buildImageFailed({ ...about, reason: state.reason, message: state.message }, state.failures ?? 0, { source });
     return (await send(event)).isDelivered;
   };

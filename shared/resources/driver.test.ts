@@ -6,9 +6,9 @@ import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hyperclou
 import { annotations, finalizers } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { backends } from '#shared/backends/registry.ts';
-import { type DriverDeps, driveImage } from '#shared/resources/driver.ts';
+import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
-import { sweepImages } from '#shared/resources/sweep.ts';
+import { sweep } from '#shared/resources/sweep.ts';
 import { Conflict, Denied, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import {
@@ -42,13 +42,13 @@ beforeEach(() => {
 });
 
 const imageNow = async () => (await kube.get(clouds, key))!;
-const drive = (object: HyperCloudImage | HarvesterImage) => driveImage(deps, refOf(object));
+const driveOne = (object: HyperCloudImage | HarvesterImage) => drive(deps, refOf(object));
 const writesOf = () =>
   kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
-describe('driveImage', () => {
+describe('drive', () => {
   it('holds the image, makes its children, and then writes status once', async () => {
-    const outcome = await drive(kube.seed(clouds, sized));
+    const outcome = await driveOne(kube.seed(clouds, sized));
     expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
     expect(writesOf()).toEqual([
       'patch virtualmachineimages',
@@ -64,24 +64,24 @@ describe('driveImage', () => {
 
   it('writes nothing when nothing is new', async () => {
     const image = kube.seed(clouds, sized);
-    await drive(image);
+    await driveOne(image);
     const before = writesOf().length;
     clock += 30_000;
-    await drive(image);
+    await driveOne(image);
     expect(writesOf()).toHaveLength(before);
   });
 
   it('is done with an image that is gone, or that is another one of the same name', async () => {
-    expect(await driveImage(deps, { ...refOf(sized), uid: 'x' })).toEqual({ kind: 'done' });
+    expect(await drive(deps, { ...refOf(sized), uid: 'x' })).toEqual({ kind: 'done' });
     kube.seed(clouds, sized);
-    expect(await driveImage(deps, { ...refOf(sized), uid: 'that of an earlier one' })).toEqual({ kind: 'done' });
+    expect(await drive(deps, { ...refOf(sized), uid: 'that of an earlier one' })).toEqual({ kind: 'done' });
     expect(writesOf()).toEqual([]);
   });
 
   it('reads again when somebody else was faster', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
-    expect(await drive(image)).toMatchObject({ kind: 'waiting' });
+    expect(await driveOne(image)).toMatchObject({ kind: 'waiting' });
     expect((await imageNow()).status?.phase).toBe('Pending');
     expect(kube.all(jobs)).toHaveLength(1);
   });
@@ -91,14 +91,14 @@ describe('driveImage', () => {
     for (let round = 0; round < 10; round += 1) {
       kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
     }
-    expect(await drive(image)).toMatchObject({ kind: 'retry' });
+    expect(await driveOne(image)).toMatchObject({ kind: 'retry' });
   });
 
   it('throws when the API is down, so that the event comes again', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'create', resource: 'jobs' }, { error: new Unavailable('down'), when: 'after' });
-    await expect(drive(image)).rejects.toThrow(Unavailable);
-    expect(await drive(image)).toMatchObject({ kind: 'waiting' });
+    await expect(driveOne(image)).rejects.toThrow(Unavailable);
+    expect(await driveOne(image)).toMatchObject({ kind: 'waiting' });
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
@@ -110,16 +110,16 @@ describe('driveImage', () => {
     const refuse = () =>
       kube.failNext({ verb: 'create', resource: 'persistentvolumeclaims' }, { error, when: 'before' });
     refuse();
-    expect(await drive(image)).toMatchObject({ kind: 'waiting', for: expect.stringContaining(error.message) });
+    expect(await driveOne(image)).toMatchObject({ kind: 'waiting', for: expect.stringContaining(error.message) });
     expect((await imageNow()).status?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ reason });
     clock += testSettings.childSeconds * 1000;
     refuse();
-    expect(await drive(image)).toMatchObject({ kind: 'failed', reason });
+    expect(await driveOne(image)).toMatchObject({ kind: 'failed', reason });
   });
 
   it('fails an image that slipped past admission, with the fault of every field', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' }, checksum: 'md5:1' } }));
-    const outcome = await drive(image);
+    const outcome = await driveOne(image);
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'InvalidSpec' });
     expect(outcome).toMatchObject({ message: expect.stringMatching(/spec\.source\.http.*spec\.checksum/) });
     expect(kube.all(jobs)).toEqual([]);
@@ -128,7 +128,7 @@ describe('driveImage', () => {
   it('fails an image whose backend is not served, and says which to use', async () => {
     const object = aHarvesterImage();
     const image = kube.seed(harvesterImageKind.type, { ...object, spec: { ...object.spec, backend: 'cdi' } });
-    expect(await drive(image)).toMatchObject({
+    expect(await driveOne(image)).toMatchObject({
       kind: 'failed',
       reason: 'BackendUnavailable',
       message: expect.stringContaining('backend: csi'),
@@ -137,20 +137,20 @@ describe('driveImage', () => {
 
   it('begins an image whose faults were mended', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { ...sized.spec, checksum: 'md5:1' } }));
-    await drive(image);
+    await driveOne(image);
     kube.edit(clouds, key, (edited) => void delete edited.spec.checksum);
-    expect(await drive(image)).toMatchObject({ kind: 'waiting' });
+    expect(await driveOne(image)).toMatchObject({ kind: 'waiting' });
     expect(kube.all(jobs)).toHaveLength(1);
     expect((await imageNow()).status).toMatchObject({ phase: 'Pending', state: 'Creating' });
   });
 
   it('says why a child does not move, in the words of the cluster', async () => {
     const image = kube.seed(clouds, sized);
-    await drive(image);
+    await driveOne(image);
     const [volume] = kube.all(persistentVolumeClaims);
     const note = { type: 'Warning', reason: 'ProvisioningFailed', message: 'the pool is full' } as const;
     kube.seed(kubeEvents, { ...toKubeEvent(refOf(volume!), { ...note, occurrence: '1' }, '2026-01-02T03:04:06Z') });
-    expect(await drive(image)).toEqual({
+    expect(await driveOne(image)).toEqual({
       kind: 'waiting',
       for: 'PersistentVolumeClaim ubuntu-image-pvc: the pool is full',
     });
@@ -162,32 +162,32 @@ describe('driveImage', () => {
       aVolume({ metadata: { name: 'ubuntu-image-pvc', namespace: 'default', labels: {} } }),
     );
     const image = kube.seed(clouds, sized);
-    expect(await drive(image)).toMatchObject({
+    expect(await driveOne(image)).toMatchObject({
       kind: 'waiting',
       for: expect.stringContaining('belongs to something else'),
     });
     await kube.delete(clouds, key);
-    await drive(image);
+    await driveOne(image);
     expect(await kube.get(clouds, key)).toBeUndefined();
     expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
   });
 
   it('removes the children of a deleted image before it lets the image go', async () => {
     const image = kube.seed(clouds, sized);
-    await drive(image);
+    await driveOne(image);
     await kube.delete(clouds, key);
-    await drive(image);
+    await driveOne(image);
     expect(kube.all(jobs)).toEqual([]);
     expect(kube.all(persistentVolumeClaims)).toEqual([]);
     expect(await imageNow()).toMatchObject({ status: { phase: 'Terminating' } });
-    expect(await drive(image)).toEqual({ kind: 'done' });
+    expect(await driveOne(image)).toEqual({ kind: 'done' });
     expect(await kube.get(clouds, key)).toBeUndefined();
   });
 
   it('lets an image go at once that it never held', async () => {
     const image = kube.seed(clouds, { ...sized, metadata: { ...sized.metadata, finalizers: ['someone/else'] } });
     await kube.delete(clouds, key);
-    expect(await drive(image)).toEqual({ kind: 'done' });
+    expect(await driveOne(image)).toEqual({ kind: 'done' });
     expect(writesOf()).toEqual(['delete virtualmachineimages']);
   });
 
@@ -200,10 +200,10 @@ describe('driveImage', () => {
     };
     deps = { ...deps, announce };
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
-    expect(await drive(image)).toMatchObject({ kind: 'retry' });
+    expect(await driveOne(image)).toMatchObject({ kind: 'retry' });
     isUp = true;
-    await drive(image);
-    await drive(image);
+    await driveOne(image);
+    await driveOne(image);
     expect(heard).toEqual(['InvalidSpec']);
     const events = kube.all(kubeEvents);
     expect(events).toMatchObject([{ type: 'Warning', reason: 'InvalidSpec', involvedObject: { name: 'ubuntu' } }]);
@@ -211,17 +211,17 @@ describe('driveImage', () => {
 
   it('acts on a retry, and on each value once', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
-    await drive(image);
+    await driveOne(image);
     kube.edit(clouds, key, (edited) => void (edited.metadata.annotations = { [annotations.retry]: '1' }));
-    await drive(image);
+    await driveOne(image);
     expect((await imageNow()).status?.retryHandled).toBe('1');
     const before = kube.calls.length;
-    await drive(image);
+    await driveOne(image);
     expect(kube.calls.length - before).toBe(1);
   });
 });
 
-describe('sweepImages', () => {
+describe('sweep', () => {
   it('drives what is not settled, whatever becomes of the others', async () => {
     const first = kube.seed(clouds, sized);
     kube.seed(clouds, { ...sized, metadata: { name: 'second', namespace: 'default' } });
@@ -229,17 +229,17 @@ describe('sweepImages', () => {
       { verb: 'get', resource: 'virtualmachineimages', name: first.metadata.name },
       { error: new Unavailable('down'), when: 'before' },
     );
-    expect(await sweepImages(deps)).toEqual({ kind: 'done' });
+    expect(await sweep(deps)).toEqual({ kind: 'done' });
     expect(kube.all(jobs)).toHaveLength(1);
-    await sweepImages(deps);
+    await sweep(deps);
     expect(kube.all(jobs)).toHaveLength(2);
   });
 
   it('costs one page a kind when everything is settled', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
-    await drive(image);
+    await driveOne(image);
     const before = kube.calls.length;
-    await sweepImages(deps);
+    await sweep(deps);
     expect(kube.calls.slice(before).map(({ verb }) => verb)).toEqual(['list', 'list']);
   });
 });

@@ -4,7 +4,7 @@ import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Owner, ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { dialectOfGroupKind } from '#shared/resources/registry.ts';
+import { drivenOfGroupKind } from '#shared/resources/registry.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
 const isTrusted = (username: string): boolean =>
@@ -18,9 +18,9 @@ const isGolden = (object: KubeObject): boolean =>
 
 /** Whether the image is there and is to stay. An image of the same name and another UID is another one. */
 const isInUse = async (owner: Owner, kube: KubeClient): Promise<boolean> => {
-  const dialect = dialectOfGroupKind(owner.groupKind);
-  if (dialect === undefined) return false;
-  const image = await kube.get(dialect.kind.type, { namespace: owner.namespace, name: owner.name });
+  const driven = drivenOfGroupKind(owner.groupKind);
+  if (driven === undefined) return false;
+  const image = await kube.get(driven.kind.type, { namespace: owner.namespace, name: owner.name });
   return image !== undefined && image.metadata.uid === owner.uid && image.metadata.deletionTimestamp === undefined;
 };
 

@@ -1,31 +1,43 @@
-// What an event means for images: which one to drive, or whether there is nothing to do. Called by the event functions.
+// What an event means for the kinds we serve: which object to drive, or whether there is nothing to do. Called by the event functions.
 import type { KnownEvent } from '#events/catalogue.ts';
 import { eventTypes, objectOf } from '#events/catalogue.ts';
 import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import type { Owner } from '#shared/api/owner.ts';
 import type { Change, Sidecar } from '#shared/backends/backend.ts';
-import { type BackendRegistry, type Registration } from '#shared/backends/registry.ts';
-import type { ImageObject } from '#shared/resources/dialect.ts';
-import { type DriverDeps, driveImage } from '#shared/resources/driver.ts';
-import { dialectOf, dialectOfGroupKind } from '#shared/resources/registry.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
 import { recordProgress } from '#shared/resources/report.ts';
-import { isDealtWith } from '#shared/resources/transitions.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
-/** An image was created or changed. */
-export const handleImageEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
+/** An object of ours was created or changed. */
+export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
   const ref = objectOf(event);
-  const dialect = ref && dialectOf(ref);
-  if (ref === undefined || dialect === undefined) return done;
+  const driven = ref && drivenOf(ref);
+  if (ref === undefined || driven === undefined) return done;
   if (event.type === eventTypes.objectAdded || event.type === eventTypes.objectUpdated) {
-    const object = event.data as ImageObject;
-    if (isDealtWith(dialect.toImage(object), object.status?.observedGeneration)) return done;
+    if (isDealtWith(driven, event.data as KubeObject)) return done;
   }
-  return driveImage(deps, ref);
+  return drive(deps, ref);
 };
 
-/** A child of an image changed, or its transfer reported progress. */
+/**
+ * Whether an object as an event shows it has been dealt with: some pass has seen this spec and holds the object, so that its children, the
+ * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
+ */
+const isDealtWith = (driven: Driven, object: KubeObject): boolean => {
+  const subject = driven.read(object);
+  const { observedGeneration } =
+    (object as { readonly status?: { readonly observedGeneration?: number } }).status ?? {};
+  if (subject.deleting || observedGeneration !== subject.generation) return false;
+  if (driven.isSettled(subject)) return true;
+  const finalizer = driven.finalizerOf(subject);
+  return !driven.isRetryDue(subject) && (finalizer === undefined || subject.finalizers.includes(finalizer));
+};
+
+/** A child of one of our objects changed, or its transfer reported progress. */
 export const handleChildEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
   switch (event.type) {
     case eventTypes.transferProgressed:
@@ -42,20 +54,29 @@ export const handleChildEvent = async (deps: DriverDeps, event: KnownEvent): Pro
 };
 
 const driveOwner = async (deps: DriverDeps, child: KubeObject, change: Change): Promise<Outcome> => {
-  const sidecar = sidecarsOf(deps.backends).find(({ type }) => isOfType(child, type));
-  const owner = sidecar?.imageOf(child);
-  const dialect = owner && dialectOfGroupKind(owner.groupKind);
-  if (sidecar === undefined || owner === undefined || dialect === undefined) return done;
-  if (!sidecar.matters(child, change)) return done;
-  const { type } = dialect.kind;
-  const { uid, namespace, name } = owner;
-  return driveImage(deps, { apiVersion: apiVersionOf(type), kind: type.kind, uid, namespace, name }, { verify: true });
+  const followed = findFollower(deps, child);
+  if (followed === undefined || !followed.sidecar.matters(child, change)) return done;
+  const { type } = followed.driven.kind;
+  const { uid, namespace, name } = followed.owner;
+  return drive(deps, { apiVersion: apiVersionOf(type), kind: type.kind, uid, namespace, name }, { verify: true });
 };
 
-const sidecarsOf = (backends: BackendRegistry): readonly Sidecar[] =>
-  Object.values<Registration>(backends).flatMap((registration) =>
-    registration.served ? registration.backend.sidecars : [],
-  );
+interface Follower {
+  readonly driven: Driven;
+  readonly sidecar: Sidecar;
+  readonly owner: Owner;
+}
+
+/** Who follows a child: of the kinds that follow objects like it, the one its owner is of. */
+const findFollower = ({ backends }: DriverDeps, child: KubeObject): Follower | undefined => {
+  for (const driven of drivenKinds) {
+    for (const sidecar of driven.sidecars(backends)) {
+      const owner = isOfType(child, sidecar.type) ? sidecar.ownerOf(child) : undefined;
+      if (owner !== undefined && drivenOfGroupKind(owner.groupKind) === driven) return { driven, sidecar, owner };
+    }
+  }
+  return undefined;
+};
 
 const isOfType = (object: KubeObject, type: Sidecar['type']): boolean =>
   object.kind === type.kind && object.apiVersion === apiVersionOf(type);

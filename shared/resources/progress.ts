@@ -1,5 +1,5 @@
 // A progress report folded into an image's state. Reports come late, twice and out of order; status only ever moves forward.
-import { type Image, type ImageState, isFinal, type TransferState } from '#shared/backends/image.ts';
+import { type Filled, type ImageState, isFinal, type TransferState } from '#shared/backends/image.ts';
 import { reportedState } from '#shared/backends/state.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
@@ -8,7 +8,7 @@ import type { TransferProgress } from '#shared/transfer/progress.ts';
 const writeInterval = 2000;
 
 /** The state with the report in it; `undefined` when it tells nothing new, or comes too soon after the last one. `now` is ms since the epoch. */
-export const foldProgress = (image: Image, report: TransferProgress, now: number): ImageState | undefined => {
+export const foldProgress = (image: Filled, report: TransferProgress, now: number): ImageState | undefined => {
   const { state } = image;
   if (image.deleting || isFinal(state) || state.phase === 'Snapshotting') return undefined;
   if (!isOfPresentJob(state, report) || !isNewer(state.transfer, report)) return undefined;
@@ -30,7 +30,7 @@ const isNewer = (known: TransferState | undefined, report: TransferProgress): bo
 const isTooSoon = (known: TransferState | undefined, now: number): boolean =>
   known !== undefined && Math.abs(now - Date.parse(known.reportedAt)) < writeInterval;
 
-const withReport = (image: Image, report: TransferProgress, now: number): ImageState => {
+const withReport = (image: Filled, report: TransferProgress, now: number): ImageState => {
   const { state } = image;
   const { inspection, note, ...rest } = report;
   const isSameRun = state.transfer?.run === report.run;

@@ -1,17 +1,24 @@
-// The image kinds, one line each, and how an owner named by a child or an event is found among them.
-import { apiVersionOf } from '#shared/api/object.ts';
-import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
+// The kinds that are driven, one line each, and how an owner named by a child or an event is found among them.
+import { groupKindOf } from '#shared/api/owner.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import type { Driven, Subject } from '#shared/resources/driven.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import { drivenImage } from '#shared/resources/image.ts';
 
-const erased = <T extends ImageObject>(dialect: ImageDialect<T>): ImageDialect => dialect as unknown as ImageDialect;
+const erased = <T extends KubeObject, S extends Subject>(driven: Driven<T, S>): Driven => driven as unknown as Driven;
 
-export const imageDialects: readonly ImageDialect[] = [erased(hyperCloudImages), erased(harvesterImages)];
+export const drivenKinds: readonly Driven[] = [
+  erased(drivenImage(hyperCloudImages)),
+  erased(drivenImage(harvesterImages)),
+];
 
-/** `undefined` for kinds that are no image. */
-export const dialectOf = (ref: { readonly apiVersion: string; readonly kind: string }): ImageDialect | undefined =>
-  imageDialects.find(({ kind: { type } }) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
+/** `undefined` for kinds that are not driven. */
+export const drivenOf = (ref: { readonly apiVersion: string; readonly kind: string }): Driven | undefined =>
+  drivenKinds.find(({ kind: { type } }) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
 
 /** By `<kind>.<group>`, as children name their owner. */
-export const dialectOfGroupKind = (groupKind: string): ImageDialect | undefined =>
-  imageDialects.find(({ kind: { type } }) => `${type.kind}.${type.group}` === groupKind);
+export const drivenOfGroupKind = (groupKind: string): Driven | undefined =>
+  drivenKinds.find(
+    ({ kind: { type } }) => groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind }) === groupKind,
+  );

@@ -1,8 +1,7 @@
-// A progress report of a transfer, written into the status of the image it belongs to. Called by sidecar-sync.
+// A progress report of a transfer, written into the status of the object it belongs to. Called by sidecar-sync.
 import { isoTime } from '#shared/backends/state.ts';
 import { type DriverDeps, type Target } from '#shared/resources/driver.ts';
-import { foldProgress } from '#shared/resources/progress.ts';
-import { dialectOf } from '#shared/resources/registry.ts';
+import { drivenOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
@@ -33,11 +32,11 @@ const recordOnce = async (
   owner: Target & { readonly uid: string },
   report: TransferProgress,
 ): Promise<void> => {
-  const dialect = dialectOf(owner);
-  const object = dialect && (await deps.kube.get(dialect.kind.type, owner));
-  if (dialect === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
-  const image = dialect.toImage(object);
+  const driven = drivenOf(owner);
+  const object = driven && (await deps.kube.get(driven.kind.type, owner));
+  if (driven === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
+  const subject = driven.read(object);
   const now = deps.now();
-  const state = foldProgress(image, report, now);
-  if (state !== undefined) await writeStatus({ deps, dialect, object, image }, state, isoTime(now));
+  const state = driven.fold(subject, report, now);
+  if (state !== undefined) await writeStatus({ deps, driven, object, subject }, state, isoTime(now));
 };

@@ -1,35 +1,34 @@
 // Drives everything that is not settled: what repairs lost events and enforces deadlines. Called by cron-tick.
-import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
-import { type DriverDeps, driveImage } from '#shared/resources/driver.ts';
-import { imageDialects } from '#shared/resources/registry.ts';
-import { isSettled } from '#shared/resources/transitions.ts';
-import { refOf } from '#shared/api/object.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { drivenKinds } from '#shared/resources/registry.ts';
+import { type KubeObject, refOf } from '#shared/api/object.ts';
 import { AppError, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry, worstOf } from '#shared/runtime/outcome.ts';
 
-/** Images driven at once. */
+/** Objects driven at once. */
 const width = 8;
 
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
-export const sweepImages = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
+export const sweep = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
   const outcomes: Outcome[] = [];
-  for (const dialect of imageDialects) {
+  for (const driven of drivenKinds) {
     // oxlint-disable-next-line no-await-in-loop
-    outcomes.push(await sweepKind(deps, dialect, signal));
+    outcomes.push(await sweepKind(deps, driven, signal));
   }
   return worstOf(outcomes);
 };
 
-const sweepKind = async (deps: DriverDeps, dialect: ImageDialect, signal?: AbortSignal): Promise<Outcome> => {
+const sweepKind = async (deps: DriverDeps, driven: Driven, signal?: AbortSignal): Promise<Outcome> => {
   const driving = new Set<Promise<unknown>>();
-  let driven = 0;
+  let count = 0;
   try {
-    for await (const object of deps.kube.listAll(dialect.kind.type)) {
+    for await (const object of deps.kube.listAll(driven.kind.type)) {
       if (signal?.aborted === true) break;
-      if (isSettled(dialect.toImage(object))) continue;
-      driven += 1;
-      const drive = driveQuietly(deps, object).finally(() => driving.delete(drive));
-      driving.add(drive);
+      if (driven.isSettled(driven.read(object))) continue;
+      count += 1;
+      const work = driveQuietly(deps, object).finally(() => driving.delete(work));
+      driving.add(work);
       if (driving.size >= width) await Promise.race(driving);
     }
   } catch (error) {
@@ -38,18 +37,18 @@ const sweepKind = async (deps: DriverDeps, dialect: ImageDialect, signal?: Abort
   } finally {
     await Promise.all(driving);
   }
-  deps.log.debug('swept', { kind: dialect.kind.type.kind, group: dialect.kind.type.group, driven });
+  deps.log.debug('swept', { kind: driven.kind.type.kind, group: driven.kind.type.group, driven: count });
   return done;
 };
 
-/** One image in trouble must not keep the others from being driven. */
-const driveQuietly = async (deps: DriverDeps, object: ImageObject): Promise<Outcome> => {
+/** One object in trouble must not keep the others from being driven. */
+const driveQuietly = async (deps: DriverDeps, object: KubeObject): Promise<Outcome> => {
   try {
-    return await driveImage(deps, refOf(object));
+    return await drive(deps, refOf(object));
   } catch (error) {
     const isExpected = error instanceof AppError;
-    deps.log[isExpected ? 'warn' : 'error']('image not driven', {
-      image: `${object.metadata.namespace ?? ''}/${object.metadata.name}`,
+    deps.log[isExpected ? 'warn' : 'error']('object not driven', {
+      object: `${object.metadata.namespace ?? ''}/${object.metadata.name}`,
       error: isExpected ? messageOf(error) : error,
     });
     return retry(0, messageOf(error));

@@ -1,9 +1,9 @@
 // What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the driver.
 import { createHash } from 'node:crypto';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
-import { fieldManager, finalizers } from '#shared/api/names.ts';
+import { fieldManager } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import { type Image, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 
 export interface Note {
   readonly type: 'Normal' | 'Warning';
@@ -54,22 +54,12 @@ export const toKubeEvent = (ref: ObjectRef, note: Note, now: string): KubeEvent 
 };
 
 /** Names the final transition an image has come to, as its status keeps it once told; `undefined` while it is on its way. */
-export const announcementOf = ({ generation }: Image, state: ImageState): string | undefined =>
+export const announcementOf = ({ generation }: Filled, state: ImageState): string | undefined =>
   isFinal(state) ? `${state.phase}/${generation}/${state.failures}/${state.handledRetryToken ?? ''}` : undefined;
 
 /** Whether nothing is left to do for an image until its children or the user's mind change. */
-export const isSettled = (image: Image): boolean =>
+export const isSettled = (image: Filled): boolean =>
   !image.deleting &&
   isFinal(image.state) &&
   !isRetryDue(image) &&
   announcementOf(image, image.state) === image.state.announced;
-
-/**
- * Whether an image as an event shows it has been dealt with: some pass has seen this spec and holds the image, so that its children, the
- * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
- */
-export const isDealtWith = (image: Image, observedGeneration: number | undefined): boolean =>
-  !image.deleting &&
-  !isRetryDue(image) &&
-  observedGeneration === image.generation &&
-  (isSettled(image) || image.finalizers.includes(finalizers.image));

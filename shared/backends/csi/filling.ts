@@ -4,7 +4,7 @@ import { create, patch } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { countAttempts, failedState, waitingState } from '#shared/backends/state.ts';
-import { followTransfer } from '#shared/backends/csi/following.ts';
+import { followTransfer } from '#shared/backends/following.ts';
 import { buildImportJob } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';

@@ -15,7 +15,7 @@ const follow = <T extends KubeObject>(
 ): Sidecar => ({
   type: type as unknown as ResourceType,
   verbs,
-  imageOf: ownerOf,
+  ownerOf,
   matters: (object: KubeObject, change: Change) => change === 'delete' || matters(object as T),
 });
 

@@ -5,7 +5,7 @@ import { type Action, create, remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
-import { followTransfer } from '#shared/backends/csi/following.ts';
+import { followTransfer } from '#shared/backends/following.ts';
 import { buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';

@@ -7,8 +7,8 @@ import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
-import { handleChildEvent, handleImageEvent } from '#shared/resources/handle.ts';
-import { sweepImages } from '#shared/resources/sweep.ts';
+import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
+import { sweep } from '#shared/resources/sweep.ts';
 import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
@@ -147,9 +147,9 @@ export const createWorld = (options: WorldOptions): World => {
 
   const handle = (delivery: Delivery, client: KubeClient): Promise<Outcome> => {
     const deps = depsFor(client);
-    if (delivery.to === 'initialize') return handleImageEvent(deps, delivery.event);
+    if (delivery.to === 'initialize') return handleObjectEvent(deps, delivery.event);
     if (delivery.to === 'sidecar-sync') return handleChildEvent(deps, delivery.event);
-    return sweepImages(deps);
+    return sweep(deps);
   };
 
   const again = (delivery: Delivery) => {

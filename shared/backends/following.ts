@@ -1,8 +1,8 @@
-// A transfer that has not succeeded (yet), told as the image's state. Used while inspecting and while filling.
+// A transfer that has not succeeded (yet), told as the state of the object it fills. Called by plans of backends and of volumes.
 import { type Job, type KubeEvent, jobs } from '#shared/api/foreign/core.ts';
 import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { Filled, ImageState } from '#shared/backends/image.ts';
 import {
   countAttempts,
   describeAttempt,
@@ -26,7 +26,7 @@ interface Followed {
 }
 
 /** A stuck transfer is also stopped: it must not come to life after the image has failed. */
-export const followTransfer = (image: Image, followed: Followed, context: PlanContext): Plan => {
+export const followTransfer = (image: Filled, followed: Followed, context: PlanContext): Plan => {
   const { job, run } = followed;
   const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
   const state = stateOf(image, counted, followed, context);
@@ -34,7 +34,7 @@ export const followTransfer = (image: Image, followed: Followed, context: PlanCo
   return { actions: isStuck ? remove(jobs, job) : [], state };
 };
 
-const stateOf = (image: Image, state: ImageState, followed: Followed, context: PlanContext): ImageState => {
+const stateOf = (image: Filled, state: ImageState, followed: Followed, context: PlanContext): ImageState => {
   const { job, run, warnings = [] } = followed;
   switch (run.is) {
     case 'failed':
@@ -48,7 +48,7 @@ const stateOf = (image: Image, state: ImageState, followed: Followed, context: P
   }
 };
 
-const describeFailure = (image: Image, state: ImageState, message: string): string =>
+const describeFailure = (image: Filled, state: ImageState, message: string): string =>
   `${message} (attempt ${Math.max(1, state.attempts)} of ${image.retries + 1})`;
 
 const hindranceOf = (
@@ -61,7 +61,7 @@ const hindranceOf = (
   return { reason: warning.reason ?? 'Starting', message: `${kind} ${name}: ${redact(warning.message ?? '')}` };
 };
 
-const backingOffState = (image: Image, state: ImageState, next: string, { settings }: PlanContext): ImageState => {
+const backingOffState = (image: Filled, state: ImageState, next: string, { settings }: PlanContext): ImageState => {
   const fault = state.lastFailure ?? { reason: 'TransferFailed', message: 'the transfer failed' };
   const nextAttemptTime = isoTime(Date.parse(next));
   return {
@@ -82,7 +82,7 @@ const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
 };
 
 const runningState = (
-  image: Image,
+  image: Filled,
   before: ImageState,
   { job, run }: { readonly job: Job; readonly run: Extract<TransferRun, { is: 'running' }> },
   context: PlanContext,

@@ -1,0 +1,85 @@
+// What the driver needs to know of a kind: how to read it, what its next step is, how to write down where it has come to. One line per
+// kind in registry.ts; `fillable.ts` has what kinds have in common whose volume is filled.
+import type { ServedKind } from '#shared/api/kind.ts';
+import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
+import type { Action } from '#shared/backends/actions.ts';
+import type { PlanContext, Sidecar } from '#shared/backends/backend.ts';
+import type { BackendRegistry } from '#shared/backends/registry.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+import type { AppError } from '#shared/runtime/errors.ts';
+import type { Outcome } from '#shared/runtime/outcome.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+
+/** What status says, as far as all kinds are alike. */
+export interface DrivenState {
+  readonly phase: string;
+  /** CamelCase, stable. */
+  readonly reason: string;
+  /** A sentence a person can act on. */
+  readonly message: string;
+  /** Attempts that failed, over the life of the object. */
+  readonly failures?: number | undefined;
+  /** The final transition that was told to the outside. */
+  readonly announced?: string | undefined;
+}
+
+/** One object as its kind reads it. */
+export interface Subject<State extends DrivenState = DrivenState> {
+  readonly ref: ObjectRef;
+  readonly generation: number;
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  readonly state: State;
+}
+
+/** Why nothing can be planned for an object until somebody changes it. */
+export interface Refusal {
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface Step<State> {
+  readonly actions: readonly Action[];
+  readonly state: State;
+}
+
+/** `check` reads and decides nothing; the others decide and talk to nobody. Safe to repeat at any moment. */
+export interface Planner<S extends Subject, Seen = unknown> {
+  check(kube: KubeClient, subject: S): Promise<Seen>;
+  plan(subject: S, seen: Seen, context: PlanContext): Step<S['state']>;
+  /** The next step of removal; `removed` once nothing is left that deletion by owner reference would not take in order. */
+  remove(subject: S, seen: Seen, context: PlanContext): Step<S['state']> & { readonly removed: boolean };
+}
+
+export interface Driven<T extends KubeObject = KubeObject, S extends Subject = Subject> {
+  readonly kind: ServedKind<T>;
+  /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
+  sidecars(backends: BackendRegistry): readonly Sidecar[];
+  reads(backends: BackendRegistry): readonly ResourceType[];
+  /** Total: what cannot be understood becomes a refusal. */
+  read(object: T): S;
+  /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
+  toStatus(object: T, subject: S, state: S['state'], now: string): object;
+  refusalOf(subject: S, backends: BackendRegistry): Refusal | undefined;
+  /** `undefined`: nobody plans for it, and nothing was made for it. */
+  plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
+  /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
+  finalizerOf(subject: S): string | undefined;
+  /** Whether nothing is left to do until its children or the user's mind change. */
+  isSettled(subject: S): boolean;
+  /** Whether the user asked to start again and nobody has acted on it yet. */
+  isRetryDue(subject: S): boolean;
+  outcomeOf(state: S['state']): Outcome;
+  /** What a step is worth telling people. */
+  notesOf(before: S['state'], after: S['state']): readonly Note[];
+  /** Names the final transition that machines are told of; `undefined` while there is none. */
+  announcementOf(subject: S, state: S['state']): string | undefined;
+  /** An object that was refused before anything was made for it begins like a new one once it is refused no more; others keep their state. */
+  revived(subject: S): S['state'];
+  failed(subject: S, refusal: Refusal): S['state'];
+  /** What the API refused for good: worth waiting for, not for ever. */
+  refused(subject: S, error: AppError, context: PlanContext): S['state'];
+  /** The state with the report of a transfer in it; `undefined` when it tells nothing new. `now` is ms since the epoch. */
+  fold(subject: S, report: TransferProgress, now: number): S['state'] | undefined;
+}

@@ -1,0 +1,56 @@
+// The life of an object whose volume is filled, image or volume: when it is settled, what is told of it, what failure means.
+import type { PlanContext } from '#shared/backends/backend.ts';
+import { type Filled, type ImageState, initialState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { failedState, waitingState } from '#shared/backends/state.ts';
+import type { Driven, Refusal } from '#shared/resources/driven.ts';
+import { foldProgress } from '#shared/resources/progress.ts';
+import { announcementOf, isSettled, notesOf } from '#shared/resources/transitions.ts';
+import { type AppError, messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
+
+type Life = Pick<
+  Driven<never, Filled>,
+  'isSettled' | 'isRetryDue' | 'outcomeOf' | 'notesOf' | 'announcementOf' | 'failed' | 'refused' | 'revived' | 'fold'
+>;
+
+const outcomeOf = ({ phase, reason, message }: ImageState): Outcome => {
+  if (phase === 'Available') return done;
+  return phase === 'Failed' ? failed(reason, message) : waiting(message);
+};
+
+const refused = (subject: Filled, error: AppError, context: PlanContext): ImageState => {
+  const step = { reason: `Api${error.code}`, message: `the Kubernetes API refused: ${messageOf(error)}` };
+  if (subject.deleting) return { ...subject.state, ...step, phase: 'Terminating' };
+  const phase = isFinal(subject.state) ? 'Pending' : subject.state.phase;
+  return waitingState(subject, subject.state, { phase, ...step }, context);
+};
+
+/** What an object failed with before anything was made for it. */
+export const refusals = { spec: 'InvalidSpec', backend: 'BackendUnavailable' } as const;
+
+const revived = ({ state }: Filled): ImageState => {
+  const { phase, reason, failures, handledRetryToken } = state;
+  const wasRefused = phase === 'Failed' && Object.values<string>(refusals).includes(reason);
+  return wasRefused ? { ...initialState, failures, handledRetryToken } : state;
+};
+
+export const fillable: Life = {
+  isSettled,
+  isRetryDue,
+  outcomeOf,
+  notesOf,
+  announcementOf,
+  failed: ({ state, retryToken }, { reason, message }: Refusal) => ({
+    ...failedState(state, reason, message),
+    handledRetryToken: retryToken,
+  }),
+  refused,
+  revived,
+  fold: foldProgress,
+};
+
+/** The faults of a spec that slipped past admission, in the same words. */
+export const refusalOfFaults = ({ faults }: Filled): Refusal | undefined =>
+  faults.length === 0
+    ? undefined
+    : { reason: refusals.spec, message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
