@@ -52,12 +52,14 @@ const inOrder = (entries: unknown): unknown => {
   return entries.toSorted((a: JsonValue, b: JsonValue) => (rank(a) < rank(b) ? -1 : 1));
 };
 
-/** The server finds several faults in no order of its own. */
+/** The server finds several faults in no order of its own, and repeats what more than one check finds. */
 const withCausesInOrder = (value: object): object => {
   const { details, message, ...rest } = value as { details?: { causes?: unknown }; message?: unknown };
   const causes = details?.causes;
   if (!Array.isArray(causes) || causes.length < 2 || typeof message !== 'string') return value;
-  const sorted = causes.toSorted((a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  const rank = (cause: JsonValue): string => `${textAt(cause, 'field')} ${textAt(cause, 'message')}`;
+  const unique = new Map(causes.map((cause: JsonValue) => [rank(cause), cause]));
+  const sorted = [...unique.keys()].toSorted().map((key) => unique.get(key));
   return {
     ...rest,
     message: message.replace(/: \[[\s\S]*\]$/, ': [<causes>]'),
