@@ -5,7 +5,7 @@
 import 'reflect-metadata';
 import { randomBytes, webcrypto } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import {
@@ -21,6 +21,7 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
+import { keepFile } from './keep.ts';
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const validMs = 10 * 365 * 24 * 3600 * 1000;
@@ -69,8 +70,8 @@ const loadPair = async (dataDir: string): Promise<KeyPair> => {
     return { certificate: await readFile(files.certificate, 'utf8'), key: await readFile(files.key, 'utf8') };
   }
   const pair = await makeAuthority();
-  await writeFile(files.key, pair.key, { mode: 0o600 });
-  await writeFile(files.certificate, pair.certificate, { mode: 0o600 });
+  keepFile(files.key, pair.key);
+  keepFile(files.certificate, pair.certificate);
   return pair;
 };
 

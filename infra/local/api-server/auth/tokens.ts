@@ -9,9 +9,10 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Store } from '../store/store.ts';
+import { keepFile } from './keep.ts';
 import { type User, serviceAccountUser, superGroup } from './user.ts';
 
 export interface TokenRequest {
@@ -48,7 +49,7 @@ export const issuer = 'https://kubernetes.default.svc';
 const readOrMake = (file: string, make: () => string): string => {
   if (existsSync(file)) return readFileSync(file, 'utf8');
   const text = make();
-  writeFileSync(file, text, { mode: 0o600 });
+  keepFile(file, text);
   return text;
 };
 
