@@ -1,5 +1,7 @@
 // `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: as many storms as asked for; a seed that fails is shrunk and replayed.
+// `npm run test:faults -- --kills N [--from S]`: kills the embedded API server as often as asked for.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { type Run, type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
 import { type Chaos, storm } from '#test/support/simulation/world.ts';
 
@@ -8,6 +10,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '50' },
     from: { type: 'string', default: '1' },
     scenario: { type: 'string' },
+    kills: { type: 'string' },
   },
 });
 
@@ -39,21 +42,36 @@ const describeFailure = async (scenario: Scenario, seed: number, expected: Run):
   ].join('\n');
 };
 
-const first = Number(values.from);
-const count = Number(values.seeds);
-const chosen = scenarios.filter(({ name }) => values.scenario === undefined || name === values.scenario);
-let failures = 0;
-for (const scenario of chosen) {
-  const expected = await runCalm(scenario, first);
-  const began = performance.now();
-  const failed: number[] = [];
-  for (let seed = first; seed < first + count; seed += 1) {
-    if (!isGood(await runScenario(scenario, seed), expected)) failed.push(seed);
+const runStorms = async (first: number, count: number): Promise<number> => {
+  const chosen = scenarios.filter(({ name }) => values.scenario === undefined || name === values.scenario);
+  let failures = 0;
+  for (const scenario of chosen) {
+    const expected = await runCalm(scenario, first);
+    const began = performance.now();
+    const failed: number[] = [];
+    for (let seed = first; seed < first + count; seed += 1) {
+      if (!isGood(await runScenario(scenario, seed), expected)) failed.push(seed);
+    }
+    failures += failed.length;
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    console.log(`${scenario.name}: ${count} seeds, ${failed.length} failed, ${seconds} s`);
+    if (failed[0] !== undefined) console.log(await describeFailure(scenario, failed[0], expected));
   }
-  failures += failed.length;
-  const seconds = ((performance.now() - began) / 1000).toFixed(1);
-  console.log(`${scenario.name}: ${count} seeds, ${failed.length} failed, ${seconds} s`);
-  if (failed[0] !== undefined) console.log(await describeFailure(scenario, failed[0], expected));
-}
-console.log(`${chosen.length * count - failures} passed, ${failures} failed`);
+  console.log(`${chosen.length * count - failures} passed, ${failures} failed`);
+  return failures;
+};
+
+const runDeaths = async (seed: number, kills: number): Promise<number> => {
+  const { faults, ...counts } = await runKills(kills, seed);
+  for (const [name, count] of Object.entries(counts)) console.log(`${name.padEnd(16)}${count}`);
+  faults.forEach((fault) => console.log(`broken: ${fault}`));
+  console.log(`${counts.kills} kills, ${faults.length} faults`);
+  return faults.length;
+};
+
+const first = Number(values.from);
+const failures =
+  values.kills === undefined
+    ? await runStorms(first, Number(values.seeds))
+    : await runDeaths(first, Number(values.kills));
 process.exitCode = failures === 0 ? 0 : 1;
