@@ -50,6 +50,10 @@ export const requestedBytes = (volume: PersistentVolumeClaim): number =>
 /** Kubernetes' own default is Filesystem. */
 export const volumeModeOf = (volume: PersistentVolumeClaim): VolumeMode => volume.spec.volumeMode ?? 'Filesystem';
 
+/** The driver that makes the volume, as Kubernetes notes it on the claim; `undefined` before, or where nobody does. */
+export const provisionerOf = (volume: PersistentVolumeClaim): string | undefined =>
+  volume.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'];
+
 /** `undefined` until the volume is filled, verified and flushed. */
 export const populationOf = (volume: PersistentVolumeClaim | undefined): Population | undefined => {
   const mark = volume?.metadata.annotations?.[annotations.populated];

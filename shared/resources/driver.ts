@@ -8,6 +8,7 @@ import { isoTime } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
+import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
@@ -37,8 +38,11 @@ export interface Target {
 }
 
 export interface DriveOptions {
-  /** Look at the children of a settled object, too: one of them has changed. */
-  readonly verify?: boolean;
+  /**
+   * Which objects are looked at: those that are not settled; `all`, since a child has changed; or only those whose spec, deletion or retry
+   * nobody has acted on yet.
+   */
+  readonly which?: 'unsettled' | 'all' | 'news';
 }
 
 /** Passes over one object that others keep changing under us. */
@@ -73,7 +77,7 @@ const driveOnce = async (
   deps: DriverDeps,
   driven: Driven,
   target: Target,
-  { verify = false }: DriveOptions,
+  { which = 'unsettled' }: DriveOptions,
 ): Promise<Outcome> => {
   const object = await deps.kube.get(driven.kind.type, target);
   if (object === undefined) return done;
@@ -81,7 +85,8 @@ const driveOnce = async (
   if (target.uid !== undefined && target.uid !== subject.ref.uid) return done;
   const pass = { deps, driven, object, subject };
   if (subject.deleting) return remove(pass);
-  if (driven.isSettled(subject) && !verify) return driven.outcomeOf(subject.state);
+  const isDone = which === 'news' ? isDealtWith(driven, object) : driven.isSettled(subject);
+  if (isDone && which !== 'all') return driven.outcomeOf(subject.state);
   return advance(pass);
 };
 

@@ -7,6 +7,7 @@ import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
 import type { Change, Sidecar } from '#shared/backends/backend.ts';
 import type { Driven } from '#shared/resources/driven.ts';
+import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
 import { recordProgress } from '#shared/resources/report.ts';
@@ -20,21 +21,7 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
   if (event.type === eventTypes.objectAdded || event.type === eventTypes.objectUpdated) {
     if (isDealtWith(driven, event.data as KubeObject)) return done;
   }
-  return drive(deps, ref);
-};
-
-/**
- * Whether an object as an event shows it has been dealt with: some pass has seen this spec and holds the object, so that its children, the
- * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
- */
-const isDealtWith = (driven: Driven, object: KubeObject): boolean => {
-  const subject = driven.read(object);
-  const { observedGeneration } =
-    (object as { readonly status?: { readonly observedGeneration?: number } }).status ?? {};
-  if (subject.deleting || observedGeneration !== subject.generation) return false;
-  if (driven.isSettled(subject)) return true;
-  const finalizer = driven.finalizerOf(subject);
-  return !driven.isRetryDue(subject) && (finalizer === undefined || subject.finalizers.includes(finalizer));
+  return drive(deps, ref, { which: 'news' });
 };
 
 /** A child of one of our objects changed, or its transfer reported progress. */
@@ -58,7 +45,7 @@ const driveOwner = async (deps: DriverDeps, child: KubeObject, change: Change): 
   if (followed === undefined || !followed.sidecar.matters(child, change)) return done;
   const { type } = followed.driven.kind;
   const { uid, namespace, name } = followed.owner;
-  return drive(deps, { apiVersion: apiVersionOf(type), kind: type.kind, uid, namespace, name }, { verify: true });
+  return drive(deps, { apiVersion: apiVersionOf(type), kind: type.kind, uid, namespace, name }, { which: 'all' });
 };
 
 interface Follower {

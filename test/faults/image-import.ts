@@ -6,7 +6,7 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
-import { orphansIn, summaryOf, watchInvariants } from '#test/faults/invariants.ts';
+import { orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
 import {
   aFault,
   aHarvesterImage,
@@ -104,7 +104,7 @@ export const runScenario = async (scenario: Scenario, seed: number, over: Partia
   playUser(world, scenario, seed);
   await world.run(limitMs);
   violations.push(...world.cluster.overwrites, ...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`));
-  violations.push(...orphansIn(world));
+  violations.push(...orphansIn(world), ...untoldIn(world));
   return { world, violations, summary: summaryOf(world) };
 };
 

@@ -88,6 +88,14 @@ export const orphansIn = (world: World): readonly string[] => {
     .map(({ kind, metadata }) => `${kind} ${metadata.name} is left without an owner`);
 };
 
+/** An end that nobody was told of, once everything is quiet. */
+export const untoldIn = (world: World): readonly string[] => {
+  const image = imageIn<ImageObject>(world);
+  const phase = image?.status?.phase === 'Imported' ? 'Available' : image?.status?.phase;
+  const isFinal = phase === 'Available' || phase === 'Failed';
+  return isFinal && !world.heard.includes(`${image?.metadata.uid} ${phase}`) ? [`nobody was told: ${phase}`] : [];
+};
+
 const withoutUid = (name: string): string => name.replace(/[0-9a-f-]{36}$/, '');
 
 /** Where an image and its children have come to, without times and without what may differ between runs. */

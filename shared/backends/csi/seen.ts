@@ -25,7 +25,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf, provisionerOf } from '#shared/populate/volume.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 export interface CsiSeen {
@@ -137,7 +137,7 @@ const readSnapshotting = async (
   const snapshot = await readSnapshot(kube, image);
   if (snapshot.snapshot !== undefined || volume === undefined) return snapshot;
   const [storageClass, snapshotClasses] = await Promise.all([
-    readClass(kube, volume.spec.storageClassName),
+    provisionerOf(volume) === undefined ? readClass(kube, volume.spec.storageClassName) : undefined,
     readSnapshotClasses(kube),
   ]);
   return { ...snapshot, storageClass, snapshotClasses };

@@ -7,7 +7,7 @@ import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { buildSnapshot, chooseSnapshotClass } from '#shared/populate/snapshot.ts';
-import type { Population } from '#shared/populate/volume.ts';
+import { type Population, provisionerOf } from '#shared/populate/volume.ts';
 
 type Filled = CsiSeen & { readonly volume: PersistentVolumeClaim };
 
@@ -40,7 +40,7 @@ const wait = (image: Image, state: ImageState, snapshot: VolumeSnapshot | undefi
 
 /** Who made the volume, from the volume itself where Kubernetes noted it: its class may be gone by now. */
 const driverOf = ({ volume, storageClass }: Filled): string | undefined =>
-  volume.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'] ?? storageClass?.provisioner;
+  provisionerOf(volume) ?? storageClass?.provisioner;
 
 /** What the filled volume says of itself. */
 export const filledState = (image: Image, volume: PersistentVolumeClaim, population: Population): ImageState => ({

@@ -233,6 +233,8 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && users.length === 0) return;
     kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
       edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
+      const provisioner = { 'volume.kubernetes.io/storage-provisioner': storageClass.provisioner };
+      edited.metadata.annotations = { ...edited.metadata.annotations, ...provisioner };
     });
   };
 

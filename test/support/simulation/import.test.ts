@@ -18,7 +18,6 @@ const begin = (options: Partial<WorldOptions> = {}, image = aHyperCloudImage()) 
 
 const sized = (): HyperCloudImage =>
   aHyperCloudImage({
-    metadata: { name: 'ubuntu', namespace: 'default', finalizers: ['bullion.dev/image'] },
     spec: {
       source: { http: 'https://images.example/ubuntu.img' },
       storageClassName: 'local',

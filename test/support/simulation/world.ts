@@ -49,7 +49,6 @@ export interface WorldOptions {
   readonly stormMs?: number;
   readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
   readonly snapshotError?: string;
-  readonly announce?: Announce;
   /** Decides each call instead of the seed: for tests that kill at one exact place. */
   readonly judge?: (call: string, index: number) => Verdict | undefined;
 }
@@ -74,6 +73,8 @@ export interface World {
   readonly trace: string[];
   /** Throws of functions that were no AppError: bugs. */
   readonly bugs: unknown[];
+  /** Final transitions the outside has heard of: `<uid> <phase>`. */
+  readonly heard: string[];
 }
 
 const tickMs = 60_000;
@@ -109,6 +110,7 @@ export const createWorld = (options: WorldOptions): World => {
   let changes = 0;
   const trace: string[] = [];
   const bugs: unknown[] = [];
+  const heard: string[] = [];
 
   const isStormy = () => clock - testTime < stormMs;
   const odds = (name: keyof Chaos) => isStormy() && random.chance(chaos[name]);
@@ -136,13 +138,20 @@ export const createWorld = (options: WorldOptions): World => {
     if (to !== undefined) send(to, eventOf(changeTypes[change.type], change.object));
   });
 
+  /** The sink of the functions: deaf at times. */
+  const announce: Announce = async ({ ref }, { phase }) => {
+    if (odds('apiFault')) return false;
+    heard.push(`${ref.uid} ${phase}`);
+    return true;
+  };
+
   const depsFor = (client: KubeClient): DriverDeps => ({
     kube: client,
     backends,
     settings: testSettings,
     now,
     log: silentLogger,
-    announce: options.announce,
+    announce,
   });
 
   const handle = (delivery: Delivery, client: KubeClient): Promise<Outcome> => {
@@ -232,6 +241,7 @@ export const createWorld = (options: WorldOptions): World => {
     cluster,
     trace,
     bugs,
+    heard,
     elapsed: () => clock - testTime,
     schedule: (afterMs, what) => void agenda.push({ at: testTime + afterMs, what }),
     run: async (limitMs) => {

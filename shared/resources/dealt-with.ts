@@ -1,0 +1,17 @@
+// Whether an object needs a pass at all, by looking at nothing but itself. Called for the object in an event, and by the driver.
+import type { KubeObject } from '#shared/api/object.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+
+/**
+ * Whether an object has been dealt with: some pass has seen this spec and holds the object, so that its children, the
+ * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
+ */
+export const isDealtWith = (driven: Driven, object: KubeObject): boolean => {
+  const subject = driven.read(object);
+  const { observedGeneration } =
+    (object as { readonly status?: { readonly observedGeneration?: number } }).status ?? {};
+  if (subject.deleting || observedGeneration !== subject.generation) return false;
+  if (driven.isSettled(subject)) return true;
+  const finalizer = driven.finalizerOf(subject);
+  return !driven.isRetryDue(subject) && (finalizer === undefined || subject.finalizers.includes(finalizer));
+};
