@@ -1,0 +1,112 @@
+// The suite every backend must pass, whatever it is made of. Called by contract.test.ts for each served backend; a new one is tested by existing.
+import { describe, expect, it } from 'vitest';
+import { labels } from '#shared/api/names.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import type { Backend, Plan } from '#shared/backends/backend.ts';
+import { type Image, imagePhases } from '#shared/backends/image.ts';
+import { execute } from '#shared/resources/execute.ts';
+import { anImage } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+
+/** Passes until nothing new is made; the world does not move meanwhile. */
+const maxPasses = 10;
+
+export const describeBackend = (name: string, backend: Backend): void => {
+  const begin = () => {
+    const { kube, settings, now } = createTestDriver();
+    const context = { now: now(), settings };
+    const pass = async (image: Image): Promise<Plan> => {
+      const plan = backend.initialize(image, await backend.check(kube, image), context);
+      await execute(kube, plan.actions);
+      return plan;
+    };
+    /** Drives an image as far as it comes by itself. */
+    const settle = async (image: Image): Promise<Image> => {
+      let current = image;
+      for (let index = 0; index < maxPasses; index += 1) {
+        const plan = await pass(current);
+        current = { ...current, state: plan.state };
+        if (plan.actions.length === 0) return current;
+      }
+      throw new Error(`${name} still acts after ${maxPasses} passes on an unchanged world`);
+    };
+    const made = (): readonly KubeObject[] =>
+      kube.all().filter(({ metadata }) => metadata.labels?.[labels.ownerUid] !== undefined);
+    return { kube, context, pass, settle, made };
+  };
+
+  describe(`backend ${name}`, () => {
+    it('comes to rest when the world does not move', async () => {
+      const { settle, made } = begin();
+      await settle(anImage());
+      expect(made().length).toBeGreaterThan(0);
+    });
+
+    it('makes the same children however often it is called', async () => {
+      const { settle, made } = begin();
+      const image = await settle(anImage());
+      const names = made().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+      await settle({ ...image, state: anImage().state });
+      expect(made().map(({ kind, metadata }) => `${kind}/${metadata.name}`)).toEqual(names);
+    });
+
+    it('follows every child it makes, and finds its image again', async () => {
+      const { settle, made } = begin();
+      const { ref } = await settle(anImage());
+      for (const child of made()) {
+        const sidecar = backend.sidecars.find(({ type }) => type.kind === child.kind);
+        expect(sidecar?.verbs).toContain('create');
+        expect(sidecar?.imageOf(child)).toMatchObject({ uid: ref.uid, name: ref.name, namespace: ref.namespace });
+        expect(sidecar?.matters(child, 'delete')).toBe(true);
+      }
+    });
+
+    it('names children so that every tool can use them', async () => {
+      const { settle, made } = begin();
+      await settle(anImage());
+      for (const { metadata } of made()) {
+        expect(metadata.name).toMatch(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/);
+        for (const value of Object.values(metadata.labels ?? {})) expect(value.length).toBeLessThanOrEqual(63);
+      }
+    });
+
+    it('finds no image for what is not its own', () => {
+      const stranger: KubeObject = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'stranger' } };
+      for (const sidecar of backend.sidecars) expect(sidecar.imageOf(stranger)).toBeUndefined();
+    });
+
+    it('does nothing for an image that has failed, until it is asked to', async () => {
+      const { pass } = begin();
+      const state = { phase: 'Failed', reason: 'ImageCorrupt', message: 'no' } as const;
+      expect(await pass(anImage({ state }))).toMatchObject({ actions: [], state });
+      expect((await pass(anImage({ state, retryToken: '1' }))).state.phase).not.toBe('Failed');
+    });
+
+    it('removes all it has made, and nothing else', async () => {
+      const { kube, settle, made, context } = begin();
+      const image = await settle(anImage());
+      const others = kube.all().length - made().length;
+      const deleting = { ...image, deleting: true };
+      for (let index = 0; index < maxPasses && made().length > 0; index += 1) {
+        const plan = backend.delete(deleting, await backend.check(kube, deleting), context);
+        expect(plan.removed).toBe(false);
+        await execute(kube, plan.actions);
+        kube.collectGarbage();
+      }
+      expect(kube.all()).toHaveLength(others);
+      const last = backend.delete(deleting, await backend.check(kube, deleting), context);
+      expect(last).toMatchObject({ actions: [], removed: true });
+    });
+
+    it.each(imagePhases)('says where an image in phase %s stands', async (phase) => {
+      const { state } = await begin().pass(anImage({ state: { phase } }));
+      expect(state.reason).toMatch(/^[A-Z][A-Za-z]+$/);
+      expect(state.message).not.toBe('');
+      expect(state.progress === 100).toBe(state.phase === 'Available');
+    });
+
+    it('says what it can be filled from', () => {
+      expect(backend.capabilities.sources.length).toBeGreaterThan(0);
+    });
+  });
+};
