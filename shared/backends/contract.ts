@@ -56,7 +56,7 @@ export const describeBackend = (name: string, backend: Backend): void => {
       for (const child of made()) {
         const sidecar = backend.sidecars.find(({ type }) => type.kind === child.kind);
         expect(sidecar?.verbs).toContain('create');
-        expect(sidecar?.imageOf(child)).toMatchObject({ uid: ref.uid, name: ref.name, namespace: ref.namespace });
+        expect(sidecar?.ownerOf(child)).toMatchObject({ uid: ref.uid, name: ref.name, namespace: ref.namespace });
         expect(sidecar?.matters(child, 'delete')).toBe(true);
       }
     });
@@ -72,7 +72,7 @@ export const describeBackend = (name: string, backend: Backend): void => {
 
     it('finds no image for what is not its own', () => {
       const stranger: KubeObject = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'stranger' } };
-      for (const sidecar of backend.sidecars) expect(sidecar.imageOf(stranger)).toBeUndefined();
+      for (const sidecar of backend.sidecars) expect(sidecar.ownerOf(stranger)).toBeUndefined();
     });
 
     it('does nothing for an image that has failed, until it is asked to', async () => {
