@@ -13,6 +13,7 @@ import type { Change } from './update.ts';
 
 const checkType = ({ resource }: Call, config: JsonObject): void => {
   const apiVersion = toText(config['apiVersion']);
+  if (apiVersion === '' && toText(config['kind']) === '') throw badRequest('invalid object type: /, Kind=');
   if (apiVersion !== apiVersionOf(resource) || config['kind'] === resource.kind) return;
   const shown = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   throw badRequest(`invalid object type: ${shown}, Kind=${toText(config['kind'])}`);

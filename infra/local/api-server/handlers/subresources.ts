@@ -67,7 +67,8 @@ const maxSeconds = 2 ** 32;
 const defaultSeconds = 3600;
 
 export const handleTokenRequest = async (call: Call, sub: Subresource): Promise<Response> => {
-  const body = await readAs(call, sub, parseWriteOptions(call));
+  const options = parseWriteOptions(call);
+  const body = await readAs(call, sub, options);
   const account = getObject(call);
   const spec = fieldsAt(body, 'spec');
   const seconds = numberAt(spec, 'expirationSeconds') ?? defaultSeconds;

@@ -2,7 +2,8 @@
 import { type User, anonymous } from '../auth/user.ts';
 import type { Api } from '../handlers/call.ts';
 import { authorize, dispatch } from '../handlers/dispatch.ts';
-import { failure, unauthorized } from '../status/status.ts';
+import { denied } from '../auth/denied.ts';
+import { type ApiError, unauthorized } from '../status/status.ts';
 import { type NonResources, handleNonResource } from './non-resource.ts';
 import { parseRequest, type RequestInfo } from './request.ts';
 import { respondError } from './respond.ts';
@@ -19,18 +20,20 @@ const authenticate = (api: Api, request: Request): User => {
   return verified.user;
 };
 
+/** Worded by what was to be done as somebody else. */
+const mayNotImpersonate = (user: User, request: Request): ApiError => {
+  const { verb, resource } = parseRequest(request.method, request.url);
+  const path = resource ?? { group: '', version: '', plural: '', namespace: '', name: '', subresource: '' };
+  return denied(user, `impersonate-on:user-info:${verb}`, path);
+};
+
 const extraPrefix = 'impersonate-extra-';
 
 const impersonated = (api: Api, request: Request, user: User): User => {
   const name = request.headers.get('impersonate-user');
   if (name === null) return user;
   if (!api.authorizer.decide(user, { verb: 'impersonate', plural: 'users', name }).allowed) {
-    throw failure({
-      code: 403,
-      reason: 'Forbidden',
-      message: `users "${name}" is forbidden: User "${user.username}" cannot impersonate resource "users" in API group "" at the cluster scope`,
-      details: { name, kind: 'users' },
-    });
+    throw mayNotImpersonate(user, request);
   }
   const groups =
     request.headers

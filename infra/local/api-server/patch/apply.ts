@@ -109,7 +109,8 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 const describe = (context: WriteContext, object: JsonObject): string => {
   const metadata = get(object, 'metadata');
   const { name = '', namespace = '' } = (isObject(metadata) ? metadata : {}) as { name?: string; namespace?: string };
-  return `${namespace}/${name}; ${context.apiVersion}, Kind=${textOf(get(object, 'kind'))}`;
+  const version = context.apiVersion.includes('/') ? context.apiVersion : `/${context.apiVersion}`;
+  return `${namespace}/${name}; ${version}, Kind=${textOf(get(object, 'kind'))}`;
 };
 
 /** Why an applied object cannot even be compared. */

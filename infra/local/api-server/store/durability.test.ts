@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createStore } from './store.ts';
+
+const rounds = 8;
+
+/** Runs the writer until it has told of some writes, kills it in the middle of others, and returns all it told of. */
+const writeAndKill = async (file: string, prefix: string, writes: number): Promise<Map<string, number>> => {
+  const writer = join(import.meta.dirname, 'writer.fixture.ts');
+  const child = spawn(process.execPath, [writer, file, prefix], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const told = new Map<string, number>();
+  const lines = createInterface({ input: child.stdout });
+  lines.on('line', (line) => {
+    const [name = '', version = ''] = line.split(' ');
+    told.set(name, Number(version));
+    if (told.size === writes) child.kill('SIGKILL');
+  });
+  await Promise.all([once(child, 'exit'), once(lines, 'close')]);
+  return told;
+};
+
+describe('a store whose process is killed', () => {
+  let folder = '';
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'store-'));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  test('has everything it acknowledged, under ever growing versions', async () => {
+    const file = join(folder, 'state.db');
+    const told = new Map<string, number>();
+    for (let round = 0; round < rounds; round += 1) {
+      for (const [name, version] of await writeAndKill(file, `r${round}`, 20 + round * 7)) told.set(name, version);
+    }
+    const store = createStore({ file });
+    const missing = [...told].filter(
+      ([name, version]) =>
+        store.get({ collection: 'configmaps', namespace: 'default', name })?.version !== version,
+    );
+    const versions = [...told.values()];
+    store.close();
+    expect(told.size).toBeGreaterThanOrEqual(rounds * 20);
+    expect(missing).toEqual([]);
+    expect(versions).toEqual(versions.toSorted((a, b) => a - b));
+  });
+});
