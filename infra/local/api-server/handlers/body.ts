@@ -1,25 +1,27 @@
-// Reads request bodies: JSON or YAML, bounded in size.
+// Reads request bodies: JSON, YAML or (built-in kinds) protobuf, bounded in size.
 import { parse } from 'yaml';
+import { decodeProtobuf } from '../protobuf/decode.ts';
 import { findDuplicateFields } from '../objects/duplicate-fields.ts';
 import { badRequest, failure, unsupportedMediaType } from '../status/status.ts';
 
 const limitBytes = 3 * 1024 * 1024;
-const accepted = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf'];
+const protobuf = 'application/vnd.kubernetes.protobuf';
+const accepted = ['application/json', 'application/yaml', protobuf];
 
 export const mediaTypeOf = (request: Request): string =>
   (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 
-export const readText = async (request: Request): Promise<string> => {
-  const text = await request.text();
-  if (Buffer.byteLength(text) > limitBytes) {
-    throw failure({
-      code: 413,
-      reason: 'RequestEntityTooLarge',
-      message: `Request entity too large: limit is ${limitBytes}`,
-    });
-  }
-  return text;
+const readBytes = async (request: Request): Promise<Uint8Array> => {
+  const bytes = new Uint8Array(await request.arrayBuffer());
+  if (bytes.byteLength <= limitBytes) return bytes;
+  throw failure({
+    code: 413,
+    reason: 'RequestEntityTooLarge',
+    message: `Request entity too large: limit is ${limitBytes}`,
+  });
 };
+
+export const readText = async (request: Request): Promise<string> => Buffer.from(await readBytes(request)).toString();
 
 const parseAs = (text: string, parser: (text: string) => unknown): unknown => {
   try {
@@ -41,6 +43,7 @@ export interface Body {
 /** The body as JSON values, with what field validation has to say of the text. */
 export const readDocument = async (request: Request): Promise<Body> => {
   const type = mediaTypeOf(request);
+  if (type === protobuf) return { value: decodeProtobuf(await readBytes(request)), strictErrors: [] };
   if (type !== '' && type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(accepted);
   const text = await readText(request);
   if (text.trim() === '') return { value: undefined, strictErrors: [] };

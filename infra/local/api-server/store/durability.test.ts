@@ -39,8 +39,7 @@ describe('a store whose process is killed', () => {
     }
     const store = createStore({ file });
     const missing = [...told].filter(
-      ([name, version]) =>
-        store.get({ collection: 'configmaps', namespace: 'default', name })?.version !== version,
+      ([name, version]) => store.get({ collection: 'configmaps', namespace: 'default', name })?.version !== version,
     );
     const versions = [...told.values()];
     store.close();

@@ -1,0 +1,144 @@
+// Reads the protobuf bodies that kubectl's `create` and `auth` commands send for built-in kinds, into the JSON they stand for.
+import { badRequest } from '../status/status.ts';
+import table from './messages.json' with { type: 'json' };
+import { type Reader, createReader } from './reader.ts';
+import { specialTypes } from './special.ts';
+
+interface Field {
+  readonly name: string;
+  readonly type: string;
+  /** A zero value means something: it is written even so. */
+  readonly keepsZero: boolean;
+}
+
+type Json = Record<string, unknown>;
+
+const messages: Readonly<Record<string, string>> = table;
+
+const tables = new Map<string, ReadonlyMap<number, Field>>();
+
+const parseTable = (text: string): ReadonlyMap<number, Field> =>
+  new Map(
+    text
+      .split(' ')
+      .filter((item) => item !== '')
+      .map((item): [number, Field] => {
+        const [number = '', name = '', type = ''] = item.split(':');
+        return [Number.parseInt(number, 10), { name, type, keepsZero: number.endsWith('!') }];
+      }),
+  );
+
+const fieldsOf = (message: string): ReadonlyMap<number, Field> => {
+  const known = tables.get(message);
+  if (known !== undefined) return known;
+  const table = parseTable(messages[message] ?? '');
+  tables.set(message, table);
+  return table;
+};
+
+const isZero = (value: unknown): boolean => value === '' || value === 0 || value === false || value === undefined;
+
+/** One value of a type that is no list and no map. */
+const readValue = (reader: Reader, wire: number, type: string): unknown => {
+  if (type === 'int') return reader.int();
+  if (type === 'bool') return reader.int() !== 0;
+  if (type === 'double') return reader.double();
+  if (wire !== 2) return reader.skip(wire);
+  const bytes = reader.bytes();
+  if (type === 'string') return Buffer.from(bytes).toString();
+  if (type === 'bytes') return Buffer.from(bytes).toString('base64');
+  return specialTypes[type]?.(bytes) ?? (type in specialTypes ? undefined : decodeMessage(bytes, type));
+};
+
+/** Adds one entry of a map to what is there. */
+const readEntry = (reader: Reader, type: string, map: Json): void => {
+  const entry = createReader(reader.bytes());
+  let key = '';
+  let value: unknown = type === 'string' ? '' : undefined;
+  while (!entry.done()) {
+    const { number, wire } = entry.tag();
+    if (number === 1) key = Buffer.from(entry.bytes()).toString();
+    else value = readValue(entry, wire, type);
+  }
+  map[key] = value;
+};
+
+const put = (object: Json, field: Field, reader: Reader, wire: number): void => {
+  const { name, type, keepsZero } = field;
+  if (type.startsWith('{}')) {
+    readEntry(reader, type.slice(2), (object[name] ??= {}) as Json);
+    return;
+  }
+  if (type.startsWith('[]')) {
+    ((object[name] ??= []) as unknown[]).push(readValue(reader, wire, type.slice(2)));
+    return;
+  }
+  const value = readValue(reader, wire, type);
+  if (name === '') Object.assign(object, value);
+  else if (keepsZero || !isZero(value)) object[name] = value;
+};
+
+const decodeMessage = (bytes: Uint8Array, message: string): Json => {
+  const reader = createReader(bytes);
+  const fields = fieldsOf(message);
+  const object: Json = {};
+  while (!reader.done()) {
+    const { number, wire } = reader.tag();
+    const field = fields.get(number);
+    if (field === undefined) reader.skip(wire);
+    else put(object, field, reader, wire);
+  }
+  return object;
+};
+
+const magic = Buffer.from([0x6b, 0x38, 0x73, 0]);
+
+/** Go package of an API group, as the table names it. */
+const packageOf = (apiVersion: string): string => {
+  const [group = '', version] = apiVersion.split('/');
+  if (version === undefined) return 'core';
+  const [first = ''] = group.split('.');
+  return first;
+};
+
+interface Envelope {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly raw: Uint8Array;
+}
+
+const readType = (bytes: Uint8Array): Omit<Envelope, 'raw'> => {
+  const reader = createReader(bytes);
+  const found = ['', '', ''];
+  while (!reader.done()) {
+    const { number, wire } = reader.tag();
+    if (number === 1 || number === 2) found[number] = Buffer.from(reader.bytes()).toString();
+    else reader.skip(wire);
+  }
+  return { apiVersion: found[1] ?? '', kind: found[2] ?? '' };
+};
+
+const readEnvelope = (bytes: Uint8Array): Envelope => {
+  const reader = createReader(bytes.subarray(magic.length));
+  let type = { apiVersion: '', kind: '' };
+  let raw: Uint8Array = new Uint8Array();
+  while (!reader.done()) {
+    const { number, wire } = reader.tag();
+    if (number === 1) type = readType(reader.bytes());
+    else if (number === 2) raw = reader.bytes();
+    else reader.skip(wire);
+  }
+  return { ...type, raw };
+};
+
+/** The object in a protobuf body, as JSON. Throws a 400 for anything else and for kinds it does not know. */
+export const decodeProtobuf = (bytes: Uint8Array): Json => {
+  if (!Buffer.from(bytes.subarray(0, magic.length)).equals(magic)) {
+    throw badRequest('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]');
+  }
+  const { apiVersion, kind, raw } = readEnvelope(bytes);
+  const message = kind === 'DeleteOptions' ? 'meta.DeleteOptions' : `${packageOf(apiVersion)}.${kind}`;
+  if (messages[message] === undefined)
+    throw badRequest(`no kind "${kind}" is registered for version "${apiVersion}" as protobuf`);
+  return { apiVersion, kind, ...decodeMessage(raw, message) };
+};
