@@ -1,5 +1,6 @@
 // A real kube-apiserver with its etcd as child processes on loopback, behind the same handle as the embedded server.
 // Called by the local cluster (`npm start -- --apiserver=real`) and by the conformance suite.
+import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -124,9 +125,21 @@ const listen = (): Promise<ReturnType<typeof createServer>> =>
 
 const writeTokens = async (dataDir: string, tokenFile: string): Promise<string> => {
   const token = await ensureToken(join(dataDir, 'pki', 'admin.token'));
-  await writeFile(tokenFile, `${token},kubernetes-admin,,"system:masters"\n`);
+  await writeFile(tokenFile, `${token},admin,${uidOf(token)},"system:masters"\n`);
   await chmod(tokenFile, 0o600);
   return token;
+};
+
+/** The same for the same token. */
+const uidOf = (token: string): string => {
+  const digits = createHash('sha256').update(token).digest('hex');
+  return [
+    digits.slice(0, 8),
+    digits.slice(8, 12),
+    `4${digits.slice(13, 16)}`,
+    `8${digits.slice(17, 20)}`,
+    digits.slice(20, 32),
+  ].join('-');
 };
 
 /** Ready means: it says so, and the namespace everybody starts in is there. */

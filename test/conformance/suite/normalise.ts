@@ -10,7 +10,7 @@ const placeholders: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, '<time>'],
   // The server shows what changed in its own notation.
-  [/\n@@ -\d[\s\S]*/g, '\n<difference>'],
+  [/(for bound claims\n)[\s\S]*/g, '$1<difference>'],
   [/too old resource version: \d+ \(\d+\)/g, 'too old resource version: <rv> (<rv>)'],
   [/(resource ?version\\*": ?\\*"|resourceVersion: "|Resource Version: +)\d+/gi, '$1<rv>'],
 ];

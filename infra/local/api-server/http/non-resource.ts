@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Discovery } from '../discovery/discovery.ts';
 import { versionInfo } from '../discovery/discovery.ts';
+import { emptyProtobufV2, protobufV2Accept, protobufV2Type } from '../discovery/open-api-v2-protobuf.ts';
 import type { OpenApi } from '../discovery/open-api.ts';
 import { notAcceptable } from '../status/status.ts';
 import { parseAccept } from './negotiate.ts';
@@ -51,8 +52,11 @@ const discoveryResponse = (discovery: Discovery, info: RequestInfo, request: Req
   return response;
 };
 
-/** OpenAPI is served as JSON only; a client that insists on protobuf gets a 406. */
+/** OpenAPI is served as JSON; of protobuf there is only the form of v2 that kubectl falls back to. */
 const openApiResponse = (openApi: OpenApi, info: RequestInfo, accept: string | null): Response => {
+  if (info.path === '/openapi/v2' && accept?.startsWith(protobufV2Accept) === true) {
+    return new Response(new Uint8Array(emptyProtobufV2()), { headers: { 'content-type': protobufV2Type } });
+  }
   const takesJson = parseAccept(accept).some(({ type }) => ['application/json', '*/*', 'application/*'].includes(type));
   if (!takesJson) throw notAcceptable(['application/json']);
   const document = openApi.document(info.path);
