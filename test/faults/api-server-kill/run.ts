@@ -97,14 +97,16 @@ const live = (scene: Scene): Promise<void> =>
     await compare(http, ledger);
     // A watch that sleeps through some lives comes back to a history that is gone.
     if (random.chance(0.5)) await follower.follow(http);
-    const writing = Array.from({ length: writers }, (_, writer) => {
-      const names = Array.from({ length: namesEach }, (__, index) => `w${writer}-${index}`);
-      return writeUntilCut(http, ledger, random, names);
-    });
+    const writing = Promise.allSettled(
+      Array.from({ length: writers }, (_, writer) => {
+        const names = Array.from({ length: namesEach }, (__, index) => `w${writer}-${index}`);
+        return writeUntilCut(http, ledger, random, names);
+      }),
+    );
     await sleep(random.below(longestLife));
     if (!server.isAlive()) ledger.report('the server ended by itself');
     await server.kill();
-    await Promise.all(writing);
+    for (const ended of await writing) if (ended.status === 'rejected') throw ended.reason;
     await follower.ended();
   });
 

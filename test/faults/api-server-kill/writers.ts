@@ -53,9 +53,10 @@ const write = async (http: Http, ledger: Ledger, random: Random, name: string): 
   acknowledge(toShown(JSON.parse(text) as ConfigMap).version);
 };
 
-/** From undici, or (ECONNRESET, EPIPE) from the socket. */
+const socketCodes = ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'];
+
 const isCut = (error: unknown): boolean =>
-  error instanceof errors.UndiciError || (error instanceof Error && 'syscall' in error);
+  error instanceof errors.UndiciError || socketCodes.includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** Resolves when the connection breaks. Throws when the server answers what it must not. */
 export const writeUntilCut = async (http: Http, ledger: Ledger, random: Random, names: readonly string[]) => {

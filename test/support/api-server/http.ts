@@ -15,6 +15,7 @@ export interface OpenWatch {
 }
 
 export interface Http {
+  readonly access: Access;
   /** Rejects when the connection is refused or cut. */
   readonly call: (method: string, path: string, body?: unknown, contentType?: string) => Promise<Answer>;
   /** Resolves when the stream is open. `onLine` gets each event as text; throws when the answer is not 200. */
@@ -29,6 +30,7 @@ export const createHttp = (access: Access): Http => {
     return agent.request({ origin: access.url, path, method: method as 'GET', ...options, headers });
   };
   return {
+    access,
     call: async (method, path, body, contentType = 'application/json') => {
       const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': contentType } };
       const response = await send(method, path, sent);

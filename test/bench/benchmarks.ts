@@ -1,0 +1,16 @@
+// All benchmarks, one line each; what a line names is loaded only when it runs. Read by main.ts.
+
+interface Benchmark {
+  readonly name: string;
+  readonly about: string;
+  /** `run` takes the rest of the command line and prints its results. */
+  readonly load: () => Promise<{ readonly run: (args: readonly string[]) => Promise<void> }>;
+}
+
+export const benchmarks: readonly Benchmark[] = [
+  {
+    name: 'api-server',
+    about: 'requests, pages, watches and memory of the embedded API server, beside a real one where there is one',
+    load: () => import('#test/bench/api-server/run.ts'),
+  },
+];
