@@ -31,7 +31,8 @@ export interface Changed {
   readonly created: boolean;
 }
 
-const maxTries = 5;
+/** Tries while others write in between. Each try that fails means that somebody else's write succeeded. */
+const maxTries = 1000;
 
 const conflictOf = (call: Call, why: string): ApiError => conflict(call.resource, call.path.name, why);
 

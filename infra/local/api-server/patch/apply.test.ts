@@ -149,7 +149,7 @@ describe('applyConfig', () => {
     const managed = { ...configMap({}), metadata: { name: 'a', managedFields: [] } };
     expect(refusal(contextOf('me'), undefined, managed)).toBe('400: metadata.managedFields must be nil');
     expect(refusal(contextOf('me'), undefined, { ...configMap({}), foo: 1 })).toBe(
-      '500: failed to create typed patch object (default/a; v1, Kind=ConfigMap): .foo: field not declared in schema',
+      '500: failed to create typed patch object (default/a; /v1, Kind=ConfigMap): .foo: field not declared in schema',
     );
   });
 
@@ -216,7 +216,7 @@ describe('lists', () => {
 
   it('may not repeat a key', () => {
     expect(refusal(pod(), undefined, withContainers({ name: 'a' }, { name: 'a' }))).toBe(
-      '500: failed to create typed patch object (/p; v1, Kind=Pod): .spec.containers: duplicate entries for key [name="a"]',
+      '500: failed to create typed patch object (/p; /v1, Kind=Pod): .spec.containers: duplicate entries for key [name="a"]',
     );
   });
 
