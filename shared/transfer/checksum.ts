@@ -4,24 +4,36 @@ import { TransferError } from '#shared/transfer/fault.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 export interface Digester {
-  /** Hands `input` on and takes the digests of it. */
+  /** Takes the next bytes of the file. */
+  update(bytes: Uint8Array): void;
+  /** The file is over. */
+  finish(): void;
+  /** Hands `input` on and takes the digests of all of it. */
   watch(input: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** Hex digests by algorithm, once `watch` is at its end; `undefined` before. */
+  /** Hex digests by algorithm, once the file is over; `undefined` before. */
   digests(): Readonly<Record<string, string>> | undefined;
 }
 
 /** sha256 always, and the algorithm asked for. */
 export const createDigester = (wanted: Checksum | undefined): Digester => {
   const algorithms = new Set(['sha256', ...(wanted === undefined ? [] : [wanted.algorithm])]);
+  const hashes = [...algorithms].map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
   let result: Readonly<Record<string, string>> | undefined;
+  const update = (bytes: Uint8Array): void => {
+    for (const { hash } of hashes) hash.update(bytes);
+  };
+  const finish = (): void => {
+    result = Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')]));
+  };
   return {
+    update,
+    finish,
     watch: async function* (input) {
-      const hashes = [...algorithms].map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
       for await (const chunk of input) {
-        for (const { hash } of hashes) hash.update(chunk);
+        update(chunk);
         yield chunk;
       }
-      result = Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')]));
+      finish();
     },
     digests: () => result,
   };

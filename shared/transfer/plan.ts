@@ -19,7 +19,9 @@ import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
 export interface TransferPlan {
   /** `virtualSize` is absent where only reading everything can tell it. */
   readonly inspection: Inspection;
-  readonly route: 'stream' | 'scratch';
+  /** `direct`: a qcow2 is unpacked while it is read in ranges. */
+  readonly route: 'stream' | 'direct' | 'scratch';
+  readonly facts: SourceFacts;
 }
 
 /** Of the uncompressed beginning: an ISO shows itself at 32 KiB. */
@@ -28,7 +30,8 @@ const contentHeadBytes = 64 * 1024;
 /** Something lies beyond the part of the file that can be seen so far; not a fault of the file. */
 const unseen = new TransferError('InternalFault', 'the needed part of the file was not read yet');
 
-const rangedReader = (source: Source, { size, head }: SourceFacts): DiskReader => ({
+/** The file at any offset, through ranges; what the probe saw is not asked for again. */
+export const rangedReader = (source: Source, { size, head }: SourceFacts): DiskReader => ({
   size,
   read: (offset, length) => {
     const end = Math.min(offset + length, size ?? 0);
@@ -109,12 +112,18 @@ const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPl
   const reader = canSeeAll ? rangedReader(source, facts) : prefixReader(facts.head);
   if (isStructured(format)) {
     const virtualSize = await structuredSize(format, reader);
-    return { inspection: inspectionOf(facts, { format, compression: 'none', virtualSize }), route: 'scratch' };
+    const isDirect = format === 'qcow2' && facts.hasRanges && facts.isPinned;
+    return {
+      inspection: inspectionOf(facts, { format, compression: 'none', virtualSize }),
+      route: isDirect ? 'direct' : 'scratch',
+      facts,
+    };
   }
   const { virtualSize, isVhd } = await rawSize({ ...reader, size: facts.size }, canSeeAll);
   return {
     inspection: inspectionOf(facts, { format: isVhd ? 'vhd' : format, compression: 'none', virtualSize }),
     route: 'stream',
+    facts,
   };
 };
 
@@ -130,11 +139,11 @@ const compressedPlan = async (source: Source, facts: SourceFacts, compression: C
   const reader = isComplete ? bufferReader(content, content.length) : prefixReader(content);
   if (isStructured(format)) {
     const virtualSize = await structuredSize(format, reader);
-    return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'scratch' };
+    return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'scratch', facts };
   }
   const contentBytes = isComplete ? content.length : await contentSize(source, facts, compression);
   const virtualSize = contentBytes === undefined ? undefined : roundToSector(contentBytes);
-  return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream' };
+  return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream', facts };
 };
 
 /** Throws TransferError: whatever makes the file unfit to be a disk, found before anything is written. */

@@ -9,6 +9,7 @@ import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection, TransferReport } from '#shared/transfer/report.ts';
 import { importScratch, measureScratch } from '#shared/transfer/scratch-route.ts';
+import { importDirect } from '#shared/transfer/direct-route.ts';
 import { openSink } from '#shared/transfer/sink/open.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { openSource } from '#shared/transfer/source/open.ts';
@@ -51,8 +52,9 @@ const finishImport = async (pass: Pass, sink: Sink): Promise<PassResult> => {
   const { inspection, route } = pass.plan;
   if (inspection.virtualSize !== undefined) checkCapacity(inspection.virtualSize, sink.limitBytes);
   await pass.meter.inspected(inspection);
-  pass.meter.enter('Downloading', route === 'stream' ? 97 : 60);
+  pass.meter.enter('Downloading', route === 'scratch' ? 60 : 97);
   if (route === 'scratch') return importScratch(pass, sink);
+  if (route === 'direct') return importDirect(pass, sink);
   await sink.prepare(inspection.virtualSize ?? 0);
   return importStream(pass, sink);
 };

@@ -82,6 +82,7 @@ export const createBlockSink = async (target: TransferTarget, signal: AbortSigna
       }),
     write: (chunk, position) => slot.require().writer.write(chunk, position),
     writtenBytes: () => slot.writtenBytes(),
+    flush: () => slot.require().writer.flush(),
     commit: () =>
       writing(path, async () => {
         const { file, writer } = slot.require();

@@ -35,6 +35,7 @@ export const createFileSink = (target: TransferTarget): Sink => {
       }),
     write: (bytes, position) => slot.require().writer.write(bytes, position),
     writtenBytes: () => slot.writtenBytes(),
+    flush: () => slot.require().writer.flush(),
     commit: (size) =>
       writing(path, async () => {
         const { file, writer } = slot.require();

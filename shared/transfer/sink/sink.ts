@@ -12,6 +12,8 @@ export interface Sink {
   write(bytes: Buffer, position: number): Promise<void>;
   /** Bytes written so far, zeroes left out; of what another program wrote, the bytes that take up space. */
   writtenBytes(): Promise<number>;
+  /** Waits until what was written is on disk, so that dirty memory stays bounded. */
+  flush(): Promise<void>;
   /** Sets the final size, waits until everything is on disk, and makes the target visible. */
   commit(size: number): Promise<void>;
   /** Leaves nothing that could be taken for a disk. Never throws. */

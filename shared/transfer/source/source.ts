@@ -28,6 +28,8 @@ export interface Source {
   probe(): Promise<SourceFacts>;
   /** Exactly `length` bytes from `offset`. Only where `hasRanges`. */
   read(offset: number, length: number): Promise<Buffer>;
+  /** Fills `target` with the bytes from `offset`. Only where `hasRanges`. After a throw its content is undefined. */
+  readInto(offset: number, target: Uint8Array): Promise<void>;
   /** All bytes in order, resumed after a cut where the source allows it. */
   stream(): AsyncIterable<Buffer>;
   /** Bytes received so far, repeats included. */

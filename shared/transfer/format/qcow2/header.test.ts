@@ -55,6 +55,7 @@ describe('parseQcow2Header', () => {
     ['a missing L1 table', { l1Offset: 0n }, 'ImageCorrupt', /no L1/],
     ['a huge refcount table', { refcountClusters: 2 ** 20 }, 'ImageCorrupt', /refcount table/],
     ['an absurd refcount width', { refcountOrder: 7 }, 'ImageCorrupt', /refcount order/],
+    ['half a sector', { size: 1000n }, 'ImageCorrupt', /whole number of sectors/],
     ['an absurd size', { size: 2n ** 63n, l1Entries: 2 ** 22 }, 'ImageCorrupt', /virtual size/],
     ['an absurd L1 offset', { l1Offset: 2n ** 62n }, 'ImageCorrupt', /L1 offset/],
     ['too many snapshots', { snapshots: 2 ** 20 }, 'ImageCorrupt', /snapshots/],

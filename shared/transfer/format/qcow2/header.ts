@@ -99,6 +99,8 @@ const headerLengthOf = (head: Buffer, version: 2 | 3, clusterSize: number): numb
 };
 
 const checkTables = (header: Qcow2Header): void => {
+  if (header.virtualSize % 512 !== 0)
+    throw corrupt(`the qcow2 has a disk of ${header.virtualSize} bytes, which is no whole number of sectors`);
   const { clusterSize, l1Entries, l1Offset, refcountTableOffset } = header;
   const guestPerL1 = (clusterSize / (header.hasExtendedL2 ? 16 : 8)) * clusterSize;
   if (l1Entries * 8 > maxL1Bytes) throw corrupt(`the qcow2 L1 table has ${l1Entries} entries, more than any real disk`);

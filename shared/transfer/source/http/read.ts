@@ -2,15 +2,7 @@
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { changedFault, isOtherObject, parseContentRange } from '#shared/transfer/source/http/answer.ts';
-import {
-  type Session,
-  ask,
-  giveUp,
-  patiently,
-  readUpTo,
-  refuse,
-  requirePinned,
-} from '#shared/transfer/source/http/session.ts';
+import { type Session, ask, giveUp, patiently, refuse, requirePinned } from '#shared/transfer/source/http/session.ts';
 
 const rangesLost = (session: Session): TransferError => {
   session.rangesBroken = true;
@@ -33,17 +25,34 @@ const checkRange = (session: Session, response: HttpResponse, wanted: { first: n
   );
 };
 
-const readOnce = async (session: Session, offset: number, length: number): Promise<Buffer> => {
+/** Copies the body into `target`; a body that is too long shows by its length. */
+const copyBody = async (session: Session, response: HttpResponse, target: Uint8Array): Promise<number> => {
+  let length = 0;
+  for await (const chunk of response.body) {
+    session.receivedBytes += chunk.length;
+    if (length + chunk.length <= target.length) target.set(chunk, length);
+    length += chunk.length;
+    if (length > target.length) break;
+  }
+  return length;
+};
+
+const readOnce = async (session: Session, offset: number, target: Uint8Array): Promise<void> => {
   const { identity } = requirePinned(session);
-  const last = offset + length - 1;
+  const last = offset + target.length - 1;
   const conditional = identity.validator === undefined ? {} : { 'if-range': identity.validator };
   const { response } = await ask(session, { range: `bytes=${offset}-${last}`, ...conditional });
   checkRange(session, response, { first: offset, last });
-  // One more than wanted, so that a body that is too long shows.
-  const data = await readUpTo(session, response, length + 1);
-  if (data.length === length) return data;
-  throw new TransferError('SourceInterrupted', `${session.where} sent ${data.length} bytes for a range of ${length}`);
+  const length = await copyBody(session, response, target);
+  if (length === target.length) return;
+  throw new TransferError('SourceInterrupted', `${session.where} sent ${length} bytes for a range of ${target.length}`);
 };
 
-export const read = (session: Session, offset: number, length: number): Promise<Buffer> =>
-  length === 0 ? Promise.resolve(Buffer.alloc(0)) : patiently(session, () => readOnce(session, offset, length));
+export const readInto = (session: Session, offset: number, target: Uint8Array): Promise<void> =>
+  target.length === 0 ? Promise.resolve() : patiently(session, () => readOnce(session, offset, target));
+
+export const read = async (session: Session, offset: number, length: number): Promise<Buffer> => {
+  const bytes = Buffer.allocUnsafe(length);
+  await readInto(session, offset, bytes);
+  return bytes;
+};

@@ -1,0 +1,37 @@
+// A fixed number of shared buffers, handed out and taken back: the bound on the memory of a transfer.
+
+export interface BufferPool {
+  readonly buffers: readonly SharedArrayBuffer[];
+  /** Waits for a free buffer; its index. */
+  acquire(): Promise<number>;
+  release(index: number): void;
+  /** Makes every `acquire`, waiting or to come, throw `error`. */
+  fail(error: unknown): void;
+}
+
+export const createBufferPool = (count: number, bytes: number): BufferPool => {
+  const buffers = Array.from({ length: count }, () => new SharedArrayBuffer(bytes));
+  const free = [...buffers.keys()];
+  const waiting: PromiseWithResolvers<number>[] = [];
+  let failure: { readonly error: unknown } | undefined;
+  return {
+    buffers,
+    acquire: async () => {
+      if (failure !== undefined) throw failure.error;
+      const index = free.pop();
+      if (index !== undefined) return index;
+      const turn = Promise.withResolvers<number>();
+      waiting.push(turn);
+      return turn.promise;
+    },
+    release: (index) => {
+      const next = waiting.shift();
+      if (next === undefined) free.push(index);
+      else next.resolve(index);
+    },
+    fail: (error) => {
+      failure ??= { error };
+      for (const turn of waiting.splice(0)) turn.reject(error);
+    },
+  };
+};

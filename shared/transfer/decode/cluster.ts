@@ -1,0 +1,51 @@
+// One compressed cluster, unpacked. Synchronous: a stream for each of many thousand clusters would cost more than the unpacking.
+import { inflateRawSync, zstdDecompressSync } from 'node:zlib';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { corrupt } from '#shared/transfer/format/disk.ts';
+
+export type Unpack = (packed: Buffer) => Buffer;
+
+const frameMagic = 0xfd2fb528;
+
+/** Bytes of the zstd frame that `bytes` begins with (RFC 8878, 3.1.1); what follows it is padding. Throws ImageCorrupt. */
+export const zstdFrameLength = (bytes: Buffer): number => {
+  if (bytes.length < 6 || bytes.readUInt32LE(0) !== frameMagic)
+    throw corrupt('a zstd cluster of the qcow2 has lost its magic number');
+  const descriptor = bytes.readUInt8(4);
+  const isSingleSegment = (descriptor & 0x20) !== 0;
+  const sizeFlag = descriptor >> 6;
+  const sizeBytes = sizeFlag === 0 ? Number(isSingleSegment) : 2 ** sizeFlag;
+  let at = 5 + Number(!isSingleSegment) + ([0, 1, 2, 4][descriptor & 3] ?? 0) + sizeBytes;
+  for (;;) {
+    if (at + 3 > bytes.length) throw corrupt('a zstd cluster of the qcow2 ends too early');
+    const header = bytes.readUIntLE(at, 3);
+    at += 3 + (((header >> 1) & 3) === 1 ? 1 : header >> 3);
+    if ((header & 1) === 1) break;
+  }
+  if ((descriptor & 4) !== 0) at += 4;
+  if (at > bytes.length) throw corrupt('a zstd cluster of the qcow2 ends too early');
+  return at;
+};
+
+/** qemu compresses with a window of 4 KiB. */
+const windowBits = 12;
+
+/** Unpacks clusters of `clusterSize` bytes. Throws ImageCorrupt when one is broken or has another length. */
+export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number): Unpack => {
+  const options = { chunkSize: clusterSize + 64, maxOutputLength: clusterSize };
+  const unpack: Unpack =
+    compression === 'zlib'
+      ? (packed) => inflateRawSync(packed, { ...options, windowBits })
+      : (packed) => zstdDecompressSync(packed.subarray(0, zstdFrameLength(packed)), options);
+  return (packed) => {
+    let plain: Buffer;
+    try {
+      plain = unpack(packed);
+    } catch (error) {
+      throw corrupt(`a compressed cluster of the qcow2 is broken: ${messageOf(error)}`);
+    }
+    if (plain.length !== clusterSize)
+      throw corrupt(`a compressed cluster of the qcow2 unpacks to ${plain.length} of ${clusterSize} bytes`);
+    return plain;
+  };
+};

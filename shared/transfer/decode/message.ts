@@ -1,0 +1,26 @@
+// What the main thread and the decoding workers say to each other.
+import type { Task } from '#shared/transfer/format/qcow2/segments.ts';
+
+/** Given to a worker at its start. */
+export interface DecoderSetup {
+  /** Segments, shared with the main thread; each begins with room for what is carried over from the one before. */
+  readonly buffers: readonly SharedArrayBuffer[];
+  readonly carryBytes: number;
+  /** Where to write. */
+  readonly path: string;
+  readonly clusterSize: number;
+  readonly compression: 'zlib' | 'zstd';
+  /** Bytes of the guest's disk; nothing is written beyond. */
+  readonly virtualSize: number;
+}
+
+/** Work on one segment. */
+export interface DecodeRequest {
+  readonly buffer: number;
+  readonly tasks: readonly Task[];
+}
+
+/** `fault` holds what went wrong; `system` is set when it was the writing. */
+export type DecodeAnswer =
+  | { readonly writtenBytes: number }
+  | { readonly fault: { readonly message: string; readonly system?: string } };
