@@ -1,4 +1,5 @@
 // The process of a Job's pod: reads what to do from the environment, does it once, exits.
+import '#functions/transfer-job/heap.ts';
 import { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import { runJob } from '#functions/transfer-job/job.ts';
 import { loadConfig } from '#shared/runtime/config.ts';

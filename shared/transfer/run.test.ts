@@ -20,6 +20,7 @@ import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, noise, writeDisk } from '#test/support/disk.ts';
 import { type Answer, type FileOptions, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
 import { qcow2Header } from '#test/support/qcow2.ts';
+import { buildQcow2 } from '#test/support/qcow2-image.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 
 const root = temporaryDirectory();
@@ -512,5 +513,119 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     ]);
     const downloading = progress.filter(({ phase }) => phase === 'Downloading');
     expect(downloading.every(({ percent }) => percent < 90)).toBe(true);
+  });
+});
+
+describe('a qcow2 read in ranges', () => {
+  const clusterBits = 16;
+  const plan = {
+    version: 3 as const,
+    clusterBits,
+    compression: 'zlib' as const,
+    hasExtendedL2: false,
+    clusters: Array.from(
+      { length: 220 },
+      (_, index) => (['compressed', 'plain', 'hole', 'compressed', 'zero'] as const)[index % 5] ?? 'hole',
+    ),
+    shortSectors: 3,
+    order: [3, 1, 4, 1, 5, 9, 2, 6],
+    gap: 100,
+  };
+  const { file } = buildQcow2(plan);
+  const virtualSize = 220 * 2 ** clusterBits - 3 * 512;
+  const isData = ({ headers }: OriginRequest) =>
+    Number(/bytes=(\d+)/.exec(headers.range ?? '')?.[1] ?? -1) % (4 * mib) === 0 && headers['if-range'] !== undefined;
+  let expected: Buffer | undefined;
+  const disk = async (): Promise<Buffer> => {
+    expected ??= readFileSync((await transfer(serve(file, { ranges: false }))).target);
+    return expected;
+  };
+  describe.skipIf(!hasTools('qemu-img'))('beside one read over scratch space', () => {
+    it('is the same disk, cut after cut', async () => {
+      const seen = new Set<string>();
+      const { report, target, leftovers } = await transfer((request) => {
+        const answer = fileAnswer(request, file);
+        const range = request.headers.range ?? '';
+        if (request.index === 0 || seen.has(range)) return answer;
+        seen.add(range);
+        return { ...answer, cutAfter: 5000 };
+      });
+      expect(report).toMatchObject({
+        outcome: 'succeeded',
+        inspection: { virtualSize },
+        digests: { sha256: sha256(file) },
+      });
+      expect(readFileSync(target).equals(await disk())).toBe(true);
+      expect(leftovers).toEqual([]);
+    });
+
+    it('goes over scratch space once the server has given up ranges', async () => {
+      let isBroken = false;
+      const { report, target } = await transfer((request) => {
+        isBroken ||= isData(request);
+        return fileAnswer(request, file, { ranges: !isBroken });
+      });
+      expect(report.outcome).toBe('succeeded');
+      expect(readFileSync(target).equals(await disk())).toBe(true);
+    });
+
+    it('starts over when the object changes under it', async () => {
+      const other = buildQcow2({ ...plan, order: [1], gap: 0 }).file;
+      let isChanged = false;
+      const { report, target } = await transfer((request) => {
+        const answer = isChanged ? fileAnswer(request, other, { etag: '"v2"' }) : fileAnswer(request, file);
+        isChanged ||= isData(request);
+        return answer;
+      });
+      expect(report).toMatchObject({ outcome: 'succeeded', digests: { sha256: sha256(other) } });
+      expect(readFileSync(target).equals(await disk())).toBe(true);
+    });
+  });
+
+  it('is refused when a cluster does not unpack, and leaves nothing', async () => {
+    const broken = Buffer.from(file);
+    broken.fill(0xff, 3 * mib, 3 * mib + 40_000);
+    const { report, target, leftovers } = await transfer(serve(broken));
+    expect(report).toMatchObject({
+      outcome: 'failed',
+      reason: 'ImageCorrupt',
+      message: expect.stringContaining('compressed cluster'),
+    });
+    expect(existsSync(target)).toBe(false);
+    expect(leftovers).toEqual([]);
+  });
+
+  it('is refused when its checksum is wrong, and leaves nothing', async () => {
+    const { report, target, leftovers } = await transfer(serve(file), {
+      checksum: { algorithm: 'sha256', hex: '0'.repeat(64) },
+    });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'ChecksumMismatch' });
+    expect(existsSync(target)).toBe(false);
+    expect(leftovers).toEqual([]);
+  });
+
+  it('is given up within a second when it is cancelled', async () => {
+    const controller = new AbortController();
+    let cancelledAt = 0;
+    const { report, leftovers } = await transfer(
+      (request) => {
+        if (isData(request)) {
+          setTimeout(() => {
+            cancelledAt ||= Date.now();
+            controller.abort();
+          }, 200);
+        }
+        return { ...fileAnswer(request, file), ...(isData(request) ? { pace: 100 } : {}) };
+      },
+      { signal: controller.signal },
+    );
+    expect(report).toMatchObject({ reason: 'Cancelled' });
+    expect(Date.now() - cancelledAt).toBeLessThan(1000);
+    expect(leftovers).toEqual([]);
+  });
+
+  it('is refused when the target does not take it', async () => {
+    const { report } = await transfer(serve(file), { path: join(root, 'nowhere', 'disk.img') });
+    expect(report).toMatchObject({ reason: 'TargetFailed' });
   });
 });

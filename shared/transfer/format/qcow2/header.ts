@@ -14,6 +14,8 @@ export interface Qcow2Header {
   readonly refcountTableOffset: number;
   readonly refcountTableClusters: number;
   readonly snapshots: number;
+  /** A refcount has 2^order bits. */
+  readonly refcountOrder: number;
   readonly compression: 'zlib' | 'zstd';
   /** L2 entries have 128 bits: 32 subclusters each. */
   readonly hasExtendedL2: boolean;
@@ -116,9 +118,10 @@ const checkTables = (header: Qcow2Header): void => {
   if (l1Entries > 0 && l1Offset === 0) throw corrupt('the qcow2 has no L1 table');
 };
 
-const checkRefcounts = (head: Buffer, version: 2 | 3): void => {
+const refcountOrderOf = (head: Buffer, version: 2 | 3): number => {
   const order = version === 3 ? head.readUInt32BE(96) : 4;
   if (order > 6) throw corrupt(`the qcow2 refcount order is ${order}; at most 6 is defined`);
+  return order;
 };
 
 const clusterBitsOf = (head: Buffer): number => {
@@ -138,7 +141,6 @@ export const parseQcow2Header = (head: Buffer): Qcow2Header => {
   refuseState(head, features);
   const clusterBits = clusterBitsOf(head);
   const headerLength = headerLengthOf(head, version, 2 ** clusterBits);
-  checkRefcounts(head, version);
   const header: Qcow2Header = {
     version,
     clusterBits,
@@ -149,6 +151,7 @@ export const parseQcow2Header = (head: Buffer): Qcow2Header => {
     refcountTableOffset: toSafeNumber(head.readBigUInt64BE(48), 'the refcount table offset of the qcow2'),
     refcountTableClusters: head.readUInt32BE(56),
     snapshots: head.readUInt32BE(60),
+    refcountOrder: refcountOrderOf(head, version),
     compression: compressionOf(head, features, headerLength),
     hasExtendedL2: (features & incompatible.extendedL2) !== 0n,
   };

@@ -8,6 +8,8 @@ import {
   createClusterMapBuilder,
 } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import { inOrder } from '#shared/transfer/format/qcow2/in-order.ts';
+import { type References, checkRefcounts, createReferences } from '#shared/transfer/format/qcow2/refcounts.ts';
 
 const two32 = 2 ** 32;
 /** Bits 9 to 55 of a table entry are an offset. */
@@ -27,9 +29,10 @@ interface Layout {
   readonly entriesPerTable: number;
   /** Bits of a compressed entry's offset above the lowest 32. */
   readonly offsetHighBits: number;
+  readonly references: References;
 }
 
-const layoutOf = (header: Qcow2Header, fileSize: number): Layout => {
+const layoutOf = (header: Qcow2Header, fileSize: number, references: References): Layout => {
   const entryBytes = header.hasExtendedL2 ? 16 : 8;
   return {
     header,
@@ -37,6 +40,7 @@ const layoutOf = (header: Qcow2Header, fileSize: number): Layout => {
     entryBytes,
     entriesPerTable: header.clusterSize / entryBytes,
     offsetHighBits: 62 - (header.clusterBits - 8) - 32,
+    references,
   };
 };
 
@@ -48,18 +52,20 @@ const checkEnd = ({ fileSize }: Layout, host: number, length: number, guest: num
 };
 
 const compressedExtent = (layout: Layout, high: number, low: number, guest: number): Extent => {
-  const { offsetHighBits, fileSize } = layout;
+  const { offsetHighBits, fileSize, references } = layout;
   const host = (high & (2 ** offsetHighBits - 1)) * two32 + low;
   const sectors = ((high & 0x3fff_ffff) >>> offsetHighBits) + 1;
   checkEnd(layout, host, 1, guest);
-  const length = Math.min(sectors * 512 - (host % 512), fileSize - host);
-  return { host, length, guest, kind: 'compressed' };
+  const stored = sectors * 512 - (host % 512);
+  references.refer(host, stored);
+  return { host, length: Math.min(stored, fileSize - host), guest, kind: 'compressed' };
 };
 
-const alignedOffset = ({ header }: Layout, high: number, low: number, guest: number): number => {
+const alignedOffset = ({ header, references }: Layout, high: number, low: number, guest: number): number => {
   const host = offsetOf(high, low);
   if (host % header.clusterSize !== 0)
     throw corrupt(`the qcow2 entry for guest offset ${guest} is not aligned to clusters`);
+  if (host > 0) references.refer(host, header.clusterSize);
   return host;
 };
 
@@ -127,7 +133,7 @@ interface TablePlace {
 }
 
 const placesOf = (layout: Layout, l1: Buffer): readonly TablePlace[] => {
-  const { header, entriesPerTable, fileSize } = layout;
+  const { header, entriesPerTable, fileSize, references } = layout;
   const guestPerTable = entriesPerTable * header.clusterSize;
   const places: TablePlace[] = [];
   for (let index = 0; index < header.l1Entries && index * guestPerTable < header.virtualSize; index++) {
@@ -140,6 +146,7 @@ const placesOf = (layout: Layout, l1: Buffer): readonly TablePlace[] => {
         `L2 table ${index} of the qcow2 lies beyond the file's ${fileSize} bytes`,
       );
     }
+    references.refer(host, header.clusterSize);
     places.push({ host, firstGuest: index * guestPerTable });
   }
   return places;
@@ -147,8 +154,6 @@ const placesOf = (layout: Layout, l1: Buffer): readonly TablePlace[] => {
 
 /** Tables next to each other are read together, up to this many bytes. */
 const batchBytes = 1024 * 1024;
-/** Batches in flight. */
-const parallelReads = 4;
 
 const batchesOf = (places: readonly TablePlace[], clusterSize: number): readonly (readonly TablePlace[])[] => {
   const batches: TablePlace[][] = [];
@@ -161,39 +166,22 @@ const batchesOf = (places: readonly TablePlace[], clusterSize: number): readonly
   return batches;
 };
 
-/** Reads `items` a few at a time and hands results on in order. */
-const inOrder = async <T, R>(
-  items: readonly T[],
-  read: (item: T) => Promise<R>,
-  take: (item: T, result: R) => void,
-): Promise<void> => {
-  const pending = new Map<number, Promise<R>>();
-  for (const [index, item] of items.entries()) {
-    for (let ahead = index; ahead < Math.min(items.length, index + parallelReads); ahead++) {
-      if (pending.has(ahead)) continue;
-      const reading = read(items[ahead] as T);
-      reading.catch(() => {});
-      pending.set(ahead, reading);
-    }
-    take(item, await (pending.get(index) as Promise<R>));
-    pending.delete(index);
-  }
-};
-
 const fill = async (layout: Layout, reader: DiskReader, builder: ClusterMapBuilder): Promise<boolean> => {
-  const { header } = layout;
+  const { header, references } = layout;
   const { clusterSize } = header;
   const l1 = await readExactly(reader, header.l1Offset, header.l1Entries * 8, 'qcow2 L1 table');
+  references.refer(0, clusterSize);
+  references.refer(header.l1Offset, l1.length);
   let fits = true;
   const add: Add = (extent) => {
     fits = builder.add(extent) && fits;
   };
   await inOrder(
     batchesOf(placesOf(layout, l1), clusterSize),
-    (batch) =>
-      fits
-        ? readExactly(reader, batch[0]?.host ?? 0, batch.length * clusterSize, 'qcow2 L2 table')
-        : Promise.resolve(Buffer.alloc(0)),
+    (batch) => {
+      const length = fits ? batch.length * clusterSize : 0;
+      return readExactly(reader, batch[0]?.host ?? 0, length, 'qcow2 L2 table');
+    },
     (batch, bytes) => {
       if (!fits) return;
       for (const [index, { firstGuest }] of batch.entries()) {
@@ -205,15 +193,20 @@ const fill = async (layout: Layout, reader: DiskReader, builder: ClusterMapBuild
 };
 
 /**
- * Every extent of the guest's disk, each proven to lie inside the file. `undefined` when there are more than `limit`. The reader must know
- * its size. Throws TransferError: ImageTruncated, ImageCorrupt.
+ * Every extent of the guest's disk, each proven to lie inside the file and to be counted by its refcounts. `undefined` when there are more
+ * than `limit`, or the file is too large for its uses to be counted. The reader must know its size. Throws TransferError: ImageTruncated,
+ * ImageCorrupt.
  */
 export const readClusterMap = async (
   header: Qcow2Header,
   reader: DiskReader,
   limit?: number,
 ): Promise<ClusterMap | undefined> => {
+  const fileSize = reader.size ?? 0;
+  const references = createReferences(fileSize, header.clusterSize);
+  if (references === undefined) return undefined;
   const builder = createClusterMapBuilder(limit);
-  const fits = await fill(layoutOf(header, reader.size ?? 0), reader, builder);
-  return fits ? builder.build() : undefined;
+  if (!(await fill(layoutOf(header, fileSize, references), reader, builder))) return undefined;
+  await checkRefcounts(header, reader, references);
+  return builder.build();
 };

@@ -1,0 +1,210 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createUnpack } from '#shared/transfer/decode/cluster.ts';
+import { bufferReader } from '#shared/transfer/format/disk.ts';
+import { createClusterMapBuilder } from '#shared/transfer/format/qcow2/cluster-map.ts';
+import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import { createSegmentPlanner } from '#shared/transfer/format/qcow2/segments.ts';
+import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { type ClusterKind, type ImagePlan, buildQcow2 } from '#test/support/qcow2-image.ts';
+import { refusalOf } from '#test/support/refusal.ts';
+import { hasTools } from '#test/support/tools.ts';
+
+/** The guest's disk, read as the direct route does: front to back, in segments, with what is carried over. */
+const readDisk = async (file: Buffer, segmentBytes: number): Promise<Buffer> => {
+  const reader = bufferReader(file, file.length);
+  const header = await readQcow2Header(reader);
+  const map = await readClusterMap(header, reader);
+  const disk = Buffer.alloc(header.virtualSize);
+  const planner = createSegmentPlanner(map!);
+  const unpack = createUnpack(header.compression, header.clusterSize);
+  const length = Math.max(segmentBytes, 2 * header.clusterSize + 512);
+  let carried = 0;
+  for (let base = 0; base < file.length; base += length) {
+    const segment = file.subarray(base, base + length);
+    const { tasks, carriedBytes } = planner.next(base, segment.length);
+    for (const { offset, length: bytes, guest, isCompressed } of tasks) {
+      expect(offset).toBeGreaterThanOrEqual(-carried);
+      expect(offset + bytes).toBeLessThanOrEqual(segment.length);
+      const content = file.subarray(base + offset, base + offset + bytes);
+      (isCompressed ? unpack(content) : content).copy(disk, guest);
+    }
+    carried = carriedBytes;
+  }
+  expect(planner.isDone()).toBe(true);
+  return disk;
+};
+
+/** `BULLION_FUZZ=100 npx vitest run shared/transfer/format` looks a hundred times as long. */
+const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
+const timeout = 60_000 * effort;
+
+const directory = temporaryDirectory();
+
+/** What qemu-img makes of the file; `undefined` when it fails. */
+const convert = (file: Buffer): Buffer | undefined => {
+  const source = join(directory, 'fuzz.qcow2');
+  const target = join(directory, 'fuzz.raw');
+  writeFileSync(source, file);
+  const { status } = spawnSync('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', source, target], {
+    timeout: 20_000,
+  });
+  return status === 0 ? readFileSync(target) : undefined;
+};
+
+const check = (file: Buffer): string => {
+  const path = join(directory, 'check.qcow2');
+  writeFileSync(path, file);
+  return spawnSync('qemu-img', ['check', '-f', 'qcow2', path], { encoding: 'utf8' }).stdout;
+};
+
+/** `same` as qemu-img makes of `reference`, `different`, or the code of the refusal. */
+const verdictOn = async (file: Buffer, reference: Buffer): Promise<string> => {
+  let disk: Buffer | undefined;
+  const outcome = await refusalOf(async () => {
+    disk = await readDisk(file, 4096);
+  });
+  if (disk === undefined) return outcome;
+  return disk.equals(convert(reference) ?? Buffer.alloc(0)) ? 'same' : 'different';
+};
+const safe = /^(same|ImageCorrupt|ImageTruncated)$/;
+
+const kinds: readonly ClusterKind[] = ['hole', 'zero', 'zeroAllocated', 'plain', 'plainZeroes', 'compressed'];
+const v2Kinds: readonly ClusterKind[] = ['hole', 'plain', 'plainZeroes', 'compressed'];
+
+const plans: fc.Arbitrary<ImagePlan> = fc
+  .record({
+    version: fc.constantFrom<2 | 3>(2, 3, 3),
+    clusterBits: fc.constantFrom(9, 10, 12, 14, 16),
+    compression: fc.constantFrom<'zlib' | 'zstd'>('zlib', 'zstd'),
+    hasExtendedL2: fc.boolean(),
+    picks: fc.array(fc.nat(1000), { minLength: 1, maxLength: 90 }),
+    shortSectors: fc.constantFrom(0, 0, 1, 5, 127),
+    order: fc.array(fc.nat(1000), { minLength: 1, maxLength: 100 }),
+    gap: fc.constantFrom(0, 0, 1, 511, 700),
+  })
+  .map(({ picks, ...plan }) => {
+    const { version } = plan;
+    const hasExtendedL2 = plan.hasExtendedL2 && version === 3 && plan.clusterBits >= 14;
+    const choice = version === 2 ? v2Kinds : kinds;
+    return {
+      ...plan,
+      hasExtendedL2,
+      compression: version === 2 ? 'zlib' : plan.compression,
+      shortSectors: Math.min(plan.shortSectors, 2 ** plan.clusterBits / 512 - 1),
+      clusters: picks.map((pick) => choice[pick % choice.length] ?? 'hole'),
+    };
+  });
+
+const segments = fc.constantFrom(1, 4096, 50_000, 4 * 1024 * 1024);
+
+describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
+  it(
+    'gives what qemu-img gives, whatever the file looks like',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(plans, segments, async (plan, segmentBytes) => {
+          const { file } = buildQcow2(plan);
+          expect(check(file)).toContain('No errors were found');
+          const expected = convert(file);
+          expect(expected).toBeDefined();
+          expect((await readDisk(file, segmentBytes)).equals(expected!)).toBe(true);
+        }),
+        { numRuns: 30 * effort },
+      );
+    },
+    timeout,
+  );
+
+  it(
+    'gives what qemu-img gives or refuses, whatever was done to the tables',
+    async () => {
+      const damage = fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(7)), { minLength: 1, maxLength: 3 });
+      await fc.assert(
+        fc.asyncProperty(plans, damage, async (plan, changes) => {
+          const { file, tables } = buildQcow2(plan);
+          for (const [which, where, bit] of changes) {
+            const table = tables[which % tables.length]!;
+            const at = table.offset + (where % table.length);
+            file[at] = file[at]! ^ (1 << bit);
+          }
+          expect(await verdictOn(file, file)).toMatch(safe);
+        }),
+        { numRuns: 40 * effort },
+      );
+    },
+    timeout,
+  );
+
+  it(
+    'gives what qemu-img gives or refuses, wherever the file ends',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(plans, fc.double({ min: 0, max: 1, noNaN: true }), async (plan, part) => {
+          const { file } = buildQcow2(plan);
+          const cut = file.subarray(0, Math.floor(file.length * part));
+          expect(await verdictOn(cut, file)).toMatch(safe);
+        }),
+        { numRuns: 30 * effort },
+      );
+    },
+    timeout,
+  );
+
+  it(
+    'gives what qemu-img gives or refuses, whatever was done to the clusters',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          plans,
+          fc.nat(),
+          fc.uint8Array({ minLength: 1, maxLength: 30 }),
+          async (plan, where, bytes) => {
+            const { file } = buildQcow2(plan);
+            Buffer.from(bytes).copy(file, 512 + (where % (file.length - 512)));
+            expect(await verdictOn(file, file)).toMatch(safe);
+          },
+        ),
+        { numRuns: 30 * effort },
+      );
+    },
+    timeout,
+  );
+});
+
+describe('the cluster map', () => {
+  it('joins what continues, and keeps the rest apart', () => {
+    const builder = createClusterMapBuilder();
+    builder.add({ host: 100, length: 10, guest: 0, kind: 'plain' });
+    builder.add({ host: 110, length: 10, guest: 10, kind: 'plain' });
+    builder.add({ host: 120, length: 10, guest: 30, kind: 'plain' });
+    builder.add({ host: 130, length: 10, guest: 40, kind: 'compressed' });
+    builder.add({ host: 50, length: 10, guest: 50, kind: 'plain' });
+    const map = builder.build();
+    expect(Array.from({ length: map.count }, (_, index) => map.at(index))).toEqual([
+      { host: 50, length: 10, guest: 50, kind: 'plain' },
+      { host: 100, length: 20, guest: 0, kind: 'plain' },
+      { host: 120, length: 10, guest: 30, kind: 'plain' },
+      { host: 130, length: 10, guest: 40, kind: 'compressed' },
+    ]);
+  });
+
+  it('says when it is full', () => {
+    const builder = createClusterMapBuilder(2);
+    const scattered = (index: number) => ({ host: index * 100, length: 10, guest: index * 10, kind: 'plain' as const });
+    expect([0, 1, 2].map((index) => builder.add(scattered(index)))).toEqual([true, true, false]);
+  });
+
+  it('grows without losing anything', () => {
+    const builder = createClusterMapBuilder();
+    for (let index = 0; index < 20_000; index++)
+      builder.add({ host: index * 2, length: 1, guest: index, kind: 'compressed' });
+    const map = builder.build();
+    expect(map.count).toBe(20_000);
+    expect(map.at(19_999)).toEqual({ host: 39_998, length: 1, guest: 19_999, kind: 'compressed' });
+  });
+});

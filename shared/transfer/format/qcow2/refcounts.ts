@@ -1,0 +1,99 @@
+// Proves that no cluster of the file is used more often than its refcount says: two uses of one cluster may have overwritten each other.
+import { type DiskReader, corrupt, readExactly } from '#shared/transfer/format/disk.ts';
+import { inOrder } from '#shared/transfer/format/qcow2/in-order.ts';
+import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+
+/** How often the guest's disk and its tables use each cluster of the file. */
+export interface References {
+  /** Bytes of the file that something uses once more. */
+  refer(host: number, length: number): void;
+  /** Uses of a cluster; 65535 stands for that many or more. */
+  of(cluster: number): number;
+  readonly clusters: number;
+}
+
+const mostCounted = 0xffff;
+/** Two bytes each: a file of 4 TiB in clusters of 64 KiB. */
+export const maxFileClusters = 64 * 1024 * 1024;
+
+/** `undefined` for a file of more clusters than memory is set aside for. */
+export const createReferences = (fileSize: number, clusterSize: number): References | undefined => {
+  const clusters = Math.ceil(fileSize / clusterSize);
+  if (clusters > maxFileClusters) return undefined;
+  const counts = new Uint16Array(clusters);
+  return {
+    clusters,
+    of: (cluster) => counts[cluster] ?? 0,
+    refer: (host, length) => {
+      const last = Math.min(clusters - 1, Math.floor((host + length - 1) / clusterSize));
+      for (let cluster = Math.floor(host / clusterSize); cluster <= last; cluster++) {
+        const count = counts[cluster] ?? 0;
+        if (count < mostCounted) counts[cluster] = count + 1;
+      }
+    },
+  };
+};
+
+/** Reads one refcount of 2^order bits out of a block. */
+const refcountReader = (block: Buffer, order: number): ((index: number) => number) => {
+  if (order < 3) {
+    const bits = 2 ** order;
+    const mask = 2 ** bits - 1;
+    return (index) => ((block[Math.floor((index * bits) / 8)] ?? 0) >> ((index * bits) % 8)) & mask;
+  }
+  const bytes = 2 ** (order - 3);
+  if (bytes === 8) return (index) => Number(block.readBigUInt64BE(index * 8));
+  return (index) => block.readUIntBE(index * bytes, bytes);
+};
+
+const clustersPerBlock = ({ clusterSize, refcountOrder }: Qcow2Header): number =>
+  (clusterSize * 8) / 2 ** refcountOrder;
+
+/** Offset of each block that counts a cluster of the file; 0 where there is none. Table and blocks are uses themselves. */
+const readTable = async (
+  header: Qcow2Header,
+  reader: DiskReader,
+  references: References,
+): Promise<readonly number[]> => {
+  const { clusterSize, refcountTableOffset, refcountTableClusters } = header;
+  const needed = Math.ceil(references.clusters / clustersPerBlock(header));
+  const present = Math.min(needed, (refcountTableClusters * clusterSize) / 8);
+  const table = await readExactly(reader, refcountTableOffset, present * 8, 'qcow2 refcount table');
+  references.refer(refcountTableOffset, refcountTableClusters * clusterSize);
+  const offsets = Array.from({ length: needed }, (_, index) =>
+    index < present ? Number(table.readBigUInt64BE(index * 8) & 0xffff_ffff_ffff_fe00n) : 0,
+  );
+  for (const offset of offsets) {
+    if (offset % clusterSize !== 0) throw corrupt('a refcount block of the qcow2 is not aligned to clusters');
+    if (offset > 0) references.refer(offset, clusterSize);
+  }
+  return offsets;
+};
+
+/** Throws ImageCorrupt or ImageTruncated. */
+export const checkRefcounts = async (
+  header: Qcow2Header,
+  reader: DiskReader,
+  references: References,
+): Promise<void> => {
+  const { clusterSize, refcountOrder } = header;
+  const perBlock = clustersPerBlock(header);
+  const offsets = await readTable(header, reader, references);
+  const empty = Buffer.alloc(clusterSize);
+  const check = (block: Buffer, first: number): void => {
+    const refcount = refcountReader(block, refcountOrder);
+    for (let index = 0; index < perBlock && first + index < references.clusters; index++) {
+      const uses = references.of(first + index);
+      if (uses <= refcount(index)) continue;
+      throw corrupt(
+        `cluster ${first + index} of the qcow2 is used ${uses} times but counted ${refcount(index)} times; repair it with qemu-img check -r all`,
+      );
+    }
+  };
+  await inOrder(
+    [...offsets.entries()],
+    ([, offset]) =>
+      offset === 0 ? Promise.resolve(empty) : readExactly(reader, offset, clusterSize, 'qcow2 refcount block'),
+    ([index], block) => check(block, index * perBlock),
+  );
+};
