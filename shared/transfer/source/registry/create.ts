@@ -90,6 +90,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): Source => 
       return { size: disk.size, head, isWhole: disk.size <= head.length, hasRanges: false, isPinned: true };
     },
     read: refuseRanges,
+    readInto: refuseRanges,
     stream: async function* stream() {
       // The layer opened by the probe is gone on with, so that its bytes are asked for once.
       const { disk, head } = opened ?? (await open(context, layers));
