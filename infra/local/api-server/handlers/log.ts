@@ -22,6 +22,10 @@ export const handleLog = async (call: Call): Promise<Response> => {
   if (file === undefined) {
     throw failure({ code: 404, reason: 'NotFound', message: `the logs of pod "${call.path.name}" are not kept here` });
   }
+  const obstacle = waitingReasonOf(pod, container);
+  if (obstacle !== undefined) {
+    throw badRequest(`container "${container}" in pod "${call.path.name}" is waiting to start: ${obstacle}`);
+  }
   const text = await readFrom(file, 0);
   const shown = lastLines(text, query.get('tailLines'));
   const body = query.get('follow') === 'true' ? follow(call, file, { shown, offset: text.length }) : shown;
@@ -30,6 +34,11 @@ export const handleLog = async (call: Call): Promise<Response> => {
 
 const containersOf = (pod: ApiObject): readonly string[] =>
   listAt(fieldsAt(pod, 'spec'), 'containers').map((container) => textAt(container, 'name') ?? '');
+
+const waitingReasonOf = (pod: ApiObject, container: string): string | undefined => {
+  const status = listAt(fieldsAt(pod, 'status'), 'containerStatuses').find((one) => one['name'] === container);
+  return status === undefined ? 'PodInitializing' : textAt(fieldsAt(fieldsAt(status, 'state'), 'waiting'), 'reason');
+};
 
 /** Everything behind `offset`; nothing while there is no file yet. */
 const readFrom = async (file: string, offset: number): Promise<Buffer> => {
