@@ -1,0 +1,81 @@
+// When a DataImportCron polls: cron expressions with descriptors and time zones. Pure; called by admission and by the plan of crons.
+import { type CronFields, isDay, parseFields } from '#shared/golden/cron-fields.ts';
+import { type Zone, openZone } from '#shared/golden/zone.ts';
+
+/** Times are milliseconds since the epoch. */
+export interface Schedule {
+  /**
+   * The first time after `time`. A wall time that a clock change skips counts at the moment of the change, one that comes twice counts the
+   * first time. `undefined` when there is none within eight years.
+   */
+  next(time: number): number | undefined;
+}
+
+export type ParsedSchedule = { readonly value: Schedule } | { readonly problem: string };
+
+const descriptors: Readonly<Record<string, string>> = {
+  '@yearly': '0 0 1 1 *',
+  '@annually': '0 0 1 1 *',
+  '@monthly': '0 0 1 * *',
+  '@weekly': '0 0 * * 0',
+  '@daily': '0 0 * * *',
+  '@midnight': '0 0 * * *',
+  '@hourly': '0 * * * *',
+};
+
+/** Go's durations, as `@every` takes them. */
+const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
+
+const minuteMs = 60_000;
+const dayMs = 86_400_000;
+/** 29 February may be eight years away, around a year such as 2100. */
+const horizonDays = 8 * 366;
+
+/** Five fields, a descriptor, or `@every 1h30m`; `TZ=Europe/Berlin` or `CRON_TZ=…` may stand before it, otherwise it is UTC. */
+export const parseSchedule = (text: string): ParsedSchedule => {
+  const match = /^(?:(?:CRON_)?TZ=(\S*)\s+)?(.*)$/s.exec(text.trim());
+  const zone = openZone(match?.[1] ?? 'UTC');
+  if (zone === undefined) return { problem: `has an unknown time zone ${match?.[1] ?? ''}` };
+  return parseExpression(match?.[2]?.trim() ?? '', zone);
+};
+
+const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
+  if (expression.startsWith('@every')) return parseEvery(expression);
+  const text = descriptors[expression] ?? expression;
+  if (text.startsWith('@')) return { problem: `has an unknown descriptor ${text}` };
+  const fields = parseFields(text);
+  return 'problem' in fields ? fields : { value: { next: (time) => nextOf(fields, zone, time) } };
+};
+
+const parseEvery = (expression: string): ParsedSchedule => {
+  const text = expression.slice('@every'.length).trim();
+  const isDuration = /^(?:\d+(?:\.\d+)?(?:h|ms|m|s))+$/.test(text);
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s)/g)];
+  const ms = parts.reduce((sum, [, count, unit = 's']) => sum + Number(count) * (unitMs[unit] ?? 0), 0);
+  if (!isDuration || ms < 1000) return { problem: 'needs a duration of a second or more after @every, such as 1h30m' };
+  const everyMs = Math.floor(ms / 1000) * 1000;
+  return { value: { next: (time) => Math.floor(time / 1000) * 1000 + everyMs } };
+};
+
+/** Wall times come in order, and so do the moments they stand for, so the first that lies after `time` is the answer. */
+const nextOf = (fields: CronFields, zone: Zone, time: number): number | undefined => {
+  const begin = Math.floor(zone.wallOf(time) / minuteMs) * minuteMs;
+  const today = Math.floor(begin / dayMs) * dayMs;
+  for (let day = 0; day <= horizonDays; day += 1) {
+    const date = new Date(today + day * dayMs);
+    if (!fields.months.has(date.getUTCMonth() + 1) || !isDay(fields, date.getUTCDate(), date.getUTCDay())) continue;
+    const found = nextWithin(fields, date.getTime(), (wall) => wall >= begin && zone.firstTimeOf(wall) > time);
+    if (found !== undefined) return zone.firstTimeOf(found);
+  }
+  return undefined;
+};
+
+const nextWithin = (fields: CronFields, day: number, isAfter: (wall: number) => boolean): number | undefined => {
+  for (const hour of [...fields.hours].sort((a, b) => a - b)) {
+    for (const minute of [...fields.minutes].sort((a, b) => a - b)) {
+      const wall = day + hour * 3_600_000 + minute * minuteMs;
+      if (isAfter(wall)) return wall;
+    }
+  }
+  return undefined;
+};

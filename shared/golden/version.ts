@@ -1,0 +1,33 @@
+// Versions of a golden image: named after the digest they hold. Pure.
+import { createHash } from 'node:crypto';
+
+const prefixes = ['sha256:', 'sha512:', 'uid:'] as const;
+const shortLength = 12;
+const mostNameLength = 253;
+
+/** The part of a name that stands for a digest, or what is wrong with it in the original's words. */
+export const shortDigest = (digest: string): { readonly value: string } | { readonly problem: string } => {
+  const prefix = prefixes.find((candidate) => digest.startsWith(candidate));
+  if (prefix === undefined) return { problem: 'Digest has no supported prefix' };
+  const short = digest.slice(prefix.length, prefix.length + shortLength);
+  return short.length < shortLength ? { problem: 'Digest is too short' } : { value: short };
+};
+
+/** FNV-1a, 32 bits, as eight hex digits. */
+const fnv32a = (text: string): string => {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash.toString(16).padStart(8, '0');
+};
+
+/** `<dataSource>-<12 hex>`: the same digest always has the same name. */
+export const versionName = (dataSource: string, short: string): string => {
+  const name = `${dataSource}-${short}`;
+  if (name.length <= mostNameLength) return name;
+  const base = dataSource.slice(0, mostNameLength - 10 - short.length);
+  return `${base}-${fnv32a(dataSource)}-${short}`;
+};
+
+/** Stands in for a digest where a server names none: the validator of a file, as the digest of its URL, tag, date and size. */
+export const validatorDigest = (parts: readonly (string | undefined)[]): string =>
+  `sha256:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
