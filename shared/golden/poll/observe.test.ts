@@ -1,0 +1,229 @@
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { configMaps, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
+import type { CronSourceSpec } from '#shared/api/cdi/data-import-cron.ts';
+import type { Memory } from '#shared/golden/poll/observation.ts';
+import { type Observe, createObserver } from '#shared/golden/poll/observe.ts';
+import { type CronSource, readCronSource } from '#shared/golden/source.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+import { type PushTarget, pushDisk, pushIndex, sha256 } from '#test/support/registry/images.ts';
+import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+
+const sourceOf = (source: CronSourceSpec): CronSource => {
+  const read = readCronSource({ schedule: '', managedDataSource: 'd', source });
+  if ('faults' in read) throw new Error(JSON.stringify(read.faults));
+  return read.value;
+};
+
+let kube: MemoryKube;
+const observerOf = (
+  plainRegistries: readonly string[],
+  allowedAddresses: readonly string[] = ['127.0.0.0/8'],
+): Observe => createObserver({ kube, allowedAddresses, plainRegistries, architecture: 'amd64', now: Date.now });
+
+beforeEach(() => {
+  kube = createMemoryKube();
+});
+
+describe.skipIf(!hasRegistry())('a registry', () => {
+  let registry: TestRegistry;
+  let target: PushTarget;
+  beforeAll(async () => {
+    registry = await startRegistry({ withLogin: true });
+    const authorization = `Basic ${Buffer.from('tester:s3cret-pass').toString('base64')}`;
+    target = { host: registry.host, repository: 'disks/fedora', authorization };
+  });
+  afterEach(() => {
+    registry.requests.length = 0;
+  });
+  afterAll(() => registry.close());
+
+  beforeEach(() => {
+    const data = { username: btoa('tester'), password: btoa('s3cret-pass') };
+    kube.seed(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'golden', name: 'login' }, data });
+  });
+
+  const look = async (asked: object, known: Memory = {}) => {
+    const url = `docker://${registry.host}/disks/fedora`;
+    const source = sourceOf({ registry: { url, secretRef: 'login', ...asked } });
+    registry.requests.length = 0;
+    return observerOf([registry.host])({ source, namespace: 'golden', known });
+  };
+  const url = (rest: string) => ({ url: `docker://${registry.host}/disks/fedora${rest}` });
+  const asked = () =>
+    registry.requests.filter(({ headers }) => headers.authorization !== undefined).map(({ method }) => method);
+
+  it('tells a new digest, then that it is the same, with one HEAD each', async () => {
+    const { digest } = await pushDisk(target, Buffer.alloc(512, 1), '40');
+    expect(await look(url(':40'))).toMatchObject({ is: 'found', digest, memory: { sourceDigest: digest } });
+    expect(await look(url(':40'), { sourceDigest: digest })).toMatchObject({ is: 'same' });
+    expect(asked()).toEqual(['HEAD']);
+  });
+
+  it('tells the digest for the platform, and reads an index anew only when it changed', async () => {
+    const amd = await pushDisk(target, Buffer.alloc(512, 2), 'amd');
+    const arm = await pushDisk(target, Buffer.alloc(512, 3), 'arm');
+    const index = await pushIndex(
+      target,
+      [
+        { architecture: 'amd64', image: amd },
+        { architecture: 'arm64', image: arm },
+      ],
+      'multi',
+    );
+    const memory = { sourceDigest: index.digest };
+    expect(await look(url(':multi'))).toMatchObject({ digest: amd.digest, memory });
+    expect(await look({ ...url(':multi'), platform: { architecture: 'arm64' } })).toMatchObject({ digest: arm.digest });
+    expect(await look(url(':multi'), memory)).toMatchObject({ is: 'same' });
+    expect(asked()).toEqual(['HEAD']);
+    const absent = await look({ ...url(':multi'), platform: { architecture: 's390x' } });
+    expect(absent).toMatchObject({
+      is: 'failed',
+      reason: 'PlatformAbsent',
+      message: expect.stringContaining('linux/arm64'),
+    });
+  });
+
+  it('follows the newest tag of a range', async () => {
+    await pushDisk(target, Buffer.alloc(512, 4), 'v1.9.0');
+    const newest = await pushDisk(target, Buffer.alloc(512, 5), 'v1.10.0');
+    await pushDisk(target, Buffer.alloc(512, 6), 'v2.0.0-rc.1');
+    expect(await look({ tags: '^1' })).toMatchObject({ tag: 'v1.10.0', digest: newest.digest });
+    expect(await look({ tags: '>3 <4' })).toMatchObject({ is: 'failed', reason: 'ImageNotFound' });
+  });
+
+  it('asks nobody about a pinned digest', async () => {
+    const digest = sha256(Buffer.from('x'));
+    expect(await look(url(`@${digest}`))).toMatchObject({ is: 'found', digest });
+    expect(registry.requests).toEqual([]);
+  });
+
+  it('says in the words of the registry what is wrong, and nothing of the Secret', async () => {
+    expect(await look(url(':none'))).toMatchObject({ is: 'failed', reason: 'ImageNotFound' });
+    const anonymous = await look({ ...url(':40'), secretRef: undefined });
+    expect(anonymous).toMatchObject({ reason: 'Unauthorized', message: expect.stringContaining('secretRef') });
+    expect(await look({ ...url(':40'), secretRef: 'missing' })).toMatchObject({
+      message: 'Secret golden/missing of secretRef does not exist',
+    });
+  });
+
+  it('is not reached at an address that is not allowed', async () => {
+    const source = sourceOf({ registry: url(':40') });
+    const refused = await observerOf([registry.host], [])({ source, namespace: 'golden', known: {} });
+    expect(refused).toMatchObject({ is: 'failed', reason: 'AddressRefused' });
+  });
+});
+
+describe('a web server', () => {
+  interface Reply {
+    readonly status: number;
+    readonly headers?: Record<string, string>;
+    readonly body?: string;
+  }
+  let server: Server;
+  let origin: string;
+  let reply: (method: string, path: string, headers: IncomingHttpHeaders) => Reply;
+  let hits: string[] = [];
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      hits.push(`${request.method} ${request.url}`);
+      const { status, headers = {}, body = '' } = reply(request.method ?? '', request.url ?? '', request.headers);
+      response.writeHead(status, headers).end(request.method === 'HEAD' ? undefined : body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  beforeEach(() => {
+    hits = [];
+  });
+  afterAll(() => server.close());
+
+  const look = (http: object, known: Memory = {}) =>
+    observerOf([])({
+      source: sourceOf({ http: { url: `${origin}/a.img?token=hidden`, ...http } }),
+      namespace: 'golden',
+      known,
+    });
+
+  it('is asked on condition, once it told a validator', async () => {
+    reply = (_method, _path, headers) =>
+      headers['if-none-match'] === '"1"' ? { status: 304 } : { status: 200, headers: { etag: '"1"' } };
+    const first = await look({});
+    expect(first).toMatchObject({ is: 'found', digest: expect.stringMatching(/^sha256:/), memory: { etag: '"1"' } });
+    expect(await look({}, { etag: '"1"' })).toEqual({
+      is: 'same',
+      message: `${origin}/a.img answered 304: not modified`,
+    });
+    expect(hits).toEqual(['HEAD /a.img?token=hidden', 'HEAD /a.img?token=hidden']);
+  });
+
+  it('goes by the date where there is no tag, and gives up where there is neither', async () => {
+    const date = 'Sun, 01 Mar 2026 00:00:00 GMT';
+    reply = () => ({ status: 200, headers: { 'last-modified': date } });
+    expect(await look({})).toMatchObject({ is: 'found', memory: { lastModified: date } });
+    expect(await look({}, { lastModified: date })).toMatchObject({ is: 'same' });
+    reply = () => ({ status: 200 });
+    expect(await look({})).toMatchObject({
+      is: 'failed',
+      reason: 'NoValidator',
+      message: expect.stringContaining('checksumURL'),
+    });
+  });
+
+  it('is asked with GET where HEAD is unknown', async () => {
+    reply = (method) =>
+      method === 'HEAD' ? { status: 405 } : { status: 200, headers: { etag: '"2"' }, body: 'x'.repeat(1000) };
+    expect(await look({})).toMatchObject({ is: 'found' });
+  });
+
+  it('names a version by the digest in its checksum file', async () => {
+    const hex = 'ab'.repeat(32);
+    reply = () => ({ status: 200, body: `${'00'.repeat(32)}  b.img\n${hex} *a.img\n` });
+    const checksumURL = `${origin}/SHA256SUMS`;
+    expect(await look({ checksumURL })).toMatchObject({ is: 'found', digest: `sha256:${hex}` });
+    expect(hits).toEqual(['GET /SHA256SUMS']);
+    reply = () => ({ status: 200, body: 'nothing' });
+    expect(await look({ checksumURL })).toMatchObject({ is: 'failed', reason: 'ChecksumMissing' });
+  });
+
+  it('says when to come back', async () => {
+    reply = () => ({ status: 503, headers: { 'retry-after': '77' } });
+    expect(await look({})).toMatchObject({ is: 'failed', reason: 'ServerRefused', retryAfterSeconds: 77 });
+  });
+
+  it('needs a certificate authority that exists', async () => {
+    expect(await look({ certConfigMap: 'ca' })).toMatchObject({
+      is: 'failed',
+      message: expect.stringContaining('golden/ca'),
+    });
+    kube.seed(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: 'golden', name: 'ca' },
+      data: {},
+    });
+    reply = () => ({ status: 200, headers: { etag: '"1"' } });
+    expect(await look({ certConfigMap: 'ca' })).toMatchObject({ is: 'found' });
+  });
+});
+
+describe('a volume', () => {
+  it('is told by its UID', async () => {
+    const source = sourceOf({ pvc: { name: 'golden' } });
+    expect(await observerOf([])({ source, namespace: 'ns', known: {} })).toMatchObject({
+      is: 'failed',
+      reason: 'VolumeNotFound',
+    });
+    const volume = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { namespace: 'ns', name: 'golden' },
+      spec: {},
+    };
+    const seeded = kube.seed(persistentVolumeClaims, volume);
+    expect(await observerOf([])({ source, namespace: 'ns', known: {} })).toMatchObject({
+      digest: `uid:${seeded.metadata.uid}`,
+    });
+  });
+});

@@ -1,0 +1,132 @@
+// One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is seen.
+import { persistentVolumeClaims, configMaps, secrets } from '#shared/api/foreign/core.ts';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createRegistryClient } from '#shared/clients/registry/client.ts';
+import { type Credentials, type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
+import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/pace.ts';
+import type { Reference } from '#shared/clients/registry/reference.ts';
+import { pollHttp } from '#shared/golden/poll/http.ts';
+import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import { pollRegistry } from '#shared/golden/poll/registry.ts';
+import type { CronSource, HttpCronSource, RegistryCronSource } from '#shared/golden/source.ts';
+import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+export interface ObserveRequest {
+  readonly source: CronSource;
+  /** Where Secrets and ConfigMaps are looked up. */
+  readonly namespace: string;
+  readonly known: Memory;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Never throws for what the source does; throws Unavailable when the Kubernetes API is. */
+export type Observe = (request: ObserveRequest) => Promise<Observation>;
+
+export interface ObserveOptions {
+  readonly kube: KubeClient;
+  /** CIDRs that may be asked although they are loopback, link-local or metadata addresses. */
+  readonly allowedAddresses: readonly string[];
+  /** Registries, as `host[:port]`, that are reached without TLS. */
+  readonly plainRegistries: readonly string[];
+  /** As registries name it; for references to an index where the cron names none. */
+  readonly architecture: string;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** Milliseconds without a byte before a source is given up. */
+const idleMs = 15_000;
+
+interface Tools extends ObserveOptions {
+  readonly pace: RegistryPace;
+}
+
+export const createObserver = (options: ObserveOptions): Observe => {
+  const tools = { ...options, pace: createRegistryPace(options.now) };
+  return async (request) => {
+    try {
+      return await look(tools, request);
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      if (!(error instanceof AppError) || error.code === 'Unavailable') throw error;
+      const { code, retryAfterSeconds } = error;
+      return { is: 'failed', reason: code, message: redact(messageOf(error)), retryAfterSeconds };
+    }
+  };
+};
+
+const look = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
+  const { source } = request;
+  if (source.type === 'pvc') return lookAtVolume(tools, source.namespace ?? request.namespace, source.name);
+  const ca = await readCa(tools, request.namespace, source.caName);
+  const http = createHttpClient({ isRefused: createAddressPolicy(tools.allowedAddresses), idleMs, ca });
+  try {
+    return source.type === 'registry'
+      ? await lookAtRegistry(tools, request, source, http)
+      : await lookAtFile(tools, request, source, http);
+  } finally {
+    await http.close();
+  }
+};
+
+const lookAtRegistry = async (
+  tools: Tools,
+  { namespace, known, signal }: ObserveRequest,
+  source: RegistryCronSource,
+  http: HttpClient,
+): Promise<Observation> => {
+  const { image } = source;
+  const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
+  const plainHttp = tools.plainRegistries.includes(image.host);
+  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, pace: tools.pace, signal });
+  return pollRegistry(client, source, known, tools.architecture);
+};
+
+const lookAtFile = async (
+  tools: Tools,
+  { namespace, known, signal }: ObserveRequest,
+  source: HttpCronSource,
+  client: HttpClient,
+): Promise<Observation> => {
+  const image = { host: new URL(source.url).host, repository: '' };
+  const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
+  const pair = credentials && `${credentials.username}:${credentials.password}`;
+  const secretHeaders = pair === undefined ? {} : { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
+  return pollHttp({ client, secretHeaders, now: tools.now, signal }, source, known);
+};
+
+const lookAtVolume = async ({ kube }: Tools, namespace: string, name: string): Promise<Observation> => {
+  const volume = await kube.get(persistentVolumeClaims, { namespace, name });
+  if (volume === undefined) {
+    return { is: 'failed', reason: 'VolumeNotFound', message: `volume ${namespace}/${name} does not exist` };
+  }
+  const digest = `uid:${volume.metadata.uid ?? ''}`;
+  return { is: 'found', digest, message: `volume ${namespace}/${name} has UID ${digest.slice(4)}`, memory: {} };
+};
+
+const readCredentials = async (
+  { kube }: Tools,
+  {
+    namespace,
+    name,
+    image,
+  }: { readonly namespace: string; readonly name: string | undefined; readonly image: Reference },
+): Promise<Credentials | undefined> => {
+  if (name === undefined) return undefined;
+  const secret = await kube.get(secrets, { namespace, name });
+  if (secret === undefined) throw new InvalidInput(`Secret ${namespace}/${name} of secretRef does not exist`);
+  return findCredentials(decode(secret.data ?? {}), image);
+};
+
+const decode = (data: Readonly<Record<string, string>>): SecretData =>
+  Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]));
+
+const readCa = async ({ kube }: Tools, namespace: string, name: string | undefined): Promise<string | undefined> => {
+  if (name === undefined) return undefined;
+  const bundle = await kube.get(configMaps, { namespace, name });
+  if (bundle === undefined) throw new InvalidInput(`ConfigMap ${namespace}/${name} of certConfigMap does not exist`);
+  return Object.values(bundle.data ?? {}).join('\n');
+};

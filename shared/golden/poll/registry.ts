@@ -1,0 +1,47 @@
+// Asks a registry what a reference means now: one HEAD while nothing changes. Called by observe.ts.
+import type { RegistryClient } from '#shared/clients/registry/client.ts';
+import { RegistryFailure } from '#shared/clients/registry/errors.ts';
+import { indexTypes } from '#shared/clients/registry/manifest.ts';
+import { selectPlatform } from '#shared/clients/registry/platform.ts';
+import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
+import { newestTag } from '#shared/clients/registry/tags.ts';
+import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import { type RegistryCronSource, anyVersion } from '#shared/golden/source.ts';
+
+/** Throws RegistryFailure and HttpFailure. `architecture` is used where the source names none. */
+export const pollRegistry = async (
+  client: RegistryClient,
+  source: RegistryCronSource,
+  known: Memory,
+  architecture: string,
+): Promise<Observation> => {
+  const { digest } = source.image;
+  if (digest !== undefined) {
+    return { is: 'found', digest, message: 'the reference is pinned to a digest', memory: { sourceDigest: digest } };
+  }
+  const image = await tagged(client, source);
+  const where = formatReference(image);
+  const head = await client.head(image);
+  const memory = { sourceDigest: head.digest };
+  if (head.digest === known.sourceDigest) return { is: 'same', message: `${where} still has digest ${head.digest}` };
+  const found = { is: 'found', tag: image.tag, memory } as const;
+  if (!indexTypes.includes(head.mediaType)) {
+    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}` };
+  }
+  const wanted = source.architecture ?? architecture;
+  const manifest = await client.manifest({ ...image, digest: head.digest });
+  const chosen = manifest.is === 'image' ? manifest.digest : selectPlatform(manifest.entries, wanted, where).digest;
+  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}` };
+};
+
+const tagged = async (client: RegistryClient, { image, tags }: RegistryCronSource): Promise<Reference> => {
+  if (tags === undefined) return { ...image, tag: image.tag ?? 'latest' };
+  const all = await client.tags(image);
+  const tag = newestTag(all, tags);
+  if (tag !== undefined) return { ...image, tag };
+  if (tags === anyVersion) return { ...image, tag: 'latest' };
+  throw new RegistryFailure(
+    'ImageNotFound',
+    `${image.host}/${image.repository} has no tag within "${tags}"; it has ${all.length} tags`,
+  );
+};
