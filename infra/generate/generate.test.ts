@@ -134,7 +134,9 @@ describe('webhook configurations', () => {
         expect.arrayContaining(['kube-system', 'bullion-system', 'knative-eventing']),
       );
       const groups = webhook.rules.flatMap(({ apiGroups }) => apiGroups);
-      const isOurs = groups.every((group) => ['harvesterhci.io', 'hypercloud.tmaxanc.com'].includes(group));
+      const isOurs = groups.every((group) =>
+        ['harvesterhci.io', 'hypercloud.tmaxanc.com', 'cdi.kubevirt.io'].includes(group),
+      );
       expect(isOurs || JSON.stringify(webhook.objectSelector).includes('bullion.dev/owner-uid')).toBe(true);
       for (const { resources } of webhook.rules) expect(resources.join()).not.toMatch(/[*/]/);
     }
@@ -237,7 +239,7 @@ const fullFields = (schema: Json): unknown => {
 };
 
 describe.skipIf(listUpstream('harvester').length === 0)('against the CRDs of the originals', () => {
-  const originals = ['harvester', 'hypercloud'].flatMap(listUpstream).map((text) => parse(text) as UpstreamCrd);
+  const originals = ['harvester', 'hypercloud', 'cdi'].flatMap(listUpstream).map((text) => parse(text) as UpstreamCrd);
 
   it.each(servedKinds.map((kind) => [kind.type.group, kind] as const))(
     '%s objects with every field are accepted',

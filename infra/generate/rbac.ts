@@ -64,7 +64,7 @@ export interface DriverScope {
 export const buildDriverAccess = (fn: EventFunction, { objects, children, reads }: DriverScope): readonly Manifest[] =>
   grant(fn.name, [
     ...objects.flatMap((type) => [
-      rule(type, fn.sweeps ? ['get', 'list', 'patch'] : ['get', 'patch']),
+      rule(type, ['get', 'list', 'patch']),
       rule(type, ['update'], 'status'),
       rule(type, ['update'], 'finalizers'),
     ]),

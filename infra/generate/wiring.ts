@@ -32,8 +32,6 @@ export interface EventFunction {
   readonly subscriptions: readonly Subscription[];
   /** Requests one instance works on at a time. */
   readonly concurrency: number;
-  /** Whether it looks at every object rather than at the one it was woken for. */
-  readonly sweeps: boolean;
 }
 
 export const eventFunctions: readonly EventFunction[] = [
@@ -41,7 +39,6 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'initialize',
     summary: 'Drives an image that was created or changed.',
     concurrency: 10,
-    sweeps: false,
     subscriptions: [
       {
         name: 'objects',
@@ -55,7 +52,6 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'sidecar-sync',
     summary: 'Drives the image a changed child belongs to, and folds transfer progress into its status.',
     concurrency: 10,
-    sweeps: false,
     subscriptions: [
       { name: 'children', summary: 'a child of an image changed', events: { of: 'children' }, delivery: 'must' },
       {
@@ -70,7 +66,6 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'cron-tick',
     summary: 'Each minute drives every image that is not settled, and enforces deadlines.',
     concurrency: 1,
-    sweeps: true,
     subscriptions: [
       {
         name: 'ping',

@@ -1,4 +1,5 @@
 // Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by standing here.
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
@@ -6,4 +7,8 @@ import type { KubeObject } from '#shared/api/object.ts';
 
 const served = <T extends KubeObject>(kind: ServedKind<T>): ServedKind => kind as unknown as ServedKind;
 
-export const servedKinds: readonly ServedKind[] = [served(hyperCloudImageKind), served(harvesterImageKind)];
+export const servedKinds: readonly ServedKind[] = [
+  served(hyperCloudImageKind),
+  served(harvesterImageKind),
+  served(dataSourceKind),
+];

@@ -8,6 +8,7 @@ import { refOf } from '#shared/api/object.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
+import { drivenKinds } from '#shared/resources/registry.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { Conflict, Denied, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -240,6 +241,6 @@ describe('sweep', () => {
     await driveOne(image);
     const before = kube.calls.length;
     await sweep(deps);
-    expect(kube.calls.slice(before).map(({ verb }) => verb)).toEqual(['list', 'list']);
+    expect(kube.calls.slice(before).map(({ verb }) => verb)).toEqual(drivenKinds.map(() => 'list'));
   });
 });

@@ -6,22 +6,34 @@ import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
 import type { Change, Sidecar } from '#shared/backends/backend.ts';
+import { dataSourcesConcernedBy } from '#shared/resources/data-source/follow.ts';
 import type { Driven } from '#shared/resources/driven.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
 import { recordProgress } from '#shared/resources/report.ts';
-import { type Outcome, done } from '#shared/runtime/outcome.ts';
+import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 
 /** An object of ours was created or changed. */
 export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
   const ref = objectOf(event);
   const driven = ref && drivenOf(ref);
   if (ref === undefined || driven === undefined) return done;
-  if (event.type === eventTypes.objectAdded || event.type === eventTypes.objectUpdated) {
-    if (isDealtWith(driven, event.data as KubeObject)) return done;
+  if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)
+    return drive(deps, ref, { which: 'news' });
+  const object = event.data as KubeObject;
+  const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
+  return worstOf([own, await driveConcerned(deps, object)]);
+};
+
+/** Data sources are told by what they stand for, which does not know of them. */
+const driveConcerned = async (deps: DriverDeps, changed: KubeObject): Promise<Outcome> => {
+  const outcomes: Outcome[] = [];
+  for (const ref of await dataSourcesConcernedBy(deps.kube, changed)) {
+    // oxlint-disable-next-line no-await-in-loop
+    outcomes.push(await drive(deps, ref, { which: 'all' }));
   }
-  return drive(deps, ref, { which: 'news' });
+  return worstOf([done, ...outcomes]);
 };
 
 /** A child of one of our objects changed, or its transfer reported progress. */
@@ -30,15 +42,18 @@ export const handleChildEvent = async (deps: DriverDeps, event: KnownEvent): Pro
     case eventTypes.transferProgressed:
       return event.data === undefined ? done : recordProgress(deps, event.data.owner, event.data.progress);
     case eventTypes.objectAdded:
-      return driveOwner(deps, event.data as KubeObject, 'add');
+      return driveFollowers(deps, event.data as KubeObject, 'add');
     case eventTypes.objectUpdated:
-      return driveOwner(deps, event.data as KubeObject, 'update');
+      return driveFollowers(deps, event.data as KubeObject, 'update');
     case eventTypes.objectDeleted:
-      return driveOwner(deps, event.data as KubeObject, 'delete');
+      return driveFollowers(deps, event.data as KubeObject, 'delete');
     default:
       return done;
   }
 };
+
+const driveFollowers = async (deps: DriverDeps, child: KubeObject, change: Change): Promise<Outcome> =>
+  worstOf([await driveOwner(deps, child, change), await driveConcerned(deps, child)]);
 
 const driveOwner = async (deps: DriverDeps, child: KubeObject, change: Change): Promise<Outcome> => {
   const followed = findFollower(deps, child);

@@ -1,6 +1,7 @@
 // The kinds that are driven, one line each, and how an owner named by a child or an event is found among them.
 import { groupKindOf } from '#shared/api/owner.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { drivenDataSource } from '#shared/resources/data-source/index.ts';
 import type { Driven, Subject } from '#shared/resources/driven.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
@@ -11,6 +12,7 @@ const erased = <T extends KubeObject, S extends Subject>(driven: Driven<T, S>): 
 export const drivenKinds: readonly Driven[] = [
   erased(drivenImage(hyperCloudImages)),
   erased(drivenImage(harvesterImages)),
+  erased(drivenDataSource),
 ];
 
 /** `undefined` for kinds that are not driven. */

@@ -1,0 +1,57 @@
+// How DataSources are driven. One line in registry.ts.
+import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import { type DataSource, type DataSourceStatus, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import { plan } from '#shared/resources/data-source/plan.ts';
+import { type DataSourceSeen, check } from '#shared/resources/data-source/seen.ts';
+import { type DataSourceState, type DataSourceSubject, readDataSource } from '#shared/resources/data-source/subject.ts';
+import type { Driven, Planner } from '#shared/resources/driven.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { done, waiting } from '#shared/runtime/outcome.ts';
+
+const planner: Planner<DataSourceSubject, DataSourceSeen> = {
+  check,
+  plan,
+  remove: ({ state }) => ({ actions: [], state, removed: true }),
+};
+
+const toStatus = (
+  { status }: DataSource,
+  { generation }: DataSourceSubject,
+  state: DataSourceState,
+  now: string,
+): DataSourceStatus => {
+  const { source, reason, message } = state;
+  const wanted = { type: 'Ready', status: source === undefined ? 'False' : 'True', reason, message } as const;
+  return {
+    observedGeneration: generation,
+    ...(source === undefined ? {} : { source }),
+    conditions: setCdiConditions(status?.conditions ?? [], [wanted], now),
+  };
+};
+
+const unusable = (reason: string, message: string): DataSourceState => ({ phase: 'NotReady', reason, message });
+
+export const drivenDataSource: Driven<DataSource, DataSourceSubject> = {
+  kind: dataSourceKind,
+  sidecars: () => [],
+  reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots].map((type) => type as unknown as ResourceType),
+  read: readDataSource,
+  toStatus,
+  refusalOf: () => undefined,
+  plannerOf: () => planner as unknown as Planner<DataSourceSubject>,
+  finalizerOf: () => undefined,
+  // Nobody tells when a volume of the user's own comes or goes: the tick looks. What a cron keeps is told by the cron's children.
+  isSettled: ({ state, isManaged, deleting }) => !deleting && isManaged && state.phase === 'Ready',
+  isRetryDue: () => false,
+  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
+  notesOf: () => [],
+  announcementOf: () => undefined,
+  revived: ({ state }) => state,
+  failed: (_subject, { reason, message }) => unusable(reason, message),
+  refused: (_subject, error) => unusable(`Api${error.code}`, `the Kubernetes API refused: ${messageOf(error)}`),
+  fold: () => undefined,
+};

@@ -1,0 +1,39 @@
+// A DataSource as the driver sees it.
+import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { refOf } from '#shared/api/object.ts';
+import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+
+export interface DataSourceState extends DrivenState {
+  readonly phase: 'Ready' | 'NotReady';
+  /** What the name stands for in the end, while it can be used. */
+  readonly source?: DataSourceSource | undefined;
+}
+
+export interface DataSourceSubject extends Subject<DataSourceState> {
+  readonly object: DataSource;
+  readonly namespace: string;
+  /** A cron keeps it, so that the cron's children tell of changes. */
+  readonly isManaged: boolean;
+}
+
+const readState = ({ status }: DataSource): DataSourceState => {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return {
+    phase: ready?.status === 'True' ? 'Ready' : 'NotReady',
+    reason: ready?.reason ?? 'Pending',
+    message: ready?.message ?? 'waiting to be processed',
+    source: status?.source,
+  };
+};
+
+export const readDataSource = (object: DataSource): DataSourceSubject => ({
+  ref: refOf(object),
+  generation: object.metadata.generation ?? 1,
+  deleting: object.metadata.deletionTimestamp !== undefined,
+  finalizers: object.metadata.finalizers ?? [],
+  state: readState(object),
+  object,
+  namespace: object.metadata.namespace ?? '',
+  isManaged: (object.metadata.labels?.[cdiLabels.cron] ?? '') !== '',
+});
