@@ -1,10 +1,17 @@
 // Empties a namespace that is being deleted and lets it go; gives a new one its default service account.
 import { type Namespace, namespaces } from '#shared/api/foreign/core.ts';
-import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Denied, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
-import { discover } from '#infra/local/controllers/discovery.ts';
+import { type Discovered, discover } from '#infra/local/controllers/discovery.ts';
+import {
+  type NamespaceContent,
+  isEmptied,
+  isSameConditions,
+  toConditions,
+} from '#infra/local/controllers/namespace-conditions.ts';
+import { emptyNamespace } from '#infra/local/controllers/namespace-content.ts';
 
 const serviceAccounts: ResourceType = {
   group: '',
@@ -17,15 +24,24 @@ const serviceAccounts: ResourceType = {
 /** Milliseconds between looks at a namespace that is not empty yet. */
 const againMs = 500;
 
-export const startNamespaceController = (context: ControllerContext): Controller =>
-  startController(
+/** Milliseconds for which an answer to what is served holds. */
+const discoveryMs = 1000;
+
+interface Terminator {
+  readonly kube: KubeClient;
+  readonly discovered: () => Promise<Discovered>;
+}
+
+export const startNamespaceController = (context: ControllerContext): Controller => {
+  const terminator = { kube: context.kube, discovered: createDiscovery(context.kube) };
+  return startController(
     {
       ...context,
       name: 'namespaces',
       reconcile: async (name) => {
         const namespace = await context.kube.get(namespaces, { name });
         if (namespace === undefined) return undefined;
-        if (namespace.metadata.deletionTimestamp !== undefined) return terminate(context.kube, namespace);
+        if (namespace.metadata.deletionTimestamp !== undefined) return terminate(terminator, namespace);
         await ensureDefaultAccount(context.kube, name);
         return undefined;
       },
@@ -34,6 +50,7 @@ export const startNamespaceController = (context: ControllerContext): Controller
       watch(namespaces, (namespace) => [namespace.metadata.name]);
     },
   );
+};
 
 const ensureDefaultAccount = async (kube: KubeClient, namespace: string): Promise<void> => {
   const key = { namespace, name: 'default' };
@@ -45,15 +62,16 @@ const ensureDefaultAccount = async (kube: KubeClient, namespace: string): Promis
   });
 };
 
-const terminate = async (kube: KubeClient, namespace: Namespace): Promise<number | undefined> => {
+const terminate = async (parts: Terminator, namespace: Namespace): Promise<number | undefined> => {
+  const { kube } = parts;
   const { name } = namespace.metadata;
   const finalizers = namespace.spec?.finalizers ?? [];
   if (!finalizers.includes('kubernetes')) return undefined;
-  const { types, failed } = await discover(kube);
-  let left = 0;
-  for (const type of types) if (type.namespaced) left += await empty(kube, type, name);
-  // A group that does not answer may still hold something in this namespace.
-  if (left > 0 || failed.length > 0) return againMs;
+  const content = await emptyNamespace(kube, await parts.discovered(), name);
+  if (!isEmptied(content)) {
+    await report(kube, namespace, content);
+    return againMs;
+  }
   const kept = finalizers.filter((finalizer) => finalizer !== 'kubernetes');
   const body = { ...namespace, spec: { ...namespace.spec, finalizers: kept } };
   try {
@@ -64,19 +82,23 @@ const terminate = async (kube: KubeClient, namespace: Namespace): Promise<number
   return undefined;
 };
 
-/** Asks everything of a kind to go; returns how many there still were. */
-const empty = async (kube: KubeClient, type: ResourceType, namespace: string): Promise<number> => {
-  let seen = 0;
-  try {
-    for await (const object of kube.listAll(type, { namespace })) {
-      seen += 1;
-      if (!isLeaving(object)) await kube.delete(type, keyOf(object), { propagation: 'Background' });
-    }
-  } catch (error) {
-    // The kind itself is gone.
-    if (!isNotFound(error)) throw error;
-  }
-  return seen;
+const report = async (kube: KubeClient, namespace: Namespace, content: NamespaceContent): Promise<void> => {
+  const before = namespace.status?.conditions ?? [];
+  const conditions = toConditions(content, before, `${new Date().toISOString().slice(0, 19)}Z`);
+  if (isSameConditions(conditions, before)) return;
+  await kube.mergePatch(
+    namespaces,
+    { name: namespace.metadata.name },
+    { status: { conditions } },
+    { subresource: 'status' },
+  );
 };
 
-const isLeaving = (object: KubeObject): boolean => object.metadata.deletionTimestamp !== undefined;
+/** What is served, asked anew only after a while: many namespaces may end at once. */
+const createDiscovery = (kube: KubeClient): (() => Promise<Discovered>) => {
+  let known: { readonly at: number; readonly answer: Promise<Discovered> } | undefined;
+  return () => {
+    if (known === undefined || Date.now() - known.at > discoveryMs) known = { at: Date.now(), answer: discover(kube) };
+    return known.answer;
+  };
+};

@@ -181,7 +181,7 @@ export interface KubeEvent extends KubeObject {
 
 export interface Namespace extends KubeObject {
   readonly spec?: { readonly finalizers?: readonly string[] };
-  readonly status?: { readonly phase?: 'Active' | 'Terminating' };
+  readonly status?: { readonly phase?: 'Active' | 'Terminating'; readonly conditions?: readonly Condition[] };
 }
 
 export interface Secret extends KubeObject {

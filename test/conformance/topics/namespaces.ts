@@ -58,7 +58,7 @@ export const namespaces: Topic = {
         (namespace) => at(namespace, 'status.conditions.4') !== undefined,
       );
       strictEqual(at(seen, 'status.phase'), 'Terminating');
-      t.same('namespace', seen);
+      t.same('status', at(seen, 'status'));
       await mergePatch(t, core(ns, 'configmaps', 'held'), { metadata: { finalizers: null } });
       await eventuallyGone(t, pathOf(ns));
     },
