@@ -2,7 +2,6 @@
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { Readable } from 'node:stream';
 import type { Handle } from './router.ts';
 
 export interface ListenOptions {
@@ -18,7 +17,21 @@ export interface Listener {
   readonly close: () => Promise<void>;
 }
 
-const toRequest = (incoming: IncomingMessage, signal: AbortSignal): Request => {
+/** Somewhat more than any body may have, so that the handler sees that it is too large. */
+const limitBytes = 4 * 1024 * 1024;
+
+/** Bodies are small and bounded; read whole they cost far less than as a stream. */
+const readBody = async (incoming: IncomingMessage): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size <= limitBytes) chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+};
+
+const toRequest = async (incoming: IncomingMessage, signal: AbortSignal): Promise<Request> => {
   const headers = new Headers();
   for (let index = 0; index < incoming.rawHeaders.length; index += 2) {
     headers.append(incoming.rawHeaders[index] ?? '', incoming.rawHeaders[index + 1] ?? '');
@@ -29,7 +42,7 @@ const toRequest = (incoming: IncomingMessage, signal: AbortSignal): Request => {
     method,
     headers,
     signal,
-    ...(hasBody ? { body: Readable.toWeb(incoming) as ReadableStream<Uint8Array>, duplex: 'half' as const } : {}),
+    ...(hasBody ? { body: await readBody(incoming) } : {}),
   });
 };
 
@@ -67,7 +80,7 @@ const writeBody = async (outgoing: ServerResponse, body: ReadableStream<Uint8Arr
 const serve = async (handle: Handle, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
   const abort = new AbortController();
   outgoing.once('close', () => abort.abort());
-  const response = await handle(toRequest(incoming, abort.signal));
+  const response = await handle(await toRequest(incoming, abort.signal));
   if (outgoing.destroyed) return;
   writeHead(outgoing, response);
   if (response.body === null || incoming.method === 'HEAD') outgoing.end();
