@@ -18,9 +18,12 @@ async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
   }
 }
 
+/** The bytes as published, counted and digested. */
+export const publishedBytes = (pass: Pass): AsyncIterable<Buffer> => pass.digester.watch(counted(pass));
+
 /** Uncompressed bytes of the image file. */
 export const contentOf = (pass: Pass): AsyncIterable<Buffer> =>
-  decompress(pass.plan.inspection.compression, pass.digester.watch(counted(pass)));
+  decompress(pass.plan.inspection.compression, publishedBytes(pass));
 
 /** The digests of the published file, held against the checksum asked for. Only after `contentOf` came to its end. */
 export const verifiedDigests = (pass: Pass): Readonly<Record<string, string>> => {

@@ -1,11 +1,13 @@
 // Raw disks, plain or compressed: written to the target as they arrive, without scratch space.
+import type { FileHandle } from 'node:fs/promises';
+import { canUnpackToFile, unpackToFile } from '#shared/transfer/compression/unpack-to-file.ts';
 import { roundToSector } from '#shared/transfer/format/disk.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
 import { fixedVhdSize, vhdFooterBytes } from '#shared/transfer/format/vhd.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
-import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
+import { contentOf, publishedBytes, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
@@ -85,9 +87,40 @@ const takeInto =
     await sink.write(bytes, position);
   };
 
+const tooLarge = ({ limitBytes }: Sink): TransferError => {
+  try {
+    checkCapacity(limitBytes + 1, limitBytes, true);
+  } catch (error) {
+    if (error instanceof TransferError) return error;
+  }
+  return new TransferError('ImageTooLarge', 'the image is larger than the volume');
+};
+
+/** A decoder program writes the file; its end is looked at afterwards. */
+const unpackInto = async (pass: Pass, sink: Sink, file: FileHandle): Promise<Measured> => {
+  const { compression } = pass.plan.inspection;
+  if (!canUnpackToFile(compression)) return drain(pass, takeInto(sink));
+  // xz leaves holes only behind the end of a file.
+  await file.truncate(0);
+  await unpackToFile({
+    compression,
+    input: publishedBytes(pass),
+    descriptor: file.fd,
+    path: sink.path,
+    limitBytes: sink.limitBytes + vhdFooterBytes,
+    tooLarge: () => tooLarge(sink),
+    signal: pass.signal,
+  });
+  const { size } = await file.stat();
+  const tail = Buffer.alloc(Math.min(size, vhdFooterBytes));
+  await file.read(tail, 0, tail.length, size - tail.length);
+  return { length: size, fixedSize: fixedVhdSize(tail, size) };
+};
+
 /** The sink must be prepared. */
 export const importStream = async (pass: Pass, sink: Sink): Promise<PassResult> => {
-  const measured = await drain(pass, takeInto(sink));
+  const file = sink.file();
+  const measured = file === undefined ? await drain(pass, takeInto(sink)) : await unpackInto(pass, sink, file);
   pass.meter.enter('Verifying', 99);
   const digests = verifiedDigests(pass);
   const inspection = settle(pass, measured);

@@ -80,6 +80,7 @@ export const createBlockSink = async (target: TransferTarget, signal: AbortSigna
         if (device.isFile) await zeroFile(file, device.bytes);
         else await zeroDevice(path, file, device.bytes, signal);
       }),
+    file: () => undefined,
     write: (chunk, position) => slot.require().writer.write(chunk, position),
     writtenBytes: () => slot.writtenBytes(),
     flush: () => slot.require().writer.flush(),

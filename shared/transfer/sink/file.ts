@@ -33,6 +33,7 @@ export const createFileSink = (target: TransferTarget): Sink => {
         const file = await slot.open('wx+', diskMode);
         await file.truncate(size);
       }),
+    file: () => slot.require().file,
     write: (bytes, position) => slot.require().writer.write(bytes, position),
     writtenBytes: () => slot.writtenBytes(),
     flush: () => slot.require().writer.flush(),

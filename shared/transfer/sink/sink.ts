@@ -1,4 +1,5 @@
 // What every target of bytes can do. Used by the pipeline.
+import type { FileHandle } from 'node:fs/promises';
 
 /** A guest's disk being filled. Nothing looks complete before `commit`. All methods throw TransferError. */
 export interface Sink {
@@ -6,6 +7,8 @@ export interface Sink {
   readonly path: string;
   /** Bytes a guest disk may have here: the smaller of what was promised and what is there. */
   readonly limitBytes: number;
+  /** The open file, where another program may write it from its beginning, holes and all; `undefined` where it may not. After `prepare`. */
+  file(): FileHandle | undefined;
   /** Makes the target all zero and `size` bytes long where that can be set; 0 when the size is not known yet. */
   prepare(size: number): Promise<void>;
   /** Writes what is not zero. `bytes` belongs to the sink from here on. Returns before the data is on disk. */
