@@ -93,7 +93,7 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
           await copyOfDisk(path);
           await truncate(path, Math.floor((await stat(path)).size / 2));
         }),
-      reason: 'ImageCorrupt',
+      reason: 'ImageTruncated',
       says: /\d/,
     },
     {
