@@ -20,13 +20,9 @@ const checkType = ({ resource }: Call, config: JsonObject): void => {
 };
 
 /** Faults of the configuration itself are told before it is merged. */
-const checkConfig = (call: Call, config: Json, options: WriteOptions): JsonObject => {
+const checkConfig = (call: Call, config: Json): JsonObject => {
   if (isObject(config)) checkType(call, config);
   if (!isObject(config)) throw badRequest('error decoding YAML: the patch must be an object');
-  decodeObject(config, call.resource, {
-    fieldValidation: options.fieldValidation,
-    warn: (text) => call.warnings.add(text),
-  });
   return config;
 };
 
@@ -39,7 +35,7 @@ const refusal = ({ code, reason, message, causes = [] }: PatchRefusal) =>
   });
 
 export const applyChange = (call: Call, patch: unknown, options: WriteOptions): Change => {
-  const config = checkConfig(call, patch as Json, options);
+  const config = checkConfig(call, patch as Json);
   return {
     creates: call.path.subresource === '',
     tracksItself: true,

@@ -24,6 +24,7 @@ import { handlePatch } from './patch.ts';
 import { handleReview, reviewOf } from './reviews.ts';
 import { handleLog } from './log.ts';
 import * as subresources from './subresources.ts';
+import { handleTokenRequest } from './token-request.ts';
 import { handleUpdate } from './update.ts';
 
 type Handler = (call: Call) => Response | Promise<Response>;
@@ -44,7 +45,7 @@ const specialOf = (call: Call): Handler | undefined => {
   if (sub === undefined) return undefined;
   switch (sub.name) {
     case 'token':
-      return (c) => subresources.handleTokenRequest(c, sub);
+      return (c) => handleTokenRequest(c, sub);
     case 'eviction':
       return (c) => subresources.handleEviction(c, sub);
     case 'binding':

@@ -1,6 +1,6 @@
-// Subresources that are no view of their object: tokens, eviction, binding, scale, namespace finalizers.
+// Subresources that are no view of their object: eviction, binding, scale, namespace finalizers.
 import { clone } from '../objects/equal.ts';
-import { decodeAs, decodeObject } from '../objects/decode.ts';
+import { decodeObject } from '../objects/decode.ts';
 import {
   type ApiObject,
   type Fields,
@@ -13,94 +13,19 @@ import {
 } from '../objects/object.ts';
 import { respond } from '../http/respond.ts';
 import { type Resource, type ScalePaths, type Subresource, groupVersion } from '../registry/resource.ts';
-import { invalid as invalidCause } from '../schema/cause.ts';
-import { builtinSchema } from '../schema/builtin.ts';
-import { badRequest, conflict, failure, invalid, notFound } from '../status/status.ts';
+import { badRequest, failure } from '../status/status.ts';
 import { toLabelMatcher } from '../selectors/label.ts';
 import { compileJsonPath } from '../tables/json-path.ts';
+import { readAs } from './subresource-body.ts';
 import { readBody } from './body.ts';
-import { type Call, timestamp } from './call.ts';
+import type { Call } from './call.ts';
 import { deleteObject } from './delete.ts';
 import { getObject } from './get.ts';
-import { type WriteOptions, parseWriteOptions } from './options.ts';
+import { parseWriteOptions } from './options.ts';
 import { changeObject, respondChanged } from './update.ts';
 
 const success = (code: number): Response =>
   respond({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code }, { code });
-
-const readAs = async (call: Call, sub: Subresource, options: WriteOptions): Promise<Fields> => {
-  const group = sub.group ?? call.resource.group;
-  const version = sub.version ?? call.resource.version;
-  const schema = builtinSchema(group, version, sub.kind) ?? {
-    type: 'object',
-    'x-kubernetes-preserve-unknown-fields': true,
-  };
-  const body = (await readBody(call.request)) ?? {};
-  return decodeAs(body, { group, version, kind: sub.kind }, schema, {
-    fieldValidation: options.fieldValidation,
-    warn: (text) => call.warnings.add(text),
-  });
-};
-
-/** The pod or secret a token is to die with; throws a 404 or 409 when it is not there or another one. */
-const boundObject = (call: Call, reference: unknown) => {
-  if (!isFields(reference)) return undefined;
-  const kind = textAt(reference, 'kind') === 'Pod' ? 'Pod' : 'Secret';
-  const plural = `${kind.toLowerCase()}s`;
-  const name = textAt(reference, 'name') ?? '';
-  const object = call.api.strategies().find(plural, call.path.namespace, name);
-  if (object === undefined) throw notFound({ group: '', plural }, name);
-  const uid = object.metadata.uid ?? '';
-  const wanted = textAt(reference, 'uid') ?? uid;
-  if (wanted !== uid) {
-    throw conflict(
-      { group: '', plural },
-      name,
-      `the UID in the bound object reference (${wanted}) does not match the UID in record. The object might have been deleted and then recreated`,
-    );
-  }
-  return { kind, name, uid } as const;
-};
-
-const minSeconds = 600;
-const maxSeconds = 2 ** 32;
-const defaultSeconds = 3600;
-
-export const handleTokenRequest = async (call: Call, sub: Subresource): Promise<Response> => {
-  const options = parseWriteOptions(call);
-  const body = await readAs(call, sub, options);
-  const account = getObject(call);
-  const spec = fieldsAt(body, 'spec');
-  const seconds = numberAt(spec, 'expirationSeconds') ?? defaultSeconds;
-  const field = 'spec.expirationSeconds';
-  const causes = [
-    ...(seconds < minSeconds ? [invalidCause(field, seconds, 'may not specify a duration less than 10 minutes')] : []),
-    ...(seconds > maxSeconds
-      ? [invalidCause(field, seconds, 'may not specify a duration larger than 2^32 seconds')]
-      : []),
-  ];
-  if (causes.length > 0) throw invalid({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', causes);
-  const { namespace = '', name = '', uid = '' } = account.metadata;
-  const asked = Array.isArray(spec['audiences']) ? spec['audiences'].map(String) : [];
-  const audiences = asked.length === 0 ? call.api.tokens.audiences : asked;
-  const bound = boundObject(call, spec['boundObjectRef']);
-  const issued = call.api.tokens.issue({
-    namespace,
-    name,
-    uid,
-    audiences,
-    expirationSeconds: seconds,
-    ...(bound === undefined ? {} : { bound }),
-  });
-  const answer = {
-    kind: 'TokenRequest',
-    apiVersion: 'authentication.k8s.io/v1',
-    metadata: { name, namespace, uid, creationTimestamp: timestamp(call.api.clock()) },
-    spec: { audiences, expirationSeconds: seconds, boundObjectRef: spec['boundObjectRef'] ?? null },
-    status: { token: issued.token, expirationTimestamp: timestamp(issued.expires) },
-  };
-  return respond(answer, { code: 201 });
-};
 
 /** Throws a 429 while a disruption budget of the pod allows no more. */
 const checkBudgets = (call: Call): void => {

@@ -8,6 +8,7 @@ import { type JsonObject, goQuote } from '../schema/json.ts';
 import { applyDefaults, pruneObject } from '../schema/structural.ts';
 import { badRequest, invalid } from '../status/status.ts';
 import { findUnknownFields } from './unknown-fields.ts';
+import { findEmbeddedFault } from './embedded.ts';
 import { findTypeFault } from './type-fault.ts';
 import { type ApiObject, type Fields, isFields, toText } from './object.ts';
 
@@ -55,12 +56,12 @@ const checkKind = (body: Fields, expected: Expected): void => {
   );
 };
 
-const invalidPatch = (patched: string, faults: readonly string[]) =>
+const invalidPatch = (patched: string, why: string) =>
   invalid({ group: '', kind: '' }, '', [
     {
       reason: 'FieldValueInvalid',
       field: 'patch',
-      message: `Invalid value: ${goQuote(patched)}: strict decoding error: ${faults.join(', ')}`,
+      message: `Invalid value: ${goQuote(patched)}: ${why}`,
     },
   ]);
 
@@ -76,7 +77,7 @@ export const reportStrictErrors = (faults: readonly string[], expected: Expected
     faults.forEach(options.warn);
     return;
   }
-  if (options.patched !== undefined) throw invalidPatch(options.patched, faults);
+  if (options.patched !== undefined) throw invalidPatch(options.patched, `strict decoding error: ${faults.join(', ')}`);
   throw badRequest(
     `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: strict decoding error: ${faults.join(', ')}`,
   );
@@ -106,19 +107,22 @@ export const fullSchema = (schema: JsonSchema): JsonSchema => {
 
 const metadataOnly: JsonSchema = { type: 'object', properties: { metadata: {} } };
 
-const goTypeFault = (body: Fields, schema: JsonSchema, expected: Expected): string | undefined => {
+/** Throws when a value has a type its field does not take: a 400, or of a patch a 422. */
+const checkTypes = (body: Fields, schema: JsonSchema, expected: Expected, options: DecodeOptions): void => {
   const fault = findTypeFault(schema, body, expected.kind);
-  return fault === undefined
-    ? undefined
-    : `${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: ${fault.startsWith('illegal') ? fault : `json: cannot unmarshal ${fault}`}`;
+  if (fault === undefined) return;
+  const text = fault.startsWith('illegal') ? fault : `json: cannot unmarshal ${fault}`;
+  throw options.patched === undefined ? cannotHandle(expected, text) : invalidPatch(options.patched, text);
 };
+
+const cannotHandle = (expected: Expected, why: string) =>
+  badRequest(`${expected.kind} in version "${expected.version}" cannot be handled as a ${expected.kind}: ${why}`);
 
 /** A value of the kind, its fields known and its types right as far as metadata (all of it, for built-in kinds) goes. */
 export const decodeAs = (raw: unknown, expected: Expected, schema: JsonSchema, options: DecodeOptions): Fields => {
   if (!isFields(raw)) throw badRequest(`the body must be an object of kind ${expected.kind}`);
   checkKind(raw, expected);
-  const fault = goTypeFault(raw, schema, expected);
-  if (fault !== undefined) throw badRequest(fault);
+  checkTypes(raw, schema, expected, options);
   const unknown = findUnknownFields(schema, raw);
   reportStrictErrors(strictErrors(unknown, options), expected, options);
   return pruneObject(schema, raw as JsonObject).object as Fields;
@@ -128,12 +132,10 @@ const decodeCustom = (raw: Fields, resource: Resource, options: DecodeOptions): 
   checkNamed(raw);
   checkKind(raw, resource);
   const schema = fullSchema(resource.schema() ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true });
-  const fault = goTypeFault(
-    { metadata: raw['metadata'] },
-    { ...metadataOnly, properties: { metadata: objectMetaSchema() } },
-    resource,
-  );
-  if (fault !== undefined) throw badRequest(fault);
+  const metadataSchema = { ...metadataOnly, properties: { metadata: objectMetaSchema() } };
+  checkTypes({ metadata: raw['metadata'] }, metadataSchema, resource, options);
+  const fault = findEmbeddedFault(resource.schema(), raw);
+  if (fault !== undefined) throw cannotHandle(resource, fault);
   const { object, unknown } = pruneObject(schema, raw as JsonObject);
   reportStrictErrors(strictErrors(unknown, options), resource, options);
   return applyDefaults(resource.schema() ?? {}, object) as Fields;
