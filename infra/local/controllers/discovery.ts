@@ -1,7 +1,7 @@
 // Every kind the API server serves right now, in its preferred version. Called by the garbage collector and by namespace termination.
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
 interface ResourceList {
   readonly resources?: readonly {
@@ -44,7 +44,8 @@ export const discover = async (kube: KubeClient): Promise<Discovered> => {
       const { resources = [] } = await kube.raw<ResourceList>({ method: 'GET', path });
       types.push(...resources.filter(isManaged(group)).map(toType(group, version)));
     } catch (error) {
-      failed.push({ group, message: messageOf(error) });
+      // Its last definition went after the groups were listed.
+      if (!isNotFound(error)) failed.push({ group, message: messageOf(error) });
     }
   }
   return { types, failed };

@@ -39,7 +39,7 @@ export const createContext = (parts: ContextParts): OwnedContext => {
     server,
     id,
     cleanup,
-    namespace: () => (namespace ??= createNamespace(http, id, cleanup)),
+    namespace: () => (namespace ??= createNamespace(http, id)),
     call: http.call,
     watch: async (path, options) => {
       const watch = await http.watch(path, options);
@@ -62,12 +62,12 @@ export const createContext = (parts: ContextParts): OwnedContext => {
   return { context, finish };
 };
 
-const createNamespace = async (http: Http, id: string, cleanup: CaseContext['cleanup']): Promise<string> => {
+/** It goes with its server: emptying hundreds of them would only keep the controllers from the cases that wait for them. */
+const createNamespace = async (http: Http, id: string): Promise<string> => {
   const name = `ns-${id}`;
   const answer = await http.call('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { case: id } } },
   });
   if (answer.status !== 201) throw new Error(`namespace ${name}: ${JSON.stringify(answer.body)}`);
-  cleanup(() => http.call('DELETE', `/api/v1/namespaces/${name}`));
   return name;
 };

@@ -11,6 +11,8 @@ const placeholders: readonly (readonly [RegExp, string])[] = [
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, '<time>'],
   // The server shows what changed in its own notation.
   [/(for bound claims\n)[\s\S]*/g, '$1<difference>'],
+  // Where an expression cannot be read is the same, what a parser says of it is its own.
+  [/Syntax error: .*/g, 'Syntax error: <words>'],
   [/too old resource version: \d+ \(\d+\)/g, 'too old resource version: <rv> (<rv>)'],
   [/(resource ?version\\*": ?\\*"|resourceVersion: "|Resource Version: +)\d+/gi, '$1<rv>'],
 ];

@@ -256,6 +256,8 @@ export const applyTopic: Topic = {
       t.same('wrong type', failureOf(await apply(t, path, widgets.widget('a', { spec: { size: 'big' } }))));
       const builtin = await apply(t, core(await t.namespace(), 'configmaps', 'a'), { ...configMap('a'), nothing: 1 });
       t.same('builtin', failureOf(builtin));
+      const typed = await apply(t, core(await t.namespace(), 'configmaps', 'a'), { ...configMap('a'), data: 'text' });
+      t.same('builtin of the wrong type', failureOf(typed));
     },
     'status is applied through its subresource': async (t) => {
       const properties = {

@@ -158,7 +158,9 @@ export const tables: Topic = {
         metadata: { name: 'l' },
         spec: { holderIdentity: 'me' },
       });
-      for (const plural of ['persistentvolumeclaims', 'pods', 'serviceaccounts', 'services'])
+      // A namespace may have an account of its own.
+      t.same('serviceaccounts', shown(await tableOf(t, core(ns, 'serviceaccounts', 's'))));
+      for (const plural of ['persistentvolumeclaims', 'pods', 'services'])
         t.same(plural, shown(await tableOf(t, core(ns, plural))));
       t.same('jobs', shown(await tableOf(t, grouped('batch/v1', ns, 'jobs'))));
       t.same('leases', shown(await tableOf(t, grouped('coordination.k8s.io/v1', ns, 'leases'))));
