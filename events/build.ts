@@ -5,6 +5,7 @@ import {
   type EventType,
   type ImageFailedData,
   type ImageReadyData,
+  type SourcePolledData,
   type TransferProgressedData,
   eventTypes,
 } from '#events/catalogue.ts';
@@ -42,6 +43,13 @@ export const buildImageFailed = (
     data,
     origin,
   });
+
+/** One for each cron and poll. */
+export const buildSourcePolled = (
+  data: z.infer<typeof SourcePolledData>,
+  origin: Origin & { readonly now: Date },
+): EventOf<typeof eventTypes.sourcePolled> =>
+  about(eventTypes.sourcePolled, data.cron, { id: `${data.cron.uid}.polled.${origin.now.getTime()}`, data, origin });
 
 /** Subject and extensions are those of ApiServerSource, so that one Trigger filter serves both. */
 const about = <T extends EventType, D>(

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { CloudEvent } from '#events/event.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
+import { Observation } from '#shared/golden/poll/observation.ts';
 import { TransferProgress } from '#shared/transfer/progress.ts';
 
 /** The whole object, as ApiServerSource sends it in Resource mode. Whatever else it holds is passed on. */
@@ -39,6 +40,9 @@ export const ImageFailedData = ImageReadyData.extend({
   message: z.string(),
 });
 
+/** What a poll of a cron's source told. */
+export const SourcePolledData = z.object({ cron: ObjectRefData, observation: Observation });
+
 export const eventTypes = {
   objectAdded: 'dev.knative.apiserver.resource.add',
   objectUpdated: 'dev.knative.apiserver.resource.update',
@@ -50,6 +54,7 @@ export const eventTypes = {
   transferProgressed: 'dev.bullion.transfer.progressed',
   imageReady: 'dev.bullion.image.ready',
   imageFailed: 'dev.bullion.image.failed',
+  sourcePolled: 'dev.bullion.source.polled',
 } as const;
 
 export type EventType = (typeof eventTypes)[keyof typeof eventTypes];
@@ -65,6 +70,7 @@ export const catalogue = {
   [eventTypes.transferProgressed]: TransferProgressedData,
   [eventTypes.imageReady]: ImageReadyData,
   [eventTypes.imageFailed]: ImageFailedData,
+  [eventTypes.sourcePolled]: SourcePolledData,
 } as const satisfies Record<EventType, z.ZodType>;
 
 /** An event of one catalogued type with its data checked. */
@@ -79,18 +85,27 @@ export const objectOf = (event: KnownEvent): (Omit<ObjectRef, 'uid'> & { readonl
   switch (event.type) {
     case eventTypes.ping:
       return undefined;
-    case eventTypes.transferProgressed:
-      return event.data?.owner;
-    case eventTypes.imageReady:
-    case eventTypes.imageFailed:
-      return event.data?.image;
     case eventTypes.objectAdded:
     case eventTypes.objectUpdated:
     case eventTypes.objectDeleted:
       return event.data && referenceOf(event.data as KubeObject);
-    default:
+    case eventTypes.referenceAdded:
+    case eventTypes.referenceUpdated:
+    case eventTypes.referenceDeleted:
       return event.data && withNamespace(event.data);
+    default:
+      return aboutOf(event);
   }
+};
+
+type OwnEvent = EventOf<Extract<EventType, `dev.bullion.${string}`>>;
+
+/** Ours name their object in full. */
+const aboutOf = (event: OwnEvent): z.infer<typeof ObjectRefData> | undefined => {
+  const { data } = event;
+  if (data === undefined) return undefined;
+  if ('owner' in data) return data.owner;
+  return 'image' in data ? data.image : data.cron;
 };
 
 const referenceOf = ({ apiVersion, kind, metadata }: KubeObject) => ({

@@ -46,6 +46,7 @@ describe('Knative manifests', () => {
     const triggers = ofKind<{ delivery: Delivery }>('Trigger');
     expect(triggers.map(({ metadata }) => metadata.name)).toEqual([
       'initialize-objects',
+      'initialize-polls',
       'sidecar-sync-children',
       'sidecar-sync-transfers',
       'cron-tick-ping',
@@ -211,6 +212,7 @@ const words: Readonly<Record<string, string>> = {
   accessModes: 'ReadWriteOnce',
   volumeMode: 'Block',
   state: 'Available',
+  garbageCollect: 'Outdated',
 };
 
 /** An object with every field of a schema. */

@@ -1,7 +1,13 @@
 // Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
 import { sourceAccount } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { type EventFunction, type Verb, admissionLookups, deadLetterFunction } from '#infra/generate/wiring.ts';
+import {
+  type EventFunction,
+  type Verb,
+  admissionLookups,
+  deadLetterFunction,
+  pollLookups,
+} from '#infra/generate/wiring.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -70,6 +76,7 @@ export const buildDriverAccess = (fn: EventFunction, { objects, children, reads 
     ]),
     ...children.map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, ['get', 'list'])),
+    ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Dead letters about one object are counted on one Event.
     rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);

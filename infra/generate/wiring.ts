@@ -1,5 +1,5 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
-import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
@@ -32,6 +32,8 @@ export interface EventFunction {
   readonly subscriptions: readonly Subscription[];
   /** Requests one instance works on at a time. */
   readonly concurrency: number;
+  /** Whether it asks sources, and needs what it takes to log in. */
+  readonly polls: boolean;
 }
 
 export const eventFunctions: readonly EventFunction[] = [
@@ -39,6 +41,7 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'initialize',
     summary: 'Drives an image that was created or changed.',
     concurrency: 10,
+    polls: true,
     subscriptions: [
       {
         name: 'objects',
@@ -46,12 +49,19 @@ export const eventFunctions: readonly EventFunction[] = [
         events: { of: 'objects' },
         delivery: 'must',
       },
+      {
+        name: 'polls',
+        summary: 'the source of a cron was asked',
+        events: { of: 'types', types: ['dev.bullion.source.'] },
+        delivery: 'may',
+      },
     ],
   },
   {
     name: 'sidecar-sync',
     summary: 'Drives the image a changed child belongs to, and folds transfer progress into its status.',
     concurrency: 10,
+    polls: false,
     subscriptions: [
       { name: 'children', summary: 'a child of an image changed', events: { of: 'children' }, delivery: 'must' },
       {
@@ -66,6 +76,7 @@ export const eventFunctions: readonly EventFunction[] = [
     name: 'cron-tick',
     summary: 'Each minute drives every image that is not settled, and enforces deadlines.',
     concurrency: 1,
+    polls: true,
     subscriptions: [
       {
         name: 'ping',
@@ -125,6 +136,9 @@ export const goldenKinds: readonly ResourceType[] = [persistentVolumeClaims, vol
 
 /** What the rules of admission look up beside the served kinds. */
 export const admissionLookups: readonly ResourceType[] = [storageClasses];
+
+/** What polls need to log in to a source, by name and never listed. */
+export const pollLookups: readonly ResourceType[] = [secrets, configMaps];
 
 /** What is started as a Job, by whom it is told. */
 export const jobFunctions = [

@@ -1,4 +1,5 @@
 // Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by standing here.
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -11,4 +12,5 @@ export const servedKinds: readonly ServedKind[] = [
   served(hyperCloudImageKind),
   served(harvesterImageKind),
   served(dataSourceKind),
+  served(dataImportCronKind),
 ];

@@ -23,6 +23,8 @@ export const annotations = {
 export const finalizers = {
   /** Held while an image still has children to remove. */
   image: 'bullion.dev/image',
+  /** Held while a cron still has to remove what goes with it. */
+  cron: 'bullion.dev/cron',
 } as const;
 
 /** Who our writes are made by (`fieldManager`, Event source, leader of children). */

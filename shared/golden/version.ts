@@ -28,6 +28,10 @@ export const versionName = (dataSource: string, short: string): string => {
   return `${base}-${fnv32a(dataSource)}-${short}`;
 };
 
+/** A version whose plain name is taken by the same bytes in another storage class. */
+export const placedName = (name: string, className: string): string =>
+  `${name.slice(0, mostNameLength - 9)}-${fnv32a(className)}`;
+
 /** Stands in for a digest where a server names none: the validator of a file, as the digest of its URL, tag, date and size. */
 export const validatorDigest = (parts: readonly (string | undefined)[]): string =>
   `sha256:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;

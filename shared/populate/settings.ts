@@ -11,6 +11,8 @@ export interface PopulateSettings {
   readonly transferResources: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** CIDRs sources may point to although they are loopback, link-local or metadata addresses. */
   readonly allowedAddresses: readonly string[];
+  /** Registries, as `host[:port]`, that are reached without TLS. */
+  readonly plainRegistries: readonly string[];
   /** Where transfer-job posts progress; left out: it posts none. */
   readonly eventSink?: string | undefined;
   /** Seconds one attempt may take. */
@@ -29,6 +31,7 @@ export const defaultSettings: PopulateSettings = {
     limits: { cpu: '2', memory: '512Mi' },
   },
   allowedAddresses: [],
+  plainRegistries: [],
   attemptSeconds: 6 * 3600,
   childSeconds: 600,
   filesystemOverhead: 0.06,

@@ -2,6 +2,7 @@
 import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { parseReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Checksum, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -50,13 +51,19 @@ export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
-  source: request.source,
+  source: reachedAs(request.source, settings),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
   scratchDir,
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
   allowedAddresses: [...settings.allowedAddresses],
 });
+
+/** How a registry is reached is the operator's word, not the user's. */
+const reachedAs = (source: TransferSource, { plainRegistries }: PopulateSettings): TransferSource =>
+  source.type === 'registry' && plainRegistries.includes(parseReference(source.url).host)
+    ? { ...source, plainHttp: true }
+    : source;
 
 const targetOf = ({ volumeMode, capacityBytes }: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
   path: volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,

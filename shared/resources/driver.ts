@@ -1,10 +1,12 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
+import type { Send } from '#events/send.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import { isoTime } from '#shared/backends/state.ts';
+import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
@@ -26,6 +28,10 @@ export interface DriverDeps {
   readonly log: Logger;
   /** Left out: nobody is told. */
   readonly announce?: Announce | undefined;
+  /** Looks at sources that crons follow; left out: nobody polls. */
+  readonly observe?: Observe | undefined;
+  /** Sends events to other functions; left out: their work is done here. */
+  readonly send?: Send | undefined;
 }
 
 /** The object to drive. With a UID, a namesake made later is left alone. */

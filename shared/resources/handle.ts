@@ -6,6 +6,7 @@ import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
 import type { Change, Sidecar } from '#shared/backends/backend.ts';
+import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/follow.ts';
 import type { Driven } from '#shared/resources/driven.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
@@ -14,8 +15,11 @@ import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/regi
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 
-/** An object of ours was created or changed. */
+/** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
+  if (event.type === eventTypes.sourcePolled) {
+    return event.data === undefined ? done : recordObservation(deps, event.data.cron, event.data.observation);
+  }
   const ref = objectOf(event);
   const driven = ref && drivenOf(ref);
   if (ref === undefined || driven === undefined) return done;
@@ -23,7 +27,7 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
     return drive(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
   const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
-  return worstOf([own, await driveConcerned(deps, object)]);
+  return worstOf([own, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
 };
 
 /** Data sources are told by what they stand for, which does not know of them. */

@@ -1,6 +1,7 @@
 // The kinds that are driven, one line each, and how an owner named by a child or an event is found among them.
 import { groupKindOf } from '#shared/api/owner.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { drivenDataImportCron } from '#shared/resources/data-import-cron/index.ts';
 import { drivenDataSource } from '#shared/resources/data-source/index.ts';
 import type { Driven, Subject } from '#shared/resources/driven.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
@@ -13,6 +14,7 @@ export const drivenKinds: readonly Driven[] = [
   erased(drivenImage(hyperCloudImages)),
   erased(drivenImage(harvesterImages)),
   erased(drivenDataSource),
+  erased(drivenDataImportCron),
 ];
 
 /** `undefined` for kinds that are not driven. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createObserver } from '#shared/golden/poll/observe.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
@@ -48,6 +49,11 @@ export const driverSettings = {
     'CIDRs that sources may point to although they are loopback, link-local or metadata addresses, separated by commas.',
     z.string().default('').pipe(list(/,/)),
   ),
+  plainRegistries: setting(
+    'PLAIN_REGISTRIES',
+    'Registries that are reached without TLS, as host:port, separated by commas.',
+    z.string().default('').pipe(list(/,/)),
+  ),
   attemptSeconds: setting(
     'ATTEMPT_SECONDS',
     'Seconds one attempt of a transfer may take.',
@@ -77,17 +83,28 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
     limits: { cpu: config.transferCpu, memory: config.transferMemory },
   },
   allowedAddresses: config.allowedAddresses,
+  plainRegistries: config.plainRegistries,
   eventSink: config.transferSink ?? config.sink,
   attemptSeconds: config.attemptSeconds,
   childSeconds: config.childSeconds,
   filesystemOverhead: config.filesystemOverhead,
 });
 
-export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps => ({
-  kube: createKubeClient(loadKubeConfig(config.kubeconfig)),
-  backends,
-  settings: toPopulateSettings(config),
-  now: Date.now,
-  log,
-  ...(config.sink === undefined ? {} : { announce: createAnnouncer(createSender({ sink: config.sink })) }),
-});
+/** Architectures as registries name them, by what Node calls this machine's. */
+const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
+
+export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps => {
+  const kube = createKubeClient(loadKubeConfig(config.kubeconfig));
+  const send = config.sink === undefined ? undefined : createSender({ sink: config.sink });
+  const { allowedAddresses, plainRegistries } = config;
+  const architecture = architectures[process.arch] ?? process.arch;
+  return {
+    kube,
+    backends,
+    settings: toPopulateSettings(config),
+    now: Date.now,
+    log,
+    observe: createObserver({ kube, allowedAddresses, plainRegistries, architecture, now: Date.now }),
+    ...(send === undefined ? {} : { send, announce: createAnnouncer(send) }),
+  };
+};

@@ -9,22 +9,31 @@ import { type Outcome, done, retry, worstOf } from '#shared/runtime/outcome.ts';
 /** Objects driven at once. */
 const width = 8;
 
+/** Told of every object that a sweep comes across. */
+export type Visit = (object: KubeObject) => void;
+
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
-export const sweep = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
+export const sweep = async (deps: DriverDeps, signal?: AbortSignal, visit: Visit = () => {}): Promise<Outcome> => {
   const outcomes: Outcome[] = [];
   for (const driven of drivenKinds) {
     // oxlint-disable-next-line no-await-in-loop
-    outcomes.push(await sweepKind(deps, driven, signal));
+    outcomes.push(await sweepKind(deps, driven, { signal, visit }));
   }
   return worstOf(outcomes);
 };
 
-const sweepKind = async (deps: DriverDeps, driven: Driven, signal?: AbortSignal): Promise<Outcome> => {
+interface Sweeping {
+  readonly signal: AbortSignal | undefined;
+  readonly visit: Visit;
+}
+
+const sweepKind = async (deps: DriverDeps, driven: Driven, { signal, visit }: Sweeping): Promise<Outcome> => {
   const driving = new Set<Promise<unknown>>();
   let count = 0;
   try {
     for await (const object of deps.kube.listAll(driven.kind.type)) {
       if (signal?.aborted === true) break;
+      visit(object);
       if (driven.isSettled(driven.read(object))) continue;
       count += 1;
       const work = driveQuietly(deps, object).finally(() => driving.delete(work));

@@ -1,6 +1,9 @@
 // cdi.kubevirt.io DataImportCron, in the shape its operator released and in the short shape of its design document.
 import { z } from 'zod';
-import { withRules } from '#shared/api/kind.ts';
+import { CdiCondition } from '#shared/api/cdi/conditions.ts';
+import { cdiGroup } from '#shared/api/cdi/names.ts';
+import { Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 
 const Access = {
   secretRef: z.string().optional().describe('Secret with credentials, in the namespace of the cron'),
@@ -8,7 +11,7 @@ const Access = {
 } as const;
 
 /** A source that can be followed. The loose form is what a template may carry beside. */
-const CronSourceSpec = z.looseObject({
+export const CronSourceSpec = z.looseObject({
   registry: z
     .looseObject({
       url: z.string().optional().describe('docker://host[:port]/repository[:tag][@digest]'),
@@ -42,7 +45,7 @@ const CronTemplate = z
   })
   .describe('the DataVolume of each version; its source is followed');
 
-const DataImportCronSpec = z
+export const DataImportCronSpec = z
   .object({
     template: CronTemplate.optional(),
     source: CronSourceSpec.optional().describe('the short form: size and storage are found out'),
@@ -67,3 +70,71 @@ const DataImportCronSpec = z
     ),
   );
 export type DataImportCronSpec = z.infer<typeof DataImportCronSpec>;
+
+export const PollStatus = z
+  .object({
+    time: z.string().describe('RFC 3339'),
+    outcome: z.enum(['Same', 'Changed', 'Failed']),
+    message: z.string().describe('why'),
+    failures: z.int().describe('polls that failed one after the other'),
+    tag: z.string().optional().describe('tag the range led to'),
+    sourceDigest: z.string().optional().describe('digest of what the reference names, an index perhaps'),
+    etag: z.string().optional(),
+    lastModified: z.string().optional(),
+  })
+  .describe('what the newest poll decided, and why');
+export type PollStatus = z.infer<typeof PollStatus>;
+
+export const DataImportCronStatus = z.object({
+  observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
+  currentImports: z
+    .array(z.object({ DataVolumeName: z.string(), Digest: z.string() }))
+    .optional()
+    .describe('the version asked for; imported, or on its way'),
+  lastImportedPVC: z
+    .object({ namespace: z.string(), name: z.string() })
+    .optional()
+    .describe('the version in use; a snapshot of this name where sourceFormat says so'),
+  lastImportTimestamp: z.string().optional(),
+  lastExecutionTimestamp: z.string().optional().describe('when the source was asked last'),
+  nextExecutionTimestamp: z.string().optional().describe('when the source is asked next'),
+  sourceFormat: z.string().optional().describe('pvc or snapshot'),
+  importsToKeep: z.int().optional().describe('the number in effect'),
+  lastPoll: PollStatus.optional(),
+  retryHandled: z.string().optional().describe('the newest value of the retry annotation that was acted on'),
+  announced: z.string().optional().describe('the final transition that was sent out as an event'),
+  conditions: z.array(CdiCondition).optional(),
+});
+export type DataImportCronStatus = z.infer<typeof DataImportCronStatus>;
+
+export interface DataImportCron extends KubeObject {
+  readonly spec: DataImportCronSpec;
+  readonly status?: DataImportCronStatus;
+}
+
+export const dataImportCronKind: ServedKind<DataImportCron> = {
+  type: { group: cdiGroup, version: 'v1beta1', kind: 'DataImportCron', plural: 'dataimportcrons', namespaced: true },
+  singular: 'dataimportcron',
+  shortNames: ['dic', 'dics'],
+  categories: ['all'],
+  description: 'Follows a source of golden images: imports each new version and points a DataSource to the newest.',
+  spec: DataImportCronSpec,
+  status: DataImportCronStatus,
+  columns: [
+    {
+      name: 'Format',
+      type: 'string',
+      jsonPath: '.status.sourceFormat',
+      description: 'The format in which created sources are saved',
+    },
+    { name: 'Version', type: 'string', jsonPath: '.status.lastImportedPVC.name' },
+    { name: 'UpToDate', type: 'string', jsonPath: '.status.conditions[?(@.type=="UpToDate")].status' },
+    { name: 'Imported', type: 'date', jsonPath: '.status.lastImportTimestamp' },
+    { name: 'LastPoll', type: 'date', jsonPath: '.status.lastExecutionTimestamp' },
+    { name: 'Decision', type: 'string', jsonPath: '.status.lastPoll.outcome' },
+    { name: 'NextPoll', type: 'string', jsonPath: '.status.nextExecutionTimestamp' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};

@@ -1,31 +1,35 @@
-// What a look at a source tells, and what is remembered of it for the next look.
+// What a look at a source tells, and what is remembered of it for the next look. It travels in events.
+import { z } from 'zod';
 
 /** What earlier polls wrote down: lets a source say "the same" cheaply. */
-export interface Memory {
+export const Memory = z.object({
   /** Digest a reference led to, an index perhaps. */
-  readonly sourceDigest?: string | undefined;
-  readonly etag?: string | undefined;
-  readonly lastModified?: string | undefined;
-}
+  sourceDigest: z.string().optional(),
+  etag: z.string().optional(),
+  lastModified: z.string().optional(),
+});
+export type Memory = Readonly<z.infer<typeof Memory>>;
 
-export type Observation =
-  | {
-      readonly is: 'found';
-      /** Names the version: `sha256:`, `sha512:` or `uid:`. */
-      readonly digest: string;
-      /** How it was found, for people. */
-      readonly message: string;
-      readonly tag?: string | undefined;
-      readonly memory: Memory;
-    }
-  /** Nothing is new since `memory` was written. */
-  | { readonly is: 'same'; readonly message: string }
-  | {
-      readonly is: 'failed';
-      /** CamelCase, stable. */
-      readonly reason: string;
-      /** In the words of who refused, redacted. */
-      readonly message: string;
-      /** Seconds the other side asked to be left alone. */
-      readonly retryAfterSeconds?: number | undefined;
-    };
+export const Observation = z.discriminatedUnion('is', [
+  z.object({
+    is: z.literal('found'),
+    /** Names the version: `sha256:`, `sha512:` or `uid:`. */
+    digest: z.string(),
+    /** How it was found, for people. */
+    message: z.string(),
+    tag: z.string().optional(),
+    memory: Memory,
+  }),
+  /** Nothing is new since the memory was written. */
+  z.object({ is: z.literal('same'), message: z.string() }),
+  z.object({
+    is: z.literal('failed'),
+    /** CamelCase, stable. */
+    reason: z.string(),
+    /** In the words of who refused, redacted. */
+    message: z.string(),
+    /** Seconds the other side asked to be left alone. */
+    retryAfterSeconds: z.number().optional(),
+  }),
+]);
+export type Observation = Readonly<z.infer<typeof Observation>>;

@@ -1,0 +1,75 @@
+// What may go: versions beyond those to keep, imports that a newer digest made pointless, the form of a version that is not offered. Pure.
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type Action, remove } from '#shared/backends/actions.ts';
+import { outdatedVersions } from '#shared/golden/retention.ts';
+import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { hasSnapshot, hasVolume, isUsable } from '#shared/resources/data-import-cron/version.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+
+/** A volume goes with its import. */
+export const removeVolume = ({ dataVolume, volume }: SeenVersion): readonly Action[] =>
+  dataVolume === undefined ? remove(persistentVolumeClaims, volume) : remove(dataVolumes, dataVolume);
+
+export const removeVersion = (version: SeenVersion): readonly Action[] => [
+  ...removeVolume(version),
+  ...remove(volumeSnapshots, version.snapshot),
+];
+
+export interface Collection {
+  readonly actions: readonly Action[];
+  readonly notes: readonly Note[];
+}
+
+const gone = (reason: string, name: string, message: string): Note => ({
+  type: 'Normal',
+  reason,
+  message,
+  occurrence: `${reason}/${name}`,
+});
+
+const lastUseOf = ({ volume, snapshot, dataVolume }: SeenVersion): string => {
+  const forms = [volume, snapshot, dataVolume].filter((form) => form !== undefined);
+  const noted = forms
+    .map(({ metadata }) => metadata.annotations?.[cdiAnnotations.lastUseTime])
+    .find((time) => time !== undefined);
+  return noted ?? forms[0]?.metadata.creationTimestamp ?? '';
+};
+
+/** Imports of other digests that did not end well, or not yet. The version in use is never one of them. */
+export const supersede = (cron: CronSubject, seen: CronSeen, target: string): Collection => {
+  const pointless = [...seen.versions].filter(
+    ([name, version]) =>
+      name !== target &&
+      name !== cron.state.offered &&
+      version.dataVolume !== undefined &&
+      !isUsable(version) &&
+      version.dataVolume.status?.phase !== 'Succeeded',
+  );
+  return {
+    actions: pointless.flatMap(([, version]) => removeVersion(version)),
+    notes: pointless.map(([name]) =>
+      gone('ImportSuperseded', name, `the import of ${name} was given up for ${target}`),
+    ),
+  };
+};
+
+/** Only once the version in use is the newest. */
+export const collect = (cron: CronSubject, seen: CronSeen, current: string): Collection => {
+  if (!cron.collects) return { actions: [], notes: [] };
+  const versions = [...seen.versions].map(([name, version]) => ({ name, lastUse: lastUseOf(version) }));
+  const outdated = outdatedVersions(versions, { keep: cron.keep, current, inUse: seen.inUse });
+  return {
+    actions: outdated.flatMap((name) => removeVersion(seen.versions.get(name) ?? {})),
+    notes: outdated.map((name) => gone('VersionCollected', name, `${name} was removed: ${cron.keep} are kept`)),
+  };
+};
+
+/** What was imported on the way to the form that is offered now. */
+export const dropOtherForm = (version: SeenVersion, format: CronState['format']): readonly Action[] => {
+  if (format === 'snapshot') return hasSnapshot(version) ? removeVolume(version) : [];
+  return hasVolume(version) ? remove(volumeSnapshots, version.snapshot) : [];
+};

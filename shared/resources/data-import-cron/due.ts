@@ -1,0 +1,115 @@
+// Whether a cron's source is to be asked now, what is asked, and when it is asked next. Pure.
+import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { dueTime, nextPollAfter } from '#shared/golden/due.ts';
+import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
+import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';
+import { type CronSource, readCronSource, sourceName } from '#shared/golden/source.ts';
+
+const scheduleOf = ({ spec }: DataImportCron): Schedule | undefined => {
+  if (spec.schedule === '') return undefined;
+  const parsed = parseSchedule(spec.schedule);
+  return 'value' in parsed ? parsed.value : undefined;
+};
+
+const sourceOf = ({ spec }: DataImportCron): CronSource | undefined => {
+  const read = readCronSource(spec);
+  return 'value' in read ? read.value : undefined;
+};
+
+const timeOf = (text: string | undefined): number | undefined => {
+  const time = Date.parse(text ?? '');
+  return Number.isNaN(time) ? undefined : time;
+};
+
+const hasDigest = ({ metadata }: DataImportCron): boolean =>
+  (metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '') !== '';
+
+/** Without a digest to compare with, nothing can be the same. */
+const knownOf = (cron: DataImportCron): Memory => {
+  if (!hasDigest(cron)) return {};
+  const { sourceDigest, etag, lastModified } = cron.status?.lastPoll ?? {};
+  return { sourceDigest, etag, lastModified };
+};
+
+/** What to ask, if that is to be now. `now` is ms since the epoch. */
+export const duePoll = (cron: DataImportCron, now: number): ObserveRequest | undefined => {
+  const { annotations = {}, deletionTimestamp, namespace = '' } = cron.metadata;
+  if (cron.spec.schedule === '' || deletionTimestamp !== undefined) return undefined;
+  const next = timeOf(annotations[cdiAnnotations.nextCronTime]);
+  // Not reading schedules of crons that are not due keeps a tick over many of them cheap.
+  if (next !== undefined && next > now && hasDigest(cron)) return undefined;
+  const [schedule, source] = [scheduleOf(cron), sourceOf(cron)];
+  if (schedule === undefined || source === undefined) return undefined;
+  const last = timeOf(annotations[cdiAnnotations.lastCronTime]);
+  const due = dueTime(schedule, sourceName(source), { last, next });
+  return due === undefined || due > now ? undefined : { source, namespace, known: knownOf(cron) };
+};
+
+/** Crons with the same key get the same answer: what is asked, with whose access, and what is known already. */
+export const pollKey = ({ source, namespace, known }: ObserveRequest): string => {
+  const isShared = source.type !== 'pvc' && source.secretName === undefined && source.caName === undefined;
+  return JSON.stringify([source, isShared ? '' : namespace, known]);
+};
+
+/** Waits after polls that failed one after the other, in minutes; never longer than to the schedule's next time. */
+const backoffMs = (failures: number): number => Math.min(60, 2 ** Math.min(failures - 1, 10)) * 60_000;
+
+/** When to ask again, in ms since the epoch; `undefined`: never. */
+const nextTime = (
+  cron: DataImportCron,
+  observation: Observation,
+  failures: number,
+  now: number,
+): number | undefined => {
+  const [schedule, source] = [scheduleOf(cron), sourceOf(cron)];
+  if (schedule === undefined || source === undefined) return undefined;
+  const regular = nextPollAfter(schedule, sourceName(source), now);
+  if (observation.is !== 'failed') return regular;
+  const asked = now + (observation.retryAfterSeconds ?? 0) * 1000;
+  return Math.max(asked, Math.min(regular ?? Number.POSITIVE_INFINITY, now + backoffMs(failures)));
+};
+
+export interface Recorded {
+  /** Annotations of the cron. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly lastPoll: PollStatus;
+}
+
+const secondIso = (time: number): string => new Date(Math.ceil(time / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+
+/** What the next poll needs to know of this one. */
+const memoryAfter = (cron: DataImportCron, observation: Observation): Memory & Pick<PollStatus, 'tag'> =>
+  observation.is === 'found'
+    ? { tag: observation.tag, ...observation.memory }
+    : { tag: cron.status?.lastPoll?.tag, ...knownOf(cron) };
+
+/** The digest that a cron did not know yet. */
+const newDigest = ({ metadata }: DataImportCron, observation: Observation): string | undefined =>
+  observation.is === 'found' && observation.digest !== metadata.annotations?.[cdiAnnotations.desiredDigest]
+    ? observation.digest
+    : undefined;
+
+/** What an observation makes of a cron. */
+export const recordOf = (cron: DataImportCron, observation: Observation, now: number): Recorded => {
+  const isFailure = observation.is === 'failed';
+  const failures = isFailure ? (cron.status?.lastPoll?.failures ?? 0) + 1 : 0;
+  const next = nextTime(cron, observation, failures, now);
+  const digest = newDigest(cron, observation);
+  const time = secondIso(now);
+  return {
+    annotations: {
+      [cdiAnnotations.lastCronTime]: time,
+      ...(next === undefined ? {} : { [cdiAnnotations.nextCronTime]: secondIso(next) }),
+      ...(digest === undefined ? {} : { [cdiAnnotations.desiredDigest]: digest }),
+    },
+    lastPoll: {
+      time,
+      outcome: isFailure ? 'Failed' : digest === undefined ? 'Same' : 'Changed',
+      message: observation.message,
+      failures,
+      ...memoryAfter(cron, observation),
+    },
+  };
+};

@@ -1,0 +1,115 @@
+// How DataImportCrons are driven. One line in registry.ts.
+import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import {
+  type DataImportCron,
+  type DataImportCronStatus,
+  dataImportCronKind,
+} from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { finalizers } from '#shared/api/names.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import type { Sidecar } from '#shared/backends/backend.ts';
+import { plan } from '#shared/resources/data-import-cron/plan.ts';
+import { planRemoval } from '#shared/resources/data-import-cron/removal.ts';
+import { type CronSeen, check } from '#shared/resources/data-import-cron/seen.ts';
+import {
+  type CronState,
+  type CronSubject,
+  isRetryWanted,
+  readCron,
+} from '#shared/resources/data-import-cron/subject.ts';
+import { conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
+
+const planner: Planner<CronSubject, CronSeen> = { check, plan, remove: planRemoval };
+
+/** Every change may be what the cron waits for; most of them are few. */
+const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: Sidecar['verbs']): Sidecar => ({
+  type: type as unknown as ResourceType,
+  verbs,
+  ownerOf,
+  matters: () => true,
+});
+
+const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
+
+const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, now: string): DataImportCronStatus => {
+  const { status = {} } = object;
+  const { current, offered, lastPoll } = state;
+  return withoutUndefined({
+    ...status,
+    observedGeneration: cron.generation,
+    currentImports: current === undefined ? undefined : [{ DataVolumeName: current.name, Digest: current.digest }],
+    lastImportedPVC: offered === undefined ? undefined : { namespace: cron.namespace, name: offered },
+    lastImportTimestamp: state.importedAt,
+    lastExecutionTimestamp: lastPoll?.time,
+    nextExecutionTimestamp: state.nextPoll,
+    sourceFormat: state.format,
+    importsToKeep: cron.keep,
+    lastPoll,
+    retryHandled: state.handledRetryToken,
+    announced: state.announced,
+    conditions: setCdiConditions(status.conditions ?? [], state.conditions, now),
+  });
+};
+
+const inTrouble = (cron: CronSubject, { reason, message }: Refusal): CronState =>
+  conclude(cron, cron.state, {
+    phase: 'Waiting',
+    progressing: progressing.none,
+    upToDate: cron.digest === '' ? upToDate.noDigest : upToDate.outdated,
+    trouble: { reason, message },
+  });
+
+const refusalOf = ({ faults }: CronSubject): Refusal | undefined =>
+  faults.length === 0
+    ? undefined
+    : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
+
+/** Somebody wrote a digest or a time of their own, or wants a failed import tried again. */
+const isAskedFor = (cron: CronSubject): boolean =>
+  isRetryWanted(cron) ||
+  cron.digest !== (cron.state.current?.digest ?? '') ||
+  cron.object.metadata.annotations?.['cdi.kubevirt.io/storage.import.nextCronTime'] !== cron.state.nextPoll;
+
+const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {
+  if (phase === 'Ready') return done;
+  return phase === 'Failed' ? failed(reason, message) : waiting(message);
+};
+
+export const drivenDataImportCron: Driven<DataImportCron, CronSubject> = {
+  kind: dataImportCronKind,
+  sidecars: () => [
+    follow(dataVolumes, ['create', 'delete']),
+    follow(dataSourceKind.type, ['create', 'patch', 'delete']),
+    follow(persistentVolumeClaims, ['patch', 'delete']),
+    follow(volumeSnapshots, ['create', 'patch', 'delete']),
+  ],
+  reads: () =>
+    [dataVolumes, persistentVolumeClaims, volumeSnapshots, storageClasses, volumeSnapshotClasses, storageProfiles].map(
+      (type) => type as unknown as ResourceType,
+    ),
+  read: readCron,
+  toStatus,
+  refusalOf,
+  plannerOf: () => planner as unknown as Planner<CronSubject>,
+  finalizerOf: () => finalizers.cron,
+  isSettled: (cron) =>
+    !cron.deleting && !isAskedFor(cron) && (cron.state.phase === 'Ready' || cron.state.phase === 'Failed'),
+  isRetryDue: isAskedFor,
+  outcomeOf,
+  notesOf: (_before, after) => after.notes ?? [],
+  announcementOf: () => undefined,
+  revived: ({ state }) => state,
+  failed: inTrouble,
+  refused: (cron, error) =>
+    inTrouble(cron, { reason: `Api${error.code}`, message: `the Kubernetes API refused: ${messageOf(error)}` }),
+  fold: () => undefined,
+};

@@ -1,0 +1,73 @@
+// The managed data source: made, adopted, pointed to the version in use, put right when somebody changed it. Pure.
+import { isDeepStrictEqual } from 'node:util';
+import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
+import { type Action, create, patch } from '#shared/backends/actions.ts';
+import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
+import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
+
+/** Somebody else's data source that works is not taken over: they may put the label on it when they want that. */
+export const isKept = ({ ref }: CronSubject, source: DataSource): boolean => {
+  const label = source.metadata.labels?.[cdiLabels.cron];
+  const isReady = source.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+  return label === undefined && isReady && source.metadata.labels?.['bullion.dev/owner-uid'] !== ref.uid;
+};
+
+const wantedSource = ({ namespace }: CronSubject, { offered, format }: CronState): DataSourceSource => {
+  if (offered === undefined) return {};
+  const named = { namespace, name: offered };
+  return format === 'snapshot' ? { snapshot: named } : { pvc: named };
+};
+
+/** Its creator controls it, whoever adopts it does not; it is collected when all of them are gone. Only where it goes with its cron at all. */
+const ownersOf = (cron: CronSubject, before: readonly OwnerReference[] | undefined): readonly OwnerReference[] => {
+  const others = (before ?? []).filter(({ uid }) => uid !== cron.ref.uid);
+  if (cron.retains) return others;
+  const own = before?.find(({ uid }) => uid === cron.ref.uid);
+  const { apiVersion, kind, name, uid } = cron.ref;
+  const controller = before === undefined || own?.controller === true;
+  return [...others, { apiVersion, kind, name, uid, controller, blockOwnerDeletion: false }];
+};
+
+const metadataOf = (cron: CronSubject, before: DataSource | undefined): ObjectMeta => {
+  const metadata = managedMetadata(cron, 'data-source', cron.dataSource);
+  const owners = ownersOf(cron, before === undefined ? undefined : (before.metadata.ownerReferences ?? []));
+  return owners.length === 0 && before?.metadata.ownerReferences === undefined
+    ? metadata
+    : { ...metadata, ownerReferences: owners };
+};
+
+const holds = (
+  all: Readonly<Record<string, string>> | undefined,
+  some: Readonly<Record<string, string>> | undefined,
+): boolean => Object.entries(some ?? {}).every(([key, value]) => all?.[key] === value);
+
+const isRight = (source: DataSource, wanted: DataSourceSource, metadata: ObjectMeta): boolean =>
+  isDeepStrictEqual(source.spec.source, wanted) &&
+  holds(source.metadata.labels, metadata.labels) &&
+  holds(source.metadata.annotations, metadata.annotations) &&
+  isDeepStrictEqual(source.metadata.ownerReferences ?? [], metadata.ownerReferences ?? []);
+
+/** Each field named, so that a merge patch takes away what is not wanted. */
+const toPatch = ({ pvc, snapshot }: DataSourceSource) => ({
+  pvc: pvc ?? null,
+  snapshot: snapshot ?? null,
+  dataSource: null,
+});
+
+/** The actions that make the data source say what `state` says. */
+export const offer = (cron: CronSubject, { dataSource: source }: CronSeen, state: CronState): readonly Action[] => {
+  const wanted = wantedSource(cron, state);
+  const metadata = metadataOf(cron, source);
+  if (source === undefined) {
+    const { apiVersion } = cron.ref;
+    return [create(dataSourceKind.type, { apiVersion, kind: 'DataSource', metadata, spec: { source: wanted } })];
+  }
+  if (source.metadata.deletionTimestamp !== undefined || isKept(cron, source) || isRight(source, wanted, metadata))
+    return [];
+  const { labels, annotations, ownerReferences } = metadata;
+  const change = { metadata: { labels, annotations, ownerReferences }, spec: { source: toPatch(wanted) } };
+  return [patch(dataSourceKind.type, source, change)];
+};

@@ -1,0 +1,146 @@
+// Asks the sources of crons that are due: each distinct source once, whoever follows it, and hands the answers to the crons. Called by the tick and
+// by initialize.
+import { buildSourcePolled } from '#events/build.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import type { Observation } from '#shared/golden/poll/observation.ts';
+import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
+import { duePoll, pollKey, recordOf } from '#shared/resources/data-import-cron/due.ts';
+import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { sayNote } from '#shared/resources/write.ts';
+import { isConflict, messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
+
+/** Sources asked at once. */
+const width = 8;
+const maxRounds = 5;
+
+interface Group {
+  readonly request: ObserveRequest;
+  readonly crons: ObjectRef[];
+}
+
+export interface DuePolls {
+  /** Takes note of an object that a listing came across. */
+  readonly visit: (object: KubeObject) => void;
+  /** Asks what is due, and tells every cron its answer. */
+  readonly run: (signal?: AbortSignal) => Promise<Outcome>;
+}
+
+const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
+  kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
+
+/** One tick's polls. Memory grows with the crons that are due, by a reference each. */
+export const createDuePolls = (deps: DriverDeps): DuePolls => {
+  const groups = new Map<string, Group>();
+  return {
+    visit: (object) => {
+      if (!isCron(object)) return;
+      const request = duePoll(object as DataImportCron, deps.now());
+      if (request === undefined) return;
+      const key = pollKey(request);
+      const group = groups.get(key) ?? { request, crons: [] };
+      groups.set(key, group);
+      group.crons.push(refOf(object));
+    },
+    run: async (signal) => {
+      const waiting = [...groups.values()].values();
+      const work = async (): Promise<void> => {
+        for (const group of waiting) {
+          if (signal?.aborted === true) return;
+          // oxlint-disable-next-line no-await-in-loop
+          await pollGroup(deps, group, signal);
+        }
+      };
+      await Promise.all(Array.from({ length: Math.min(width, groups.size) }, work));
+      if (groups.size > 0) deps.log.info('polled', { sources: groups.size });
+      return done;
+    },
+  };
+};
+
+/** A source in trouble must not keep the others from being asked; one that was not asked is due again at the next tick. */
+const pollGroup = async (
+  deps: DriverDeps,
+  { request, crons }: Group,
+  signal: AbortSignal | undefined,
+): Promise<void> => {
+  try {
+    const observation = await deps.observe?.({ ...request, signal });
+    if (observation === undefined) return;
+    for (const cron of crons) {
+      // oxlint-disable-next-line no-await-in-loop
+      await hand(deps, cron, observation);
+    }
+  } catch (error) {
+    deps.log.warn('source not polled', { crons: crons.length, error: messageOf(error) });
+  }
+};
+
+/** As an event where there is a sink, so that the work spreads over instances; else, or when nobody takes it, at once. */
+const hand = async (deps: DriverDeps, cron: ObjectRef, observation: Observation): Promise<void> => {
+  const event = buildSourcePolled(
+    { cron, observation },
+    { source: 'bullion.dev/cron-tick', now: new Date(deps.now()) },
+  );
+  const isTaken = deps.send !== undefined && (await deps.send(event)).isDelivered;
+  if (!isTaken) await recordObservation(deps, cron, observation);
+};
+
+/** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
+export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<Outcome> => {
+  if (!isCron(object) || deps.observe === undefined) return done;
+  if (duePoll(object as DataImportCron, deps.now()) === undefined) return done;
+  // The event may be old, and the poll long made.
+  const fresh = await deps.kube.get(dataImportCronKind.type, refOf(object));
+  const request = fresh && duePoll(fresh, deps.now());
+  if (fresh === undefined || request === undefined) return done;
+  return recordObservation(deps, refOf(fresh), await deps.observe(request));
+};
+
+/** Writes an answer into its cron and drives it. */
+export const recordObservation = async (
+  deps: DriverDeps,
+  cron: ObjectRef,
+  observation: Observation,
+): Promise<Outcome> => {
+  for (let round = 0; round < maxRounds; round += 1) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      return await recordOnce(deps, cron, observation);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+  return retry(2, `DataImportCron ${cron.name} keeps being changed by others`);
+};
+
+/** The digest is written before the memory of it: a crash between the two costs a request, never a version. */
+const recordOnce = async (deps: DriverDeps, ref: ObjectRef, observation: Observation): Promise<Outcome> => {
+  const { type } = dataImportCronKind;
+  const cron = await deps.kube.get(type, ref);
+  if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
+  const { annotations, lastPoll } = recordOf(cron, observation, deps.now());
+  const { resourceVersion } = cron.metadata;
+  const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
+  await deps.kube.replace(type, { ...marked, status: { ...marked.status, lastPoll } }, { subresource: 'status' });
+  await tell(deps, ref, cron, lastPoll);
+  return drive(deps, ref, { which: 'all' });
+};
+
+/** A change, and the first failure of several. */
+const tell = async (
+  deps: DriverDeps,
+  ref: ObjectRef,
+  before: DataImportCron,
+  poll: NonNullable<DataImportCron['status']>['lastPoll'],
+): Promise<void> => {
+  if (poll === undefined || poll.outcome === 'Same' || poll.failures > 1) return;
+  const isFailure = poll.outcome === 'Failed';
+  await sayNote(deps, ref, {
+    type: isFailure ? 'Warning' : 'Normal',
+    reason: isFailure ? 'PollFailed' : 'SourceChanged',
+    message: poll.message,
+    occurrence: `poll/${poll.time}/${before.metadata.uid ?? ''}`,
+  });
+};

@@ -1,0 +1,146 @@
+// What a cron's next step depends on: its data source, its versions, where the next one is to lie, who uses the old ones.
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import {
+  type PersistentVolumeClaim,
+  type StorageClass,
+  persistentVolumeClaims,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import {
+  type VolumeSnapshot,
+  type VolumeSnapshotClass,
+  volumeSnapshotClasses,
+  volumeSnapshots,
+} from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { defaultClassOf } from '#shared/populate/profile.ts';
+import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
+import { readUsers } from '#shared/resources/data-import-cron/users.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+
+/** The forms one version has at the moment. */
+export interface SeenVersion {
+  readonly dataVolume?: DataVolume | undefined;
+  readonly volume?: PersistentVolumeClaim | undefined;
+  readonly snapshot?: VolumeSnapshot | undefined;
+}
+
+export interface CronSeen {
+  readonly dataSource: DataSource | undefined;
+  /** The live cron that the data source is labelled with, where that is another one. */
+  readonly rival: DataImportCron | undefined;
+  /** By name: what carries this cron's label. */
+  readonly versions: ReadonlyMap<string, SeenVersion>;
+  /** Names in the namespace that are taken by volumes of others. */
+  readonly foreign: ReadonlySet<string>;
+  /** Where the next version lies: the class the template names, or the default one. */
+  readonly storageClass: StorageClass | undefined;
+  readonly profile: StorageProfile | undefined;
+  readonly snapshotClasses: readonly VolumeSnapshotClass[];
+  /** Names of versions that somebody reads from; read only where there is something to collect. */
+  readonly inUse: ReadonlySet<string>;
+}
+
+/** Kinds that a cluster may lack altogether. */
+const listOf = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  options: ListOptions = {},
+): Promise<readonly T[]> => {
+  const items: T[] = [];
+  try {
+    for await (const item of kube.listAll(type, options)) items.push(item);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  return items;
+};
+
+export const check = async (kube: KubeClient, cron: CronSubject): Promise<CronSeen> => {
+  const [dataSource, versions, storageClass, snapshotClasses] = await Promise.all([
+    kube.get(dataSourceKind.type, { namespace: cron.namespace, name: cron.dataSource }),
+    readVersions(kube, cron),
+    readClass(kube, classNameOf(cron)),
+    listOf(kube, volumeSnapshotClasses),
+  ]);
+  const className = storageClass?.metadata.name;
+  const [rival, profile, foreign, inUse] = await Promise.all([
+    readRival(kube, cron, dataSource),
+    className === undefined ? undefined : kube.get(storageProfiles, { name: className }),
+    readForeign(kube, cron, versions),
+    cron.collects && versions.size > cron.keep ? readUsers(kube, cron, [...versions.keys()]) : new Set<string>(),
+  ]);
+  return { dataSource, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse };
+};
+
+const readVersions = async (
+  kube: KubeClient,
+  { namespace, ref }: CronSubject,
+): Promise<ReadonlyMap<string, SeenVersion>> => {
+  const options = { namespace, labelSelector: `${cdiLabels.cron}=${ref.name}` };
+  // A data volume is read before its volume: a volume without one was made before, or by somebody else.
+  const imports = await listOf(kube, dataVolumes, options);
+  const [volumes, snapshots] = await Promise.all([
+    listOf(kube, persistentVolumeClaims, options),
+    listOf(kube, volumeSnapshots, options),
+  ]);
+  const versions = new Map<string, SeenVersion>();
+  const add = (name: string, form: SeenVersion) => versions.set(name, { ...versions.get(name), ...form });
+  for (const dataVolume of imports) add(dataVolume.metadata.name, { dataVolume });
+  for (const volume of volumes) add(volume.metadata.name, { volume });
+  for (const snapshot of snapshots) add(snapshot.metadata.name, { snapshot });
+  await readUnlabelledVolumes(kube, namespace, { imports, versions, add });
+  return versions;
+};
+
+/** The volume of an import is its own whether or not it took over the labels. */
+const readUnlabelledVolumes = async (
+  kube: KubeClient,
+  namespace: string,
+  {
+    imports,
+    versions,
+    add,
+  }: {
+    readonly imports: readonly DataVolume[];
+    readonly versions: ReadonlyMap<string, SeenVersion>;
+    readonly add: (name: string, form: SeenVersion) => unknown;
+  },
+): Promise<void> => {
+  const lacking = imports
+    .map(({ metadata }) => metadata.name)
+    .filter((name) => versions.get(name)?.volume === undefined);
+  const found = await Promise.all(lacking.map((name) => kube.get(persistentVolumeClaims, { namespace, name })));
+  for (const volume of found) if (volume !== undefined) add(volume.metadata.name, { volume });
+};
+
+const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> =>
+  name === undefined ? defaultClassOf((await kube.list(storageClasses)).items) : kube.get(storageClasses, { name });
+
+const readRival = async (
+  kube: KubeClient,
+  cron: CronSubject,
+  dataSource: DataSource | undefined,
+): Promise<DataImportCron | undefined> => {
+  const name = dataSource?.metadata.labels?.[cdiLabels.cron] ?? '';
+  if (name === '' || name === cron.ref.name) return undefined;
+  const other = await kube.get(dataImportCronKind.type, { namespace: cron.namespace, name });
+  return other?.spec.managedDataSource === cron.dataSource ? other : undefined;
+};
+
+/** Volumes of the name a version would have, that carry no label of ours. */
+const readForeign = async (
+  kube: KubeClient,
+  { namespace, targets }: CronSubject,
+  versions: ReadonlyMap<string, SeenVersion>,
+): Promise<ReadonlySet<string>> => {
+  const names = targets.filter((name) => !versions.has(name));
+  const found = await Promise.all(names.map((name) => kube.get(persistentVolumeClaims, { namespace, name })));
+  return new Set(found.flatMap((volume) => (volume === undefined ? [] : [volume.metadata.name])));
+};

@@ -1,0 +1,135 @@
+// A DataImportCron as the driver sees it.
+import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
+import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { annotations } from '#shared/api/names.ts';
+import { refOf } from '#shared/api/object.ts';
+import { type CronSource, readCronSource } from '#shared/golden/source.ts';
+import { parseSchedule } from '#shared/golden/schedule.ts';
+import { shortDigest, versionName } from '#shared/golden/version.ts';
+import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+import { faultOf } from '#shared/resources/rule.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+export type SourceFormat = 'pvc' | 'snapshot';
+
+/** A version by the name of its volume and snapshot. */
+export interface NamedVersion {
+  readonly name: string;
+  readonly digest: string;
+}
+
+export interface CronState extends DrivenState {
+  /**
+   * `Waiting`: for a digest or for somebody else; `Importing`; `Ready`: the newest version is in use; `Failed`: it cannot be had, an older one may
+   * be in use.
+   */
+  readonly phase: 'Waiting' | 'Importing' | 'Ready' | 'Failed';
+  /** The version asked for. */
+  readonly current?: NamedVersion | undefined;
+  /** Name of the version in use. */
+  readonly offered?: string | undefined;
+  readonly format?: SourceFormat | undefined;
+  /** RFC 3339: when the version in use was imported. */
+  readonly importedAt?: string | undefined;
+  /** RFC 3339: what `nextCronTime` said when it was looked at. */
+  readonly nextPoll?: string | undefined;
+  readonly lastPoll?: PollStatus | undefined;
+  readonly handledRetryToken?: string | undefined;
+  readonly conditions: readonly WantedCondition[];
+  /** What this step is worth telling; never kept. */
+  readonly notes?: readonly Note[];
+}
+
+export interface CronSubject extends Subject<CronState> {
+  readonly object: DataImportCron;
+  readonly namespace: string;
+  readonly faults: readonly Fault[];
+  /** `undefined` only where `faults` says why. */
+  readonly source: CronSource | undefined;
+  readonly dataSource: string;
+  /** The digest to import; empty while nobody knows. */
+  readonly digest: string;
+  /** Names the version of that digest may have; none while there is no digest that can name one. */
+  readonly targets: readonly string[];
+  readonly keep: number;
+  readonly collects: boolean;
+  /** Whether versions and data source stay when the cron goes. */
+  readonly retains: boolean;
+  readonly retryToken: string | undefined;
+}
+
+const wantedOf = ({ status }: DataImportCron): readonly WantedCondition[] =>
+  (status?.conditions ?? []).map(({ lastTransitionTime: _at, lastHeartbeatTime: _seen, ...wanted }) => wanted);
+
+const phaseOf = (conditions: readonly WantedCondition[]): CronState['phase'] => {
+  const statusOf = (type: string) => conditions.find((condition) => condition.type === type);
+  if (statusOf('UpToDate')?.status === 'True') return 'Ready';
+  if (statusOf('Degraded')?.reason === 'ImportFailed') return 'Failed';
+  return statusOf('Progressing')?.status === 'True' ? 'Importing' : 'Waiting';
+};
+
+const readState = (object: DataImportCron): CronState => {
+  const { status = {} } = object;
+  const conditions = wantedOf(object);
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const [current] = status.currentImports ?? [];
+  return {
+    phase: phaseOf(conditions),
+    reason: ready?.reason ?? 'Pending',
+    message: ready?.message ?? 'waiting to be processed',
+    announced: status.announced,
+    current: current && { name: current.DataVolumeName, digest: current.Digest },
+    offered: status.lastImportedPVC?.name,
+    format: status.sourceFormat === 'snapshot' ? 'snapshot' : status.sourceFormat === 'pvc' ? 'pvc' : undefined,
+    importedAt: status.lastImportTimestamp,
+    nextPoll: status.nextExecutionTimestamp,
+    lastPoll: status.lastPoll,
+    handledRetryToken: status.retryHandled,
+    conditions,
+  };
+};
+
+const defaultKeep = 3;
+
+const faultsOf = ({ spec }: DataImportCron): readonly Fault[] => {
+  const source = readCronSource(spec);
+  const schedule = spec.schedule === '' ? [] : faultOf(parseSchedule(spec.schedule), 'spec.schedule');
+  return [...('faults' in source ? source.faults : []), ...schedule];
+};
+
+const targetsOf = ({ spec, status }: DataImportCron, digest: string): readonly string[] => {
+  const short = shortDigest(digest);
+  if ('problem' in short) return [];
+  const [current] = status?.currentImports ?? [];
+  const before = current?.Digest === digest ? [current.DataVolumeName] : [];
+  return [...new Set([...before, versionName(spec.managedDataSource, short.value)])];
+};
+
+export const readCron = (object: DataImportCron): CronSubject => {
+  const { metadata, spec } = object;
+  const source = readCronSource(spec);
+  const digest = metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '';
+  return {
+    ref: refOf(object),
+    generation: metadata.generation ?? 1,
+    deleting: metadata.deletionTimestamp !== undefined,
+    finalizers: metadata.finalizers ?? [],
+    state: readState(object),
+    object,
+    namespace: metadata.namespace ?? '',
+    faults: faultsOf(object),
+    source: 'value' in source ? source.value : undefined,
+    dataSource: spec.managedDataSource,
+    digest,
+    targets: targetsOf(object, digest),
+    keep: Math.max(1, spec.importsToKeep ?? defaultKeep),
+    collects: spec.garbageCollect !== 'Never' && spec.garbageCollectOutdated !== false,
+    retains: spec.retentionPolicy !== 'None',
+    retryToken: metadata.annotations?.[annotations.retry],
+  };
+};
+
+export const isRetryWanted = ({ retryToken, state }: CronSubject): boolean =>
+  retryToken !== undefined && retryToken !== state.handledRetryToken;

@@ -1,0 +1,85 @@
+// The data volume that imports one version. Pure.
+import { cdiAnnotations, cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
+import type { DataVolume } from '#shared/api/foreign/data-volume.ts';
+import type { ObjectMeta } from '#shared/api/object.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { pinReference } from '#shared/clients/registry/reference.ts';
+import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
+
+const templateOf = ({ object }: CronSubject): Fields => fieldsOf(object.spec.template?.spec);
+
+/** The storage class the template names. */
+export const classNameOf = (cron: CronSubject): string | undefined => {
+  const { storage, pvc } = templateOf(cron);
+  const name = fieldsOf(storage)['storageClassName'] ?? fieldsOf(pvc)['storageClassName'];
+  return typeof name === 'string' && name !== '' ? name : undefined;
+};
+
+/** Found by label, and kept by its cron alone: it may outlive it, so there is no owner reference. */
+export const managedMetadata = (cron: CronSubject, role: string, name: string): ObjectMeta => {
+  const { ownerReferences: _, ...metadata } = childMetadata(cron.ref, role, name);
+  return {
+    ...metadata,
+    labels: {
+      ...cronLabels(cron.object.metadata.labels),
+      ...metadata.labels,
+      [cdiLabels.cron]: cron.ref.name,
+      ...(cron.retains ? {} : { [cdiLabels.cleanup]: 'true' }),
+    },
+  };
+};
+
+const sourceOf = (cron: CronSubject): Fields => {
+  const { source, object, digest } = cron;
+  const written = fieldsOf(object.spec.source ?? object.spec.template?.spec.source);
+  switch (source?.type) {
+    case 'registry': {
+      const { tags: _, ...registry } = fieldsOf(written['registry']);
+      return { registry: { ...registry, url: pinReference(source.image, digest) } };
+    }
+    case 'http': {
+      const { checksumURL: _, ...http } = fieldsOf(written['http']);
+      return { http: { ...http, ...(source.checksumUrl === undefined ? {} : { checksum: digest }) } };
+    }
+    case 'pvc':
+      return { pvc: { namespace: source.namespace ?? cron.namespace, name: source.name } };
+    case undefined:
+      return {};
+  }
+};
+
+const storageOf = (cron: CronSubject, profile: StorageProfile | undefined): Fields => {
+  const { storage, pvc } = templateOf(cron);
+  if (pvc !== undefined) return { pvc };
+  const isSingleWriter = profile?.metadata.annotations?.[cdiAnnotations.singleWriter] === 'true';
+  const written = fieldsOf(storage);
+  const isOpen = !Array.isArray(written['accessModes']) || written['accessModes'].length === 0;
+  return { storage: isSingleWriter && isOpen ? { ...written, accessModes: ['ReadWriteOnce'] } : written };
+};
+
+export const buildImport = (cron: CronSubject, name: string, profile: StorageProfile | undefined): DataVolume => {
+  const template = cron.object.spec.template;
+  const metadata = managedMetadata(cron, 'version', name);
+  const retainPod = cron.object.metadata.annotations?.[cdiAnnotations.retainPod];
+  return {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'DataVolume',
+    metadata: {
+      ...metadata,
+      labels: { ...template?.metadata?.labels, ...metadata.labels },
+      annotations: {
+        ...template?.metadata?.annotations,
+        ...metadata.annotations,
+        // Nobody consumes a golden volume: it must not wait for somebody who does.
+        [cdiAnnotations.immediateBinding]: 'true',
+        ...(retainPod === undefined ? {} : { [cdiAnnotations.retainPod]: retainPod }),
+      },
+    },
+    spec: { ...templateOf(cron), source: sourceOf(cron), ...storageOf(cron, profile) },
+  };
+};

@@ -1,0 +1,66 @@
+// Who reads from the versions of a cron: data sources, disks being made, snapshots being taken. A version in use is never collected.
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+
+interface Named {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+/** Names of `versions` that are read from. */
+export const readUsers = async (
+  kube: KubeClient,
+  cron: CronSubject,
+  versions: readonly string[],
+): Promise<ReadonlySet<string>> => {
+  const used = new Set<string>();
+  const use = (named: Named | undefined, from: string | undefined): void => {
+    if (named !== undefined && (named.namespace ?? from) === cron.namespace) used.add(named.name);
+  };
+  await each(kube, dataSourceKind.type, {}, ({ metadata, spec: { source } }) => {
+    if (metadata.namespace === cron.namespace && metadata.name === cron.dataSource) return;
+    use(source.pvc, metadata.namespace);
+    use(source.snapshot, metadata.namespace);
+  });
+  await each(kube, dataVolumes, {}, (disk) => {
+    if (disk.status?.phase === 'Succeeded') return;
+    use(disk.spec.source?.pvc, disk.metadata.namespace);
+    use(disk.spec.source?.snapshot, disk.metadata.namespace);
+    // Which version it began with is not told: it may be any of them.
+    if (isFromOurs(disk, cron)) for (const name of versions) used.add(name);
+  });
+  await each(kube, persistentVolumeClaims, { namespace: cron.namespace }, (claim) => {
+    for (const source of sourcesOf(claim)) use(source, cron.namespace);
+  });
+  await each(kube, volumeSnapshots, { namespace: cron.namespace }, ({ metadata, spec, status }) => {
+    const { persistentVolumeClaimName: name } = spec.source;
+    if (name !== undefined && name !== metadata.name && status?.readyToUse !== true) use({ name }, cron.namespace);
+  });
+  return used;
+};
+
+const isFromOurs = ({ spec: { sourceRef }, metadata }: DataVolume, cron: CronSubject): boolean =>
+  sourceRef?.name === cron.dataSource && (sourceRef.namespace ?? metadata.namespace) === cron.namespace;
+
+/** What a claim is made from, while it is being made. */
+const sourcesOf = ({ spec, status }: PersistentVolumeClaim): readonly Named[] =>
+  status?.phase === 'Bound' ? [] : [spec.dataSource, spec.dataSourceRef].filter((source) => source !== undefined);
+
+const each = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  options: { readonly namespace?: string },
+  look: (object: T) => void,
+): Promise<void> => {
+  try {
+    for await (const object of kube.listAll(type, options)) look(object);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+};

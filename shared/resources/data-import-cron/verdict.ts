@@ -1,0 +1,72 @@
+// What a cron says of itself: the original's conditions with its reasons and texts, and ours beside them. Pure.
+import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
+import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+
+type Said = Omit<WantedCondition, 'type'>;
+
+const say = (status: Said['status'], reason: string, message: string): Said => ({ status, reason, message });
+
+export const progressing = {
+  none: say('False', 'NoImport', 'No current import'),
+  /** By the phase of the data volume. */
+  of: (phase: string): Said => {
+    if (phase === 'ImportScheduled') return say('False', 'ImportScheduled', 'Import is scheduled');
+    if (phase === 'ImportInProgress') return say('True', 'ImportProgressing', 'Import is progressing');
+    return say('False', phase, `Import DataVolume phase ${phase}`);
+  },
+  snapshot: say('True', 'ImportProgressing', 'Snapshot of imported data is progressing'),
+} as const;
+
+export const upToDate = {
+  yes: say('True', 'UpToDate', 'Latest import is up to date'),
+  outdated: say('False', 'Outdated', 'Source digest updated since last import'),
+  importing: say('False', 'ImportProgressing', 'Import is progressing'),
+  snapshot: say('False', 'ImportProgressing', 'Snapshot of imported data is progressing'),
+  noDigest: say('False', 'NoDigest', 'No source digest'),
+} as const;
+
+export interface Verdict {
+  readonly phase: CronState['phase'];
+  readonly progressing: Said;
+  readonly upToDate: Said;
+  /** What is wrong and what to do; left out: nothing. */
+  readonly trouble?: { readonly reason: string; readonly message: string } | undefined;
+}
+
+const pollTrouble = ({ lastPoll }: CronState): Verdict['trouble'] =>
+  lastPoll?.outcome === 'Failed'
+    ? {
+        reason: 'PollFailed',
+        message: `the source cannot be asked (attempt ${lastPoll.failures}): ${lastPoll.message}`,
+      }
+    : undefined;
+
+const degradedOf = (trouble: Verdict['trouble']): Said =>
+  trouble === undefined ? say('False', 'AsExpected', 'nothing is wrong') : say('True', trouble.reason, trouble.message);
+
+/** Whether disks can be made, from whichever version. */
+const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progressing: doing }: Verdict): Said => {
+  if (offered !== undefined) return say('True', 'Ready', `${offered} is in use`);
+  if (trouble !== undefined) return say('False', trouble.reason, trouble.message);
+  const why = doing.status === 'True' || fresh.reason !== 'ImportProgressing' ? fresh : doing;
+  return say('False', why.reason ?? 'Pending', why.message ?? '');
+};
+
+/** The state that says a verdict. `next` is the state so far. */
+export const conclude = (cron: CronSubject, next: CronState, verdict: Verdict): CronState => {
+  const trouble = verdict.trouble ?? pollTrouble(cron.state);
+  const told = { ...verdict, trouble };
+  const ready = readyOf(next.offered, told);
+  return {
+    ...next,
+    phase: verdict.phase,
+    reason: ready.reason ?? 'Pending',
+    message: ready.message ?? '',
+    conditions: [
+      { type: 'Progressing', ...verdict.progressing },
+      { type: 'UpToDate', ...verdict.upToDate },
+      { type: 'Ready', ...ready },
+      { type: 'Degraded', ...degradedOf(trouble) },
+    ],
+  };
+};

@@ -1,0 +1,65 @@
+// How far one version has come, and what name the next one has. Pure.
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { labels } from '#shared/api/names.ts';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { placedName } from '#shared/golden/version.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
+
+const isThere = (object: { readonly metadata: { readonly deletionTimestamp?: string } } | undefined): boolean =>
+  object !== undefined && object.metadata.deletionTimestamp === undefined;
+
+/** What is left of an import that was removed goes with it, and may hold half an image. */
+const isLeftOver = ({ metadata }: PersistentVolumeClaim): boolean =>
+  metadata.ownerReferences?.some(({ kind }) => kind === dataVolumes.kind) ?? false;
+
+/** A volume without an import was imported before, or put there by somebody who labelled it. */
+const isFilled = (volume: PersistentVolumeClaim): boolean => {
+  const isOurs = volume.metadata.labels?.[labels.ownerUid] !== undefined;
+  return volume.status?.phase === 'Bound' && !isLeftOver(volume) && (!isOurs || populationOf(volume) !== undefined);
+};
+
+/** Its volume holds the image. */
+export const hasVolume = ({ dataVolume, volume }: SeenVersion): boolean => {
+  if (volume === undefined || !isThere(volume) || volume.status?.phase === 'Lost') return false;
+  return dataVolume === undefined ? isFilled(volume) : dataVolume.status?.phase === 'Succeeded';
+};
+
+export const hasSnapshot = ({ snapshot }: SeenVersion): boolean =>
+  isThere(snapshot) && snapshot?.status?.readyToUse === true;
+
+/** It can be offered in one form or the other. */
+export const isUsable = (version: SeenVersion): boolean => hasVolume(version) || hasSnapshot(version);
+
+export const classOf = ({ volume, dataVolume }: SeenVersion): string | undefined => {
+  if (volume !== undefined) return volume.spec.storageClassName;
+  const asked = (dataVolume?.spec.storage ?? dataVolume?.spec.pvc)?.['storageClassName'];
+  return typeof asked === 'string' ? asked : undefined;
+};
+
+/** Where a version lies: its volume says so, or the cron noted it for the one in use. */
+const placeOf = (cron: CronSubject, name: string, version: SeenVersion): string | undefined =>
+  classOf(version) ??
+  (cron.state.offered === name ? cron.object.metadata.annotations?.[cdiAnnotations.storageClass] : undefined);
+
+/**
+ * The name of the version to have. A usable version in another class than the default one keeps its name and its users until the same bytes are
+ * ready in the new class, under a name of their own.
+ */
+export const targetName = (cron: CronSubject, seen: CronSeen): string => {
+  const plain = cron.targets.at(-1) ?? '';
+  const present = cron.targets[0] ?? plain;
+  const wanted = seen.storageClass?.metadata.name;
+  if (wanted === undefined || classNameOf(cron) !== undefined) return present;
+  const isElsewhere = (name: string): boolean => {
+    const version = seen.versions.get(name);
+    if (version === undefined || !isUsable(version)) return false;
+    const place = placeOf(cron, name, version);
+    return place !== undefined && place !== '' && place !== wanted;
+  };
+  if (!isElsewhere(present)) return present;
+  return isElsewhere(plain) ? placedName(plain, wanted) : plain;
+};
