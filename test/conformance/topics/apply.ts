@@ -189,7 +189,7 @@ export const applyTopic: Topic = {
         itemsAt(less.body, 'spec.ports').map((port) => at(port, 'name')),
         ['y'],
       );
-      t.same('managed fields', at(less.body, 'metadata.managedFields'));
+      t.same('managed fields', { managedFields: at(less.body, 'metadata.managedFields') });
     },
     'finalizers are a set that several managers share': async (t) => {
       const path = await mapPath(t);

@@ -1,7 +1,7 @@
 // PATCH in its four forms: JSON patch, merge patch, strategic merge patch (built-in kinds only) and apply.
 import { parse } from 'yaml';
 import { decodeObject } from '../objects/decode.ts';
-import { type ApiObject, type Fields, inGoOrder, isFields } from '../objects/object.ts';
+import { type ApiObject, type Fields, inGoOrder, isFields, toText } from '../objects/object.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
 import { applyMergePatch } from '../patch/merge-patch.ts';
 import type { PatchOutcome } from '../patch/outcome.ts';
@@ -42,12 +42,21 @@ const run = (resource: Resource, type: string, live: JsonObject, patch: unknown)
   return applyStrategicMergePatch(resource.schema() ?? {}, live, patch);
 };
 
-/** The patched object as the server that keeps Go structs would have printed it. */
-const patchedText = (resource: Resource, object: Fields): string => {
+const sorted = (object: Fields): Fields =>
+  Object.fromEntries(Object.entries(object).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+
+/** Whether a patch says something of metadata, and so has it written anew. */
+const changesMetadata = (patch: unknown): boolean =>
+  Array.isArray(patch)
+    ? patch.some((operation) => isFields(operation) && toText(operation['path']).startsWith('/metadata'))
+    : isFields(patch) && patch['metadata'] !== undefined;
+
+/** The patched object as the server prints it: what the patch went through is sorted, the rest is as Go structures are. */
+const patchedText = (resource: Resource, object: Fields, patch: unknown): string => {
   if (resource.custom !== undefined) return stableJson(object as JsonObject);
-  const { apiVersion, kind, metadata, ...rest } = object;
-  const sorted = Object.fromEntries(Object.entries(rest).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  return JSON.stringify({ apiVersion, kind, metadata: isFields(metadata) ? inGoOrder(metadata) : metadata, ...sorted });
+  const metadata = isFields(object['metadata']) ? object['metadata'] : {};
+  const shown = changesMetadata(patch) ? sorted(metadata) : inGoOrder(metadata);
+  return JSON.stringify(sorted({ ...object, metadata: shown }));
 };
 
 const patchObject =
@@ -58,7 +67,7 @@ const patchObject =
       fieldValidation: options.fieldValidation,
       warn: (text) => call.warnings.add(text),
       strictErrors: outcome.strictErrors,
-      patched: patchedText(call.resource, outcome.object as Fields),
+      patched: patchedText(call.resource, outcome.object as Fields, patch),
     });
   };
 

@@ -78,8 +78,8 @@ export const checkTyped = (shape: Shape, value: Json, allowDuplicates = false): 
   if (atom.kind === 'scalar') return checkScalar(shape, value);
   if (value === null) return [];
   if (atom.kind === 'list')
-    return isList(value) ? checkItems(atom, value, allowDuplicates) : [`expected list, got ${valueView(value)}`];
-  return isObject(value) ? checkFields(atom, value, allowDuplicates) : [`expected map, got ${valueView(value)}`];
+    return isList(value) ? checkItems(atom, value, allowDuplicates) : [`expected list, got &{${goShow(value)}}`];
+  return isObject(value) ? checkFields(atom, value, allowDuplicates) : [`expected map, got &{${goShow(value)}}`];
 };
 
 /** The faults as one text: a single one alone, several under each other. */
