@@ -18,7 +18,7 @@ export const readObject = (resource: Resource, entry: Entry): ApiObject => {
   const schema = resource.custom === undefined ? undefined : resource.schema();
   return schema === undefined
     ? object
-    : (structuredClone(applyDefaults(schema, object as unknown as JsonObject)) as unknown as ApiObject);
+    : (applyDefaults(schema, object as unknown as JsonObject) as unknown as ApiObject);
 };
 
 /** The namespace and name in the object must be those of the URL; what is left out is filled in. */

@@ -53,9 +53,12 @@ const writeHead = (outgoing: ServerResponse, response: Response): void => {
     else if (name !== 'transfer-encoding') outgoing.setHeader(name, value);
   }
   if (warnings.length > 0) outgoing.setHeader('warning', warnings);
-  outgoing.writeHead(response.status);
-  outgoing.flushHeaders();
+  outgoing.statusCode = response.status;
+  // A watch is open before it has anything to say; everything else goes out together with its head.
+  if (isStream(response)) outgoing.flushHeaders();
 };
+
+const isStream = (response: Response): boolean => response.headers.has('transfer-encoding');
 
 const untilDrained = (outgoing: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
@@ -65,6 +68,16 @@ const untilDrained = (outgoing: ServerResponse): Promise<void> =>
 
 const writeBody = async (outgoing: ServerResponse, body: ReadableStream<Uint8Array>): Promise<void> => {
   const reader = body.getReader();
+  if (!outgoing.headersSent) {
+    const first = await reader.read();
+    const second = first.done ? first : await reader.read();
+    if (second.done) {
+      outgoing.end(first.value);
+      return;
+    }
+    outgoing.write(first.value);
+    outgoing.write(second.value);
+  }
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
@@ -79,7 +92,9 @@ const writeBody = async (outgoing: ServerResponse, body: ReadableStream<Uint8Arr
 
 const serve = async (handle: Handle, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
   const abort = new AbortController();
-  outgoing.once('close', () => abort.abort());
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) abort.abort();
+  });
   const response = await handle(await toRequest(incoming, abort.signal));
   if (outgoing.destroyed) return;
   writeHead(outgoing, response);

@@ -12,26 +12,41 @@ const hasDefault = (schema: JsonSchema | undefined): boolean =>
 const mayNotStay = (value: Json, schema: JsonSchema | undefined): boolean =>
   isForbiddenNull(value, schema) && !hasDefault(schema);
 
+/** Most objects need nothing: what does not change is handed on as it is. */
+const mapItems = (list: readonly Json[], change: (item: Json) => Json): readonly Json[] => {
+  const changed = list.map(change);
+  return changed.every((item, index) => item === list[index]) ? list : changed;
+};
+
+const mapFields = (object: JsonObject, change: (key: string, value: Json) => Json | undefined): JsonObject => {
+  const fields = Object.entries(object);
+  const changed = fields.map(([key, value]) => [key, change(key, value)] as const);
+  if (changed.every(([, value], index) => value === fields[index]?.[1])) return object;
+  return fromEntries(changed.filter((field): field is readonly [string, Json] => field[1] !== undefined));
+};
+
 /** Removes nulls that are neither nullable nor have a default. Nulls in lists stay: a validator complains. */
 const dropNulls = (value: Json, schema: JsonSchema | undefined): Json => {
-  if (isList(value)) return value.map((item) => dropNulls(item, schema?.items));
+  if (schema === undefined) return value;
+  if (isList(value)) return mapItems(value, (item) => dropNulls(item, schema.items));
   if (!isObject(value)) return value;
-  return fromEntries(
-    Object.entries(value)
-      .map(([key, child]) => [key, child, childOf(schema, key)] as const)
-      .filter(([, child, childSchema]) => !mayNotStay(child, childSchema))
-      .map(([key, child, childSchema]) => [key, dropNulls(child, childSchema)] as const),
-  );
+  return mapFields(value, (key, child) => {
+    const childSchema = childOf(schema, key);
+    return mayNotStay(child, childSchema) ? undefined : dropNulls(child, childSchema);
+  });
 };
+
+/** A copy: whoever gets the object may change it. */
+const defaultOf = (schema: JsonSchema | undefined): Json => structuredClone(schema?.default ?? null);
 
 /** A null under an undefaulted, non-nullable schema becomes that schema's (absent) default: null again. */
 const replaceNull = (value: Json, schema: JsonSchema | undefined): Json =>
-  isForbiddenNull(value, schema) ? (schema?.default ?? null) : value;
+  isForbiddenNull(value, schema) ? defaultOf(schema) : value;
 
 const missingDefaults = (object: JsonObject, schema: JsonSchema): (readonly [string, Json])[] =>
   Object.entries(schema.properties ?? {})
     .filter(([name, property]) => hasDefault(property) && !Object.hasOwn(object, name))
-    .map(([name, property]) => [name, property.default ?? null] as const);
+    .map(([name, property]) => [name, defaultOf(property)] as const);
 
 const fillField = (schema: JsonSchema, key: string, value: Json): Json => {
   const property = propertyOf(schema, key);
@@ -42,13 +57,14 @@ const fillField = (schema: JsonSchema, key: string, value: Json): Json => {
 
 const fill = (value: Json, schema: JsonSchema | undefined): Json => {
   if (schema === undefined) return value;
-  if (isList(value)) return value.map((item) => fill(replaceNull(item, schema.items), schema.items));
+  if (isList(value)) return mapItems(value, (item) => fill(replaceNull(item, schema.items), schema.items));
   if (!isObject(value)) return value;
-  const entries = [...Object.entries(value), ...missingDefaults(value, schema)];
-  return fromEntries(entries.map(([key, child]) => [key, fillField(schema, key, child)] as const));
+  const missing = missingDefaults(value, schema);
+  const whole = missing.length === 0 ? value : fromEntries([...Object.entries(value), ...missing]);
+  return mapFields(whole, (key, child) => fillField(schema, key, child));
 };
 
-/** The object with defaults filled in. Nulls that may not stay are dropped first, so that defaults replace them. */
+/** The object with defaults filled in; the same object where none was missing. Nulls that may not stay are dropped first, so that defaults replace them. */
 export const applyDefaults = (schema: JsonSchema, object: JsonObject): JsonObject => {
   const filled = fill(dropNulls(object, schema), schema);
   return isObject(filled) ? filled : object;
