@@ -6,11 +6,18 @@ export interface Continuation {
   /** -1: the newest version, for a client whose version is gone. */
   readonly version: number;
   readonly after: Position;
+  /** Objects behind `after` at this version, where the page before has counted them: counting costs a walk over all of them. */
+  readonly remaining?: number | undefined;
 }
 
-export const toToken = ({ version, after }: Continuation): string =>
+export const toToken = ({ version, after, remaining }: Continuation): string =>
   Buffer.from(
-    JSON.stringify({ v: 'meta.k8s.io/v1', rv: version, start: `${after.namespace}/${after.name}\u0000` }),
+    JSON.stringify({
+      v: 'meta.k8s.io/v1',
+      rv: version,
+      start: `${after.namespace}/${after.name}\u0000`,
+      left: remaining,
+    }),
   ).toString('base64url');
 
 const invalidToken = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`);
@@ -29,11 +36,12 @@ export const parseToken = (token: string): Continuation => {
       v?: string;
       rv?: number;
       start?: string;
+      left?: number;
     };
     const [namespace = '', name = ''] = (parsed.start ?? '').replace(/\0$/, '').split('/');
     if (parsed.v !== 'meta.k8s.io/v1' || typeof parsed.rv !== 'number' || name === '')
       throw invalidToken('incorrect encoding');
-    return { version: parsed.rv, after: { namespace, name } };
+    return { version: parsed.rv, after: { namespace, name }, remaining: parsed.left };
   } catch (error) {
     if (error instanceof SyntaxError) {
       throw invalidToken(`invalid character '${strangerOf(decoded)}' looking for beginning of value`);

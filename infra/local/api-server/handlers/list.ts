@@ -12,8 +12,8 @@ import { type ListOptions, parseListOptions, parseVersion, tooLarge } from './li
 import { includeOf } from './shape.ts';
 import { readObject } from './write.ts';
 
-/** Objects read from the store at once. */
-const batch = 500;
+/** Objects read from the store at once; each may have a megabyte. */
+const batch = 50;
 
 const tooOld =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.';
@@ -27,14 +27,16 @@ const tokenExpired = (after: Position): ApiError => {
 interface Start {
   readonly version: number;
   readonly after: Position | undefined;
+  /** Objects behind `after`, where they have been counted. */
+  readonly remaining?: number | undefined;
 }
 
 const startOf = (call: Call, options: ListOptions): Start => {
   const { store } = call.api;
   if (options.continueToken !== '') {
-    const { version, after } = parseToken(options.continueToken);
+    const { version, after, remaining } = parseToken(options.continueToken);
     if (version !== -1 && version < store.oldest()) throw tokenExpired(after);
-    return { version: version === -1 ? store.version() : version, after };
+    return version === -1 ? { version: store.version(), after } : { version, after, remaining };
   }
   const asked = parseVersion(options.resourceVersion);
   if (asked > store.version()) throw tooLarge(asked, store.version());
@@ -61,11 +63,17 @@ export const openList = (call: Call, options: ListOptions): Listed => {
   const pageAfter = (after: Position | undefined, limit: number) =>
     store.page({ collection: call.resource.collection, namespace: scope, after, at: start.version, limit });
 
+  /** A client may read so slowly that the version it reads is forgotten meanwhile: rather no list than one with holes. */
+  const checkKept = (): void => {
+    if (start.version < store.oldest()) throw expired('The resourceVersion for the provided list is too old.');
+  };
+
   function* read(): Generator<readonly ApiObject[]> {
     let after = start.after;
     let left = options.limit === 0 ? Number.POSITIVE_INFINITY : options.limit;
     for (;;) {
       const size = Math.min(batch, options.isSelective ? batch : left);
+      checkKept();
       const page = pageAfter(after, size);
       const { taken, last } = take(page.entries, left);
       left -= taken.length;
@@ -92,12 +100,16 @@ export const openList = (call: Call, options: ListOptions): Listed => {
     return { taken, last };
   };
 
+  /** Behind a full page. */
+  const countAfter = (after: Position): number =>
+    start.remaining === undefined ? pageAfter(after, 0).remaining() : start.remaining - options.limit;
+
   const closePage = (after: Position | undefined): void => {
     if (after === undefined || pageAfter(after, 1).entries.length === 0) return;
-    const counted = options.isSelective ? {} : { remainingItemCount: pageAfter(after, 0).remaining() };
+    const remaining = options.isSelective ? undefined : countAfter(after);
     rest = {
-      continue: toToken({ version: start.version, after: { namespace: after.namespace, name: after.name } }),
-      ...counted,
+      continue: toToken({ version: start.version, after: { namespace: after.namespace, name: after.name }, remaining }),
+      ...(remaining === undefined ? {} : { remainingItemCount: remaining }),
     };
   };
 

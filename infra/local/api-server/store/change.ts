@@ -25,6 +25,8 @@ export interface Change extends Entry {
   readonly type: ChangeType;
   /** The state before, under the version of this change; undefined for an added object. */
   readonly previous: () => ApiObject | undefined;
+  /** Characters of both states. */
+  readonly size: number;
   /** Room for what watchers make of this change, so that a thousand of them serialise it once. */
   readonly rendered: Map<string, string>;
 }
@@ -51,5 +53,6 @@ export const toChange = (row: Row): Change => ({
   type: changeTypes[row.change] ?? 'MODIFIED',
   object: () => parseBody(row.body, row.version),
   previous: () => (row.previousBody === undefined ? undefined : parseBody(row.previousBody, row.version)),
+  size: row.body.length + (row.previousBody?.length ?? 0),
   rendered: new Map(),
 });

@@ -28,10 +28,10 @@ export interface Page {
 
 const deleted = 2;
 
-/** SQLite fills the bare column `change` from the row that holds the maximum. */
+/** SQLite fills the bare column `change` from the row that holds the maximum. In one namespace it finds a place in the index only by name. */
 const select = (inNamespace: boolean): string => `
   SELECT namespace, name, MAX(version) AS version, change FROM revisions
-  WHERE collection = ? AND version <= ? AND (namespace, name) > (?, ?) ${inNamespace ? 'AND namespace = ?' : ''}
+  WHERE collection = ? AND version <= ? AND ${inNamespace ? 'namespace = ? AND name > ?' : '(namespace, name) > (?, ?)'}
   GROUP BY namespace, name HAVING change <> ${deleted}`;
 
 export const createPages = (database: DatabaseSync, rows: Pick<Rows, 'newestVersion'>) => {
@@ -48,9 +48,8 @@ export const createPages = (database: DatabaseSync, rows: Pick<Rows, 'newestVers
   const argumentsOf = (query: PageQuery, version: number, after: Position | undefined): (string | number)[] => [
     query.collection,
     version,
-    after?.namespace ?? query.namespace ?? '',
+    query.namespace ?? after?.namespace ?? '',
     after?.name ?? '',
-    ...(query.namespace === undefined ? [] : [query.namespace]),
   ];
 
   const page = (query: PageQuery): Page => {

@@ -7,9 +7,17 @@ export interface Recent {
   readonly after: (collection: string, version: number, limit: number) => Change[] | undefined;
 }
 
-/** `start` is the version at which memory begins; `capacity` counts changes. */
-export const createRecent = (start: number, capacity: number): Recent => {
+/** What is kept after a clearing; twice as much is held before the next one. */
+export interface Capacity {
+  readonly changes: number;
+  /** Characters of the states in them: a few large objects must not fill the memory. */
+  readonly characters: number;
+}
+
+/** `start` is the version at which memory begins. */
+export const createRecent = (start: number, capacity: Capacity): Recent => {
   let changes: Change[] = [];
+  let characters = 0;
   let floor = start;
 
   const indexAfter = (version: number): number => {
@@ -23,12 +31,25 @@ export const createRecent = (start: number, capacity: number): Recent => {
     return low;
   };
 
+  /** Forgets the oldest until what is left fits. */
+  const clear = (): void => {
+    let from = changes.length;
+    let left = capacity.characters;
+    while (from > 0 && changes.length - from < capacity.changes && left >= 0) {
+      from -= 1;
+      left -= changes[from]?.size ?? 0;
+    }
+    if (left < 0) from += 1;
+    floor = changes[from - 1]?.version ?? floor;
+    changes = changes.slice(from);
+    characters = changes.reduce((sum, change) => sum + change.size, 0);
+  };
+
   return {
     push: (change) => {
       changes.push(change);
-      if (changes.length < capacity * 2) return;
-      floor = changes[capacity - 1]?.version ?? floor;
-      changes = changes.slice(capacity);
+      characters += change.size;
+      if (changes.length >= capacity.changes * 2 || characters >= capacity.characters * 2) clear();
     },
     after: (collection, version, limit) => {
       if (version < floor) return undefined;

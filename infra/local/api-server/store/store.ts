@@ -37,7 +37,7 @@ export interface Store {
   readonly close: () => void;
 }
 
-const recentCapacity = 1000;
+const recentCapacity = { changes: 1000, characters: 8_000_000 };
 
 export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Store => {
   const database = openDatabase(file);

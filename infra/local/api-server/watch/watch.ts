@@ -12,8 +12,9 @@ import { expired, type StatusBody } from '../status/status.ts';
 import type { Change, ChangeType } from '../store/change.ts';
 import { createWaiter } from './waiter.ts';
 
-/** Changes read at once. */
-const batch = 200;
+/** Changes read at once, and characters sent at once: a watch that does not read holds no more than this. */
+const batch = 50;
+const pieceCharacters = 256 * 1024;
 const bookmarkSeconds = 60;
 /** The last bookmark comes this long before a watch ends, so that its successor starts where it ended. */
 const lastBookmarkMs = 2000;
@@ -185,11 +186,14 @@ const openStream = (
       close();
       return line('ERROR', goneStatus(cursor, store.oldest()));
     }
+    let text = '';
     const changes = store.changesAfter(call.resource.collection, cursor, batch);
-    if (changes.length > 0) {
-      cursor = changes.at(-1)?.version ?? cursor;
-      return changes.map(render).join('');
+    for (const change of changes) {
+      if (text.length >= pieceCharacters) break;
+      text += render(change);
+      cursor = change.version;
     }
+    if (changes.length > 0) return text;
     cursor = Math.max(cursor, store.version());
     if (options.allowBookmarks && waiter.takeBookmark())
       return line('BOOKMARK', shape('BOOKMARK', bookmark(call, cursor)));
