@@ -4,10 +4,6 @@ import { TransferError } from '#shared/transfer/fault.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 export interface Digester {
-  /** Takes the next bytes of the file. */
-  update(bytes: Uint8Array): void;
-  /** The file is over. */
-  finish(): void;
   /** Hands `input` on and takes the digests of all of it. */
   watch(input: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
   /** Hex digests by algorithm, once the file is over; `undefined` before. */
@@ -15,25 +11,21 @@ export interface Digester {
 }
 
 /** sha256 always, and the algorithm asked for. */
+export const algorithmsFor = (wanted: Checksum | undefined): readonly string[] => [
+  ...new Set(['sha256', ...(wanted === undefined ? [] : [wanted.algorithm])]),
+];
+
+/** Digests of `algorithmsFor(wanted)`. */
 export const createDigester = (wanted: Checksum | undefined): Digester => {
-  const algorithms = new Set(['sha256', ...(wanted === undefined ? [] : [wanted.algorithm])]);
-  const hashes = [...algorithms].map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
+  const hashes = algorithmsFor(wanted).map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
   let result: Readonly<Record<string, string>> | undefined;
-  const update = (bytes: Uint8Array): void => {
-    for (const { hash } of hashes) hash.update(bytes);
-  };
-  const finish = (): void => {
-    result = Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')]));
-  };
   return {
-    update,
-    finish,
     watch: async function* (input) {
       for await (const chunk of input) {
-        update(chunk);
+        for (const { hash } of hashes) hash.update(chunk);
         yield chunk;
       }
-      finish();
+      result = Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')]));
     },
     digests: () => result,
   };

@@ -1,7 +1,9 @@
 // qcow2 in one pass: the tables first, then the file from front to back in parallel ranges, unpacked and written by workers as it comes.
 import { availableParallelism } from 'node:os';
+import { algorithmsFor, verifyChecksum } from '#shared/transfer/checksum.ts';
 import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
 import { type DecodePool, createDecodePool } from '#shared/transfer/decode/pool.ts';
+import { type SharedDigester, createSharedDigester } from '#shared/transfer/decode/shared-digester.ts';
 import { corrupt } from '#shared/transfer/format/disk.ts';
 import type { ClusterMap } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import { type Qcow2Header, readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
@@ -9,56 +11,56 @@ import { createSegmentPlanner } from '#shared/transfer/format/qcow2/segments.ts'
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
 import { rangedReader } from '#shared/transfer/plan.ts';
-import { verifiedDigests } from '#shared/transfer/published.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { type Segment, readSegments } from '#shared/transfer/source/segments.ts';
 
 /** Large enough that requests cost nothing, small enough that a dozen fit into a container. */
-const segmentBytes = 4 * 1024 * 1024;
+const leastSegmentBytes = 2 * 1024 * 1024;
 const connections = 4;
 const mostWorkers = 4;
 const flushEveryBytes = 128 * 1024 * 1024;
 
-/** A compressed cluster's stored length is at most twice its size, by the width of its field. */
-const carryBytesOf = ({ clusterSize }: Qcow2Header): number => Math.min(segmentBytes, 2 * clusterSize + 512);
+/** A compressed cluster's stored length is at most twice its size, by the width of its field; it may begin in one segment and end in the next. */
+const sizesFor = ({ clusterSize }: Qcow2Header) => {
+  const segmentBytes = Math.max(leastSegmentBytes, 2 * clusterSize);
+  return { segmentBytes, carryBytes: Math.min(segmentBytes, 2 * clusterSize + 512) };
+};
+
+interface Pools {
+  readonly buffers: BufferPool;
+  readonly decoders: DecodePool;
+  readonly digester: SharedDigester;
+}
 
 /** Takes segments in order: digests, work for the workers, and what one segment must leave to the next. */
-const createSegmentTaker = (
-  pass: Pass,
-  map: ClusterMap,
-  carryBytes: number,
-  pools: { buffers: BufferPool; decoders: DecodePool },
-) => {
+const createSegmentTaker = (pass: Pass, map: ClusterMap, carryBytes: number, pools: Pools) => {
   const planner = createSegmentPlanner(map);
   const pending = new Set<Promise<void>>();
   let carried: Uint8Array = new Uint8Array(0);
   let failure: { readonly error: unknown } | undefined;
 
-  const decode = (buffer: number, tasks: Parameters<DecodePool['decode']>[0]['tasks']): void => {
-    const work = pools.decoders
-      .decode({ buffer, tasks })
+  /** The buffer is free again once everybody is done with it. */
+  const track = (buffer: number, uses: readonly Promise<void>[]): void => {
+    const work = Promise.all(uses)
+      .then(() => pools.buffers.release(buffer))
       .catch((error: unknown) => {
         failure ??= { error };
         pools.buffers.fail(error);
       })
-      .finally(() => {
-        pending.delete(work);
-        pools.buffers.release(buffer);
-      });
+      .finally(() => pending.delete(work));
     pending.add(work);
   };
   return {
     take: ({ offset, buffer, bytes }: Segment): void => {
       pass.signal.throwIfAborted();
-      pass.digester.update(bytes);
       pass.meter.advance((offset + bytes.length) / (pass.plan.inspection.size ?? Infinity));
       const { tasks, carriedBytes } = planner.next(offset, bytes.length);
       const shared = pools.buffers.buffers[buffer] ?? new SharedArrayBuffer(0);
       new Uint8Array(shared, carryBytes - carried.length, carried.length).set(carried);
       carried = bytes.slice(bytes.length - carriedBytes);
-      if (tasks.length > 0) decode(buffer, tasks);
-      else pools.buffers.release(buffer);
+      const digest = pools.digester.update({ buffer, offset: carryBytes, length: bytes.length });
+      track(buffer, tasks.length > 0 ? [digest, pools.decoders.decode({ buffer, tasks })] : [digest]);
     },
     finish: async (): Promise<void> => {
       await Promise.all(pending);
@@ -89,15 +91,24 @@ const flushWhile = (sink: Sink, decoders: DecodePool) => {
   };
 };
 
-const transferData = async (pass: Pass, sink: Sink, header: Qcow2Header, map: ClusterMap): Promise<number> => {
-  const carryBytes = carryBytesOf(header);
+const createPools = (pass: Pass, sink: Sink, header: Qcow2Header): Pools => {
+  const { segmentBytes, carryBytes } = sizesFor(header);
   const workers = Math.min(availableParallelism(), mostWorkers);
   const buffers = createBufferPool(connections + 2 * workers, carryBytes + segmentBytes);
   const { clusterSize, compression, virtualSize } = header;
   const setup = { buffers: buffers.buffers, carryBytes, path: sink.path, clusterSize, compression, virtualSize };
-  const decoders = createDecodePool(setup, workers);
-  const flusher = flushWhile(sink, decoders);
-  const taker = createSegmentTaker(pass, map, carryBytes, { buffers, decoders });
+  return {
+    buffers,
+    decoders: createDecodePool(setup, workers),
+    digester: createSharedDigester({ buffers: buffers.buffers, algorithms: algorithmsFor(pass.spec.checksum) }),
+  };
+};
+
+const transferData = async (pass: Pass, sink: Sink, header: Qcow2Header, map: ClusterMap) => {
+  const { segmentBytes, carryBytes } = sizesFor(header);
+  const pools = createPools(pass, sink, header);
+  const flusher = flushWhile(sink, pools.decoders);
+  const taker = createSegmentTaker(pass, map, carryBytes, pools);
   try {
     await readSegments({
       source: pass.source,
@@ -105,16 +116,16 @@ const transferData = async (pass: Pass, sink: Sink, header: Qcow2Header, map: Cl
       segmentBytes,
       headroom: carryBytes,
       connections,
-      pool: buffers,
+      pool: pools.buffers,
       onSegment: (segment) => taker.take(segment),
     });
-    pass.digester.finish();
     pass.meter.enter('Converting', 98);
     await taker.finish();
-    await decoders.close();
-    return decoders.writtenBytes();
+    const digests = await pools.digester.finish();
+    await pools.decoders.close();
+    return { digests, writtenBytes: pools.decoders.writtenBytes() };
   } finally {
-    await decoders.kill();
+    await Promise.all([pools.decoders.kill(), pools.digester.kill()]);
     await flusher.stop();
   }
 };
@@ -128,9 +139,9 @@ export const importDirect = async (pass: Pass, sink: Sink): Promise<PassResult> 
   if (map === undefined) return importScratch(pass, sink);
   pass.meter.expect(inspection.size);
   await sink.prepare(header.virtualSize);
-  const writtenBytes = await transferData(pass, sink, header, map);
+  const { digests, writtenBytes } = await transferData(pass, sink, header, map);
   pass.meter.enter('Verifying', 99);
-  const digests = verifiedDigests(pass);
+  verifyChecksum(pass.spec.checksum, digests);
   await sink.commit(header.virtualSize);
   return { digests, inspection, writtenBytes };
 };

@@ -1,6 +1,6 @@
 // The one error of the data plane: a stable reason, whether to try again, and a sentence fit for a user.
 import { AppError, type AppErrorOptions, messageOf } from '#shared/runtime/errors.ts';
-import { type TransferFault, transferFaults } from '#shared/transfer/report.ts';
+import { type TransferFault, transferFaults } from '#shared/transfer/faults.ts';
 
 export interface TransferErrorOptions extends AppErrorOptions {
   /** The pass cannot go on from where it was, but one from the first byte may succeed. */

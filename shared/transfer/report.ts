@@ -1,40 +1,11 @@
 // The last word of a transfer: what transfer-job leaves as its termination message and a backend reads.
 import { z } from 'zod';
+import { type TransferFault, transferFaults } from '#shared/transfer/faults.ts';
+
+export { type TransferFault, transferFaults };
 
 /** Kubernetes keeps at most 4096 bytes of a termination message. */
 export const maxReportBytes = 4096;
-
-/**
- * Stable codes of everything that can go wrong with a transfer, and whether another attempt can help.
- * They become the reason of the image's Ready condition.
- */
-export const transferFaults = {
-  SourceNotFound: { retryable: false },
-  SourceForbidden: { retryable: false },
-  SourceAddressRefused: { retryable: false },
-  SourceRefused: { retryable: false },
-  NotADiskImage: { retryable: false },
-  UnsupportedFormat: { retryable: false },
-  ImageEncrypted: { retryable: false },
-  ImageCorrupt: { retryable: false },
-  ImageTruncated: { retryable: false },
-  ExternalReference: { retryable: false },
-  ImageTooLarge: { retryable: false },
-  ChecksumMismatch: { retryable: false },
-  InvalidSpec: { retryable: false },
-  SourceUnreachable: { retryable: true },
-  SourceUnavailable: { retryable: true },
-  SourceInterrupted: { retryable: true },
-  SourceStalled: { retryable: true },
-  SourceChanged: { retryable: true },
-  TargetFull: { retryable: true },
-  TargetFailed: { retryable: true },
-  DeadlineExceeded: { retryable: true },
-  Cancelled: { retryable: true },
-  InternalFault: { retryable: true },
-} as const satisfies Record<string, { readonly retryable: boolean }>;
-
-export type TransferFault = keyof typeof transferFaults;
 
 export const imageFormats = ['qcow2', 'raw', 'iso', 'vmdk', 'vdi', 'vhd', 'vhdx'] as const;
 export const compressions = ['none', 'gz', 'xz', 'zst'] as const;

@@ -425,6 +425,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     make('zlib qcow2', 'qcow2', '-c');
     make('zstd qcow2', 'qcow2', '-c', '-o', 'compression_type=zstd');
     make('qcow2 of 4 KiB clusters', 'qcow2', '-o', 'cluster_size=4k');
+    make('zlib qcow2 of 2 MiB clusters', 'qcow2', '-c', '-o', 'cluster_size=2M');
     make('qcow2 with extended L2', 'qcow2', '-o', 'extended_l2=on');
     make('vmdk', 'vmdk');
     make('streamOptimized vmdk', 'vmdk', '-o', 'subformat=streamOptimized');
@@ -448,6 +449,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz'))('images that qemu-img made', () => 
     'zlib qcow2',
     'zstd qcow2',
     'qcow2 of 4 KiB clusters',
+    'zlib qcow2 of 2 MiB clusters',
     'qcow2 with extended L2',
     'vmdk',
     'streamOptimized vmdk',

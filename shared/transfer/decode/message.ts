@@ -24,3 +24,16 @@ export interface DecodeRequest {
 export type DecodeAnswer =
   | { readonly writtenBytes: number }
   | { readonly fault: { readonly message: string; readonly system?: string } };
+
+/** Given to the digesting worker at its start. */
+export interface DigesterSetup {
+  readonly buffers: readonly SharedArrayBuffer[];
+  readonly algorithms: readonly string[];
+}
+
+/** The next bytes of the file: where they are. */
+export interface DigestRequest {
+  readonly buffer: number;
+  readonly offset: number;
+  readonly length: number;
+}
