@@ -6,7 +6,7 @@ import type { Image, ImageState } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { TransferSource } from '#shared/transfer/spec.ts';
+import type { JobSource } from '#shared/populate/transfer-job.ts';
 
 /** Decided by a pure function, carried out by the executor: actions in order, then one status write if `state` differs. */
 export interface Plan {
@@ -46,7 +46,7 @@ export interface Backend<Seen = unknown> {
 
 export interface BackendCapabilities {
   /** Source types this backend can fill an image from. */
-  readonly sources: readonly TransferSource['type'][];
+  readonly sources: readonly JobSource['type'][];
 }
 
 export type Change = 'add' | 'update' | 'delete';

@@ -5,7 +5,8 @@ import type { BackendName } from '#shared/backends/names.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Checksum, TransferSource } from '#shared/transfer/spec.ts';
+import type { JobSource } from '#shared/populate/transfer-job.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Phases of an image's life, in order; the last three may follow any. A dialect maps them to its kind's own words. */
 export const imagePhases = [
@@ -41,7 +42,7 @@ export interface Image extends Filled {
   readonly backend: BackendName;
   readonly displayName: string;
   /** `undefined` only where `faults` says why. */
-  readonly source: TransferSource | undefined;
+  readonly source: JobSource | undefined;
   readonly checksum?: Checksum | undefined;
   readonly storage: ImageStorage;
   /** Names of children that clients of this kind look up by name. */

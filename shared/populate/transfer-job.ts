@@ -11,6 +11,8 @@ export type TransferMode = TransferSpec['mode'];
 /** Where the pod finds its volume. */
 const devicePath = '/dev/bullion-target';
 const mountPath = '/target';
+const sourceDevicePath = '/dev/bullion-source';
+const sourceMountPath = '/source';
 const scratchDir = '/scratch';
 
 /** KubeVirt runs guests as this user, so that it can read what we write. */
@@ -33,12 +35,23 @@ export interface TransferTargetVolume {
   readonly volumeMode: VolumeMode;
   /** Largest disk to let in. */
   readonly capacityBytes: number;
+  /** Bytes the guest's disk shall have at least. */
+  readonly diskBytes?: number | undefined;
 }
+
+/** Another claim of the same namespace, mounted read-only. */
+export interface ClaimSource {
+  readonly type: 'claim';
+  readonly claimName: string;
+  readonly volumeMode: VolumeMode;
+}
+
+export type JobSource = ClaimSource | Exclude<TransferSource, { readonly type: 'volume' }>;
 
 export interface TransferRequest {
   readonly mode: TransferMode;
   readonly owner: ObjectRef;
-  readonly source: TransferSource;
+  readonly source: JobSource;
   readonly checksum?: Checksum | undefined;
   /** Needed by `import`. */
   readonly target?: TransferTargetVolume | undefined;
@@ -51,7 +64,7 @@ export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
-  source: reachedAs(request.source, settings),
+  source: reachedAs(sourceOf(request.source), settings),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
   scratchDir,
@@ -65,10 +78,16 @@ const reachedAs = (source: TransferSource, { plainRegistries }: PopulateSettings
     ? { ...source, plainHttp: true }
     : source;
 
-const targetOf = ({ volumeMode, capacityBytes }: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
-  path: volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,
-  volumeMode,
-  capacityBytes,
+const sourceOf = (source: JobSource): TransferSource =>
+  source.type === 'claim'
+    ? { type: 'volume', path: source.volumeMode === 'Block' ? sourceDevicePath : `${sourceMountPath}/disk.img` }
+    : source;
+
+const targetOf = (target: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
+  path: target.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,
+  volumeMode: target.volumeMode,
+  capacityBytes: target.capacityBytes,
+  ...(target.diskBytes === undefined ? {} : { diskBytes: target.diskBytes }),
 });
 
 const environmentOf = (request: TransferRequest, settings: PopulateSettings): readonly EnvVar[] => [
@@ -78,17 +97,54 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
 ];
 
-const volumesOf = ({ target }: TransferRequest): readonly Volume[] => [
+const volumesOf = ({ source, target }: TransferRequest): readonly Volume[] => [
   { name: 'scratch', emptyDir: {} },
+  ...(source.type === 'claim'
+    ? [{ name: 'source', persistentVolumeClaim: { claimName: source.claimName, readOnly: true } }]
+    : []),
   ...(target === undefined ? [] : [{ name: 'target', persistentVolumeClaim: { claimName: target.claimName } }]),
 ];
 
-const mountsOf = ({ target }: TransferRequest): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
-  const scratch = { name: 'scratch', mountPath: scratchDir };
-  if (target?.volumeMode === 'Block') {
-    return { volumeMounts: [scratch], volumeDevices: [{ name: 'target', devicePath }] };
-  }
-  return { volumeMounts: target === undefined ? [scratch] : [scratch, { name: 'target', mountPath }] };
+interface Attached {
+  readonly name: string;
+  readonly volumeMode: VolumeMode;
+  readonly devicePath: string;
+  readonly mountPath: string;
+  readonly readOnly?: true;
+}
+
+const attachedOf = ({ source, target }: TransferRequest): readonly Attached[] => [
+  ...(source.type === 'claim'
+    ? [
+        {
+          name: 'source',
+          volumeMode: source.volumeMode,
+          devicePath: sourceDevicePath,
+          mountPath: sourceMountPath,
+          readOnly: true as const,
+        },
+      ]
+    : []),
+  ...(target === undefined ? [] : [{ name: 'target', volumeMode: target.volumeMode, devicePath, mountPath }]),
+];
+
+const mountsOf = (request: TransferRequest): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
+  const attached = attachedOf(request);
+  const devices = attached.filter(({ volumeMode }) => volumeMode === 'Block');
+  const mounts = attached.filter(({ volumeMode }) => volumeMode === 'Filesystem');
+  return {
+    volumeMounts: [
+      { name: 'scratch', mountPath: scratchDir },
+      ...mounts.map(({ name, mountPath: path, readOnly }) => ({
+        name,
+        mountPath: path,
+        ...(readOnly === undefined ? {} : { readOnly }),
+      })),
+    ],
+    ...(devices.length === 0
+      ? {}
+      : { volumeDevices: devices.map(({ name, devicePath: path }) => ({ name, devicePath: path })) }),
+  };
 };
 
 const containerOf = (request: TransferRequest, settings: PopulateSettings): Container => ({

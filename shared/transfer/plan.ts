@@ -146,9 +146,17 @@ const compressedPlan = async (source: Source, facts: SourceFacts, compression: C
   return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream', facts };
 };
 
+const guestDiskPlan = (facts: SourceFacts): TransferPlan => {
+  const { size = 0 } = facts;
+  if (size < smallestDiskBytes) throw new TransferError('NotADiskImage', `the source volume has ${size} bytes only`);
+  const inspection = { format: 'raw', compression: 'none', size, virtualSize: roundToSector(size) } as const;
+  return { inspection, route: 'stream', facts };
+};
+
 /** Throws TransferError: whatever makes the file unfit to be a disk, found before anything is written. */
 export const planTransfer = async (source: Source): Promise<TransferPlan> => {
   const facts = await source.probe();
+  if (facts.isGuestDisk === true) return guestDiskPlan(facts);
   const compression = detectCompression(facts.head);
   return compression === 'none' ? plainPlan(source, facts) : compressedPlan(source, facts, compression);
 };

@@ -37,8 +37,18 @@ export const RegistrySource = z.object({
 });
 export type RegistrySource = z.infer<typeof RegistrySource>;
 
-/** Where the bytes come from. Later sources (s3, volume, upload) join this union. */
-export const TransferSource = z.discriminatedUnion('type', [HttpSource, RegistrySource]);
+export const VolumeSource = z.object({
+  type: z.literal('volume'),
+  /** `disk.img` in a mounted file system, or a block device. */
+  path: z.string(),
+});
+export type VolumeSource = z.infer<typeof VolumeSource>;
+
+/** An empty disk: as large as the target. */
+const BlankSource = z.object({ type: z.literal('blank') });
+
+/** Where the bytes come from. Later sources (s3, upload) join this union. */
+export const TransferSource = z.discriminatedUnion('type', [HttpSource, RegistrySource, VolumeSource, BlankSource]);
 export type TransferSource = z.infer<typeof TransferSource>;
 
 export const TransferTarget = z.object({
@@ -47,6 +57,8 @@ export const TransferTarget = z.object({
   volumeMode: z.enum(['Filesystem', 'Block']),
   /** Bytes a guest disk may have here. A larger image is refused before anything is written. */
   capacityBytes: z.number().int().positive(),
+  /** Bytes the guest's disk shall have at least: a smaller image is followed by zeroes. Files only; a device has its size. */
+  diskBytes: z.number().int().positive().optional(),
 });
 export type TransferTarget = z.infer<typeof TransferTarget>;
 

@@ -56,7 +56,7 @@ const drain = async (pass: Pass, take: Take): Promise<Measured> => {
     held = group;
   }
   const length = position + held.length;
-  const fixedSize = fixedVhdSize(held, length);
+  const fixedSize = pass.plan.facts.isGuestDisk === true ? undefined : fixedVhdSize(held, length);
   await take(fixedSize === undefined ? held : held.subarray(0, -vhdFooterBytes), position);
   return { length, fixedSize };
 };

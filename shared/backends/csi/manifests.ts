@@ -3,13 +3,12 @@ import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { Image } from '#shared/backends/image.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { type JobSource, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
-import type { TransferSource } from '#shared/transfer/spec.ts';
 
 /** Images whose spec has faults never get as far as a Job. */
-const sourceOf = (image: Image): TransferSource => {
+const sourceOf = (image: Image): JobSource => {
   if (image.source === undefined) throw new InvalidInput(`image ${image.ref.name} has no source`, image.faults);
   return image.source;
 };

@@ -41,7 +41,7 @@ export const createFileSink = (target: TransferTarget): Sink => {
       writing(path, async () => {
         const { file, writer } = slot.require();
         await writer.finish();
-        await file.truncate(size);
+        await file.truncate(Math.max(size, target.diskBytes ?? 0));
         await file.sync();
         await chmod(path, diskMode);
         await rename(path, target.path);

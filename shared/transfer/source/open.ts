@@ -12,6 +12,8 @@ import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { createHttpSource } from '#shared/transfer/source/http/create.ts';
 import { createRegistrySource } from '#shared/transfer/source/registry/create.ts';
+import { createBlankSource } from '#shared/transfer/source/blank.ts';
+import { openVolume } from '#shared/transfer/source/volume.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { HttpSource, RegistrySource, TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -108,5 +110,9 @@ export const openSource = (spec: TransferSpec, context: SourceContext): Promise<
       return openHttp(source, spec, context);
     case 'registry':
       return openRegistry(source, spec, context);
+    case 'volume':
+      return openVolume(source, context.signal);
+    case 'blank':
+      return Promise.resolve(createBlankSource());
   }
 };
