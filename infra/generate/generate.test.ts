@@ -243,10 +243,14 @@ const fullFields = (schema: Json): unknown => {
 describe.skipIf(listUpstream('harvester').length === 0)('against the CRDs of the originals', () => {
   const originals = ['harvester', 'hypercloud', 'cdi'].flatMap(listUpstream).map((text) => parse(text) as UpstreamCrd);
 
-  it.each(servedKinds.map((kind) => [kind.type.group, kind] as const))(
+  const originalOf = ({ type }: (typeof servedKinds)[number]) =>
+    originals.find(({ spec }) => spec.group === type.group && spec.names.kind === type.kind);
+
+  // A kind that was designed and never released has no original.
+  it.each(servedKinds.filter((kind) => originalOf(kind) !== undefined).map((kind) => [kind.type.group, kind] as const))(
     '%s objects with every field are accepted',
     (group, kind) => {
-      const original = originals.find(({ spec }) => spec.group === group && spec.names.kind === kind.type.kind);
+      const original = originalOf(kind);
       const schema = original?.spec.validation?.openAPIV3Schema ?? original?.spec.versions[0]?.schema?.openAPIV3Schema;
       const object = {
         ...(fullObject(schema!) as object),

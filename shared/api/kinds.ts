@@ -3,6 +3,7 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
@@ -13,4 +14,6 @@ export const servedKinds: readonly ServedKind[] = [
   served(harvesterImageKind),
   served(dataSourceKind),
   served(dataImportCronKind),
+  served(virtualMachinePvcKind),
+  served(virtualMachineVolumeKind),
 ];

@@ -5,8 +5,10 @@ export const labels = {
   ownerUid: 'bullion.dev/owner-uid',
   /** On every child: `<kind>.<group>` of the object it belongs to, so that the owner can be found from the child alone. */
   ownerKind: 'bullion.dev/owner-kind',
-  /** On every child: what it is to its owner (`volume`, `snapshot`, `inspect`, `import`). */
+  /** On every child: what it is to its owner (`volume`, `disk`, `snapshot`, `inspect`, `import`). */
   role: 'bullion.dev/role',
+  /** On an object that is made from another one: `sourceLabel` of that one, so that those who wait for it are found. */
+  source: 'bullion.dev/source',
 } as const;
 
 export const annotations = {
@@ -18,6 +20,8 @@ export const annotations = {
   retry: 'bullion.dev/retry',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
+  /** On a volume made from another one: how, and why so (JSON). */
+  clone: 'bullion.dev/clone',
 } as const;
 
 export const finalizers = {

@@ -1,4 +1,5 @@
 // How a child names the object it was made for. Written by whoever builds children, read by whoever finds the owner of one.
+import { createHash } from 'node:crypto';
 import { annotations, labels } from '#shared/api/names.ts';
 import type { KubeObject, ObjectMeta, ObjectRef } from '#shared/api/object.ts';
 
@@ -62,3 +63,10 @@ export const isOwnedBy = (object: KubeObject, uid: string): boolean => {
 
 /** Label selector of all children of one owner. */
 export const childrenOf = (uid: string): string => `${labels.ownerUid}=${uid}`;
+
+/**
+ * Value of the source label for one object, whatever its name and namespace are: fit for a label, the same for everybody. It names the
+ * source and not a UID, since the source may be made later.
+ */
+export const sourceLabel = (source: Omit<Owner, 'uid'>): string =>
+  createHash('sha256').update(`${source.groupKind}/${source.namespace}/${source.name}`).digest('hex').slice(0, 40);

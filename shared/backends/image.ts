@@ -5,12 +5,14 @@ import type { BackendName } from '#shared/backends/names.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { CloneStrategy } from '#shared/populate/clone.ts';
 import type { JobSource } from '#shared/populate/transfer-job.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Phases of an image's life, in order; the last three may follow any. A dialect maps them to its kind's own words. */
 export const imagePhases = [
   'Pending',
+  'Cloning',
   'Downloading',
   'Converting',
   'Verifying',
@@ -95,6 +97,8 @@ export interface ImageState {
   /** Storage class the golden volume was made with, found out when the user left it out. */
   readonly storageClassName?: string | undefined;
   readonly children?: ImageChildren | undefined;
+  /** Volumes only. */
+  readonly clone?: CloneState | undefined;
   /** The newest report of the transfer. */
   readonly transfer?: TransferState | undefined;
   /** The final transition that was told to the outside (`announcementOf`). */
@@ -106,6 +110,12 @@ export type TransferState = Omit<TransferProgress, 'inspection'> & {
   /** RFC 3339 with milliseconds: when it was written down. */
   readonly reportedAt: string;
 };
+
+/** How a volume is made from another one. */
+export interface CloneState {
+  readonly strategy: CloneStrategy;
+  readonly because: string;
+}
 
 export interface ImageChildren {
   readonly volume?: string | undefined;

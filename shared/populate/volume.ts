@@ -19,6 +19,8 @@ export type Population = z.infer<typeof Population>;
 
 export interface VolumeRequest {
   readonly owner: ObjectRef;
+  /** `volume` left out: golden, and protected. `disk`: somebody's own. */
+  readonly role?: 'volume' | 'disk';
   readonly name: string;
   readonly storageClassName: string | undefined;
   readonly volumeMode: VolumeMode;
@@ -29,7 +31,7 @@ export interface VolumeRequest {
 }
 
 export const buildVolume = (request: VolumeRequest): PersistentVolumeClaim => {
-  const metadata = childMetadata(request.owner, 'volume', request.name);
+  const metadata = childMetadata(request.owner, request.role ?? 'volume', request.name);
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',

@@ -1,7 +1,9 @@
 // Answers the reviews of every kind we serve from the rule tables. `functions/{validate,mutate}` call it.
 import { isDeepStrictEqual } from 'node:util';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
@@ -10,45 +12,63 @@ import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaul
 import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
+import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
 import type { DefaultRule, RequestRule, RuleRequest } from '#shared/resources/rule.ts';
+import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, type RefusalReason, allowed, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
 /** What admission knows of a kind. */
-interface AdmittedKind {
-  readonly dialect: ImageDialect;
-  readonly rules: readonly RequestRule<KubeObject>[];
-  readonly defaults: readonly DefaultRule<KubeObject>[];
+interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
+  readonly kind: ServedKind<T>;
+  /** What the rules are told an object asks for. */
+  readonly read: (object: T) => S;
+  readonly rules: readonly RequestRule<T, S>[];
+  readonly defaults: readonly DefaultRule<T>[];
 }
 
-const admit = <T extends ImageObject>(kind: {
-  readonly dialect: ImageDialect<T>;
-  readonly rules: readonly RequestRule<T>[];
-  readonly defaults: readonly DefaultRule<T>[];
-}): AdmittedKind => kind as unknown as AdmittedKind;
+const admit = <T extends KubeObject, S>(kind: AdmittedKind<T, S>): AdmittedKind => kind as unknown as AdmittedKind;
+
+const admitImage = <T extends ImageObject>(
+  dialect: ImageDialect<T>,
+  rest: Omit<AdmittedKind<T, Image>, 'kind' | 'read'>,
+): AdmittedKind => admit({ kind: dialect.kind, read: (object) => dialect.toImage(object), ...rest });
+
+const admitVolume = <T extends KubeObject>(
+  dialect: VolumeDialect<T>,
+  rules: readonly RequestRule<KubeObject, Volume>[],
+): AdmittedKind =>
+  admit<T, Volume>({
+    kind: dialect.kind,
+    read: (object) => dialect.toVolume(object),
+    rules: rules as readonly RequestRule<T, Volume>[],
+    defaults: [],
+  });
 
 /** One line per kind: the tables that judge it. */
 const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
-  admit({
-    dialect: hyperCloudImages,
+  admitImage(hyperCloudImages, {
     rules: imageRules(registry, { backend: 'spec', source: 'spec.source' }),
     defaults: [],
   }),
-  admit({
-    dialect: harvesterImages,
+  admitImage(harvesterImages, {
     rules: [
       ...imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }),
       ...harvesterImageRequestRules,
     ],
     defaults: harvesterImageDefaults,
   }),
+  admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
+  admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
 ];
 
 const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>
-  kinds.find(({ dialect: { kind } }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
+  kinds.find(({ kind }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
 
 /** `registry` differs from the product's own in tests only. */
 export const createValidator = (kube: KubeClient, registry: BackendRegistry = backends): Review => {
@@ -101,8 +121,8 @@ const withName = (object: KubeObject | undefined): KubeObject | undefined => {
 };
 
 /** Defaults are filled in before an object gets here, but a schema-less caller must get an answer as well. */
-const readShape = ({ dialect }: AdmittedKind, object: KubeObject): readonly Fault[] => {
-  const { success, error } = dialect.kind.spec.safeParse((object as { readonly spec?: unknown }).spec);
+const readShape = ({ kind }: AdmittedKind, object: KubeObject): readonly Fault[] => {
+  const { success, error } = kind.spec.safeParse((object as { readonly spec?: unknown }).spec);
   if (success) return [];
   return error.issues.map(({ path, message }) => ({ field: toFieldPath(['spec', ...path]), message }));
 };
@@ -116,13 +136,12 @@ const toRuleRequest = (
   kind: AdmittedKind,
   object: KubeObject,
   { request, kube }: { readonly request: AdmissionRequest; readonly kube: KubeClient },
-): RuleRequest<KubeObject> => {
-  const { dialect } = kind;
+): RuleRequest<KubeObject, unknown> => {
   const old = request.operation === 'UPDATE' ? request.oldObject : undefined;
   // What an older schema let in may not be readable, and then there is nothing to compare with.
   const before = old !== undefined && readShape(kind, old).length === 0 ? old : undefined;
-  const imageBefore = before === undefined ? undefined : dialect.toImage(before);
-  return { object, image: dialect.toImage(object), before, imageBefore, kube };
+  const subjectBefore = before === undefined ? undefined : kind.read(before);
+  return { object, subject: kind.read(object), before, subjectBefore, kube };
 };
 
 interface Finding {
@@ -132,8 +151,8 @@ interface Finding {
 
 /** All faults at once, except that who may not ask learns nothing else. */
 const judge = async (
-  rules: readonly RequestRule<KubeObject>[],
-  request: RuleRequest<KubeObject>,
+  rules: readonly RequestRule<KubeObject, unknown>[],
+  request: RuleRequest<KubeObject, unknown>,
   operation: AdmissionRequest['operation'],
 ): Promise<AdmissionAnswer> => {
   const asked = rules.filter(({ on }) => on === operation);

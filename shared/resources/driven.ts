@@ -2,6 +2,7 @@
 // kind in registry.ts; `fillable.ts` has what kinds have in common whose volume is filled.
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
+import type { Owner } from '#shared/api/owner.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import type { PlanContext, Sidecar } from '#shared/backends/backend.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
@@ -52,6 +53,16 @@ export interface Planner<S extends Subject, Seen = unknown> {
   remove(subject: S, seen: Seen, context: PlanContext): Step<S['state']> & { readonly removed: boolean };
 }
 
+/** How objects wait for each other without asking again and again. */
+export interface Links<S extends Subject> {
+  /** Kinds, as `<kind>.<group>`, whose objects it may wait for. */
+  readonly waitsFor: readonly string[];
+  /** What it waits for and takes its content from; it is found by the source label, written before that is first looked at. */
+  sourceOf(subject: S): Omit<Owner, 'uid'> | undefined;
+  /** What others may wait for, and becomes ready or fails with it. */
+  offersOf(subject: S): readonly Omit<Owner, 'uid'>[];
+}
+
 export interface Driven<T extends KubeObject = KubeObject, S extends Subject = Subject> {
   readonly kind: ServedKind<T>;
   /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
@@ -66,6 +77,8 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
   finalizerOf(subject: S): string | undefined;
+  /** Left out where nobody waits for anybody. */
+  readonly links?: Links<S> | undefined;
   /** Whether nothing is left to do until its children or the user's mind change. */
   isSettled(subject: S): boolean;
   /** Whether the user asked to start again and nobody has acted on it yet. */

@@ -1,7 +1,9 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
 import type { Send } from '#events/send.ts';
+import { labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { sourceLabel } from '#shared/api/owner.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
@@ -130,18 +132,28 @@ const act = async ({ kube, log }: DriverDeps, actions: readonly Action[]): Promi
   await execute(kube, actions);
 };
 
-/** Takes hold of the object before its first child is made, so that none can outlive it. */
+/**
+ * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
+ * that it may have to wait for.
+ */
 const hold = async (pass: Pass): Promise<Pass> => {
-  const { deps, driven, subject } = pass;
+  const { deps, driven, object, subject } = pass;
   const finalizer = driven.finalizerOf(subject);
-  if (finalizer === undefined || subject.finalizers.includes(finalizer)) return pass;
-  const held = await writeFinalizers(pass, [...subject.finalizers, finalizer]);
+  const isHeld = finalizer === undefined || subject.finalizers.includes(finalizer);
+  const source = driven.links?.sourceOf(subject);
+  const label = source && sourceLabel(source);
+  const isLabelled = label === undefined || object.metadata.labels?.[labels.source] === label;
+  if (isHeld && isLabelled) return pass;
+  const held = await writeMetadata(pass, {
+    ...(isHeld ? {} : { finalizers: [...subject.finalizers, finalizer] }),
+    ...(isLabelled ? {} : { labels: { [labels.source]: label } }),
+  });
   return { deps, driven, object: held, subject: { ...driven.read(held), state: subject.state } };
 };
 
-const writeFinalizers = ({ deps, driven, object }: Pass, names: readonly string[]): Promise<KubeObject> =>
+const writeMetadata = ({ deps, driven, object }: Pass, change: object): Promise<KubeObject> =>
   deps.kube.mergePatch(driven.kind.type, refOf(object), {
-    metadata: { resourceVersion: object.metadata.resourceVersion, finalizers: names },
+    metadata: { resourceVersion: object.metadata.resourceVersion, ...change },
   });
 
 const remove = async (pass: Pass): Promise<Outcome> => {
@@ -155,8 +167,7 @@ const remove = async (pass: Pass): Promise<Outcome> => {
     await writeStatus(pass, state, isoTime(deps.now()));
     return waiting(state.message);
   }
-  const others = subject.finalizers.filter((name) => name !== finalizer);
-  await writeFinalizers(pass, others);
+  await writeMetadata(pass, { finalizers: subject.finalizers.filter((name) => name !== finalizer) });
   return done;
 };
 

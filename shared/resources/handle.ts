@@ -12,6 +12,7 @@ import type { Driven } from '#shared/resources/driven.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
+import { wakeOthers } from '#shared/resources/wake.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 
@@ -27,7 +28,8 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
     return drive(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
   const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
-  return worstOf([own, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
+  const woken = driven.isSettled(driven.read(object)) ? await wakeOthers(deps, driven, object) : done;
+  return worstOf([own, woken, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
 };
 
 /** Data sources are told by what they stand for, which does not know of them. */

@@ -23,13 +23,13 @@ const imageOf = (spec: Record<string, unknown> = {}): Image =>
 interface Asked {
   readonly registry?: BackendRegistry;
   readonly image?: Image;
-  readonly imageBefore?: Image;
+  readonly subjectBefore?: Image;
 }
 
-const askRule = async (id: string, { registry = backends, image = imageOf(), imageBefore }: Asked) => {
+const askRule = async (id: string, { registry = backends, image = imageOf(), subjectBefore }: Asked) => {
   const rule = imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }).find((it) => it.id === id);
   const object = aHarvesterImage() as unknown as KubeObject;
-  return rule!.check({ object, image, before: undefined, imageBefore, kube: clusterOf() });
+  return rule!.check({ object, subject: image, before: undefined, subjectBefore, kube: clusterOf() });
 };
 
 const validator = {
@@ -53,7 +53,7 @@ describe('rules of every image kind', () => {
       'backend "csi" cannot take a http source',
     ],
     ['backend-create', { registry: strict }, 'created'],
-    ['backend-update', { registry: strict, imageBefore: imageOf({ displayName: 'other' }) }, 'updated'],
+    ['backend-update', { registry: strict, subjectBefore: imageOf({ displayName: 'other' }) }, 'updated'],
   ] as const)(
     '%s has nothing against what is served, and says what is wrong with the rest',
     async (id, denied, message) => {
@@ -67,7 +67,7 @@ describe('rules of every image kind', () => {
   it('ask a backend nothing when it is not served', async () => {
     const image = imageOf({ backend: 'cdi' });
     for (const id of ['backend-source', 'backend-create', 'backend-update']) {
-      expect(await askRule(id, { registry: strict, image, imageBefore: image })).toEqual([]);
+      expect(await askRule(id, { registry: strict, image, subjectBefore: image })).toEqual([]);
     }
   });
 });

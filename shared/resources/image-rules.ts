@@ -10,13 +10,13 @@ export interface RuleFields {
 }
 
 export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
-  const isServed: RequestRule<KubeObject>['check'] = ({ image }) => {
+  const isServed: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
     const registration = backends[image.backend];
     if (registration.served) return [];
     return [{ field: fields.backend, message: `"${image.backend}" is not served: ${registration.because}` }];
   };
 
-  const canFill: RequestRule<KubeObject>['check'] = ({ image }) => {
+  const canFill: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
     const registration = backends[image.backend];
     if (!registration.served || image.source === undefined) return [];
     const { sources } = registration.backend.capabilities;
@@ -24,12 +24,12 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
     return faultIf(!sources.includes(image.source.type), fields.source, message);
   };
 
-  const canCreate: RequestRule<KubeObject>['check'] = ({ image }) => {
+  const canCreate: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
     const registration = backends[image.backend];
     return registration.served ? registration.backend.validator.create(image) : [];
   };
 
-  const canUpdate: RequestRule<KubeObject>['check'] = ({ image, imageBefore }) => {
+  const canUpdate: RequestRule<KubeObject>['check'] = ({ subject: image, subjectBefore: imageBefore }) => {
     const registration = backends[image.backend];
     return registration.served && imageBefore !== undefined
       ? registration.backend.validator.update(imageBefore, image)
@@ -37,7 +37,7 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
   };
 
   return [
-    { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ image }) => image.faults },
+    { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject: image }) => image.faults },
     { id: 'backend-served', on: 'CREATE', reason: 'Invalid', check: isServed },
     { id: 'backend-source', on: 'CREATE', reason: 'Invalid', check: canFill },
     { id: 'backend-create', on: 'CREATE', reason: 'Invalid', check: canCreate },

@@ -1,8 +1,11 @@
-// How an image kind is driven: by the backend its spec names. Called by registry.ts, once for each dialect.
-import { finalizers } from '#shared/api/names.ts';
+// How an image kind is driven: by the backend its spec names, and not removed from under those it is being cloned for. Called by registry.ts.
+import { finalizers, labels } from '#shared/api/names.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
-import type { Image } from '#shared/backends/image.ts';
+import { type Filled, type Image, isFinal } from '#shared/backends/image.ts';
 import type { BackendRegistry, Registration } from '#shared/backends/registry.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
 import { fillable, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
@@ -10,19 +13,68 @@ import { fillable, refusalOfFaults, refusals } from '#shared/resources/fillable.
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
   Object.values<Registration>(backends).flatMap((registration) => (registration.served ? [registration.backend] : []));
 
-const plannerOf = (backend: Backend): Planner<Image> => ({
-  check: (kube, image) => backend.check(kube, image),
-  plan: (image, seen, context) =>
-    backend.initialize({ ...image, state: backend.updateVirtualSize(image, seen) ?? image.state }, seen, context),
-  remove: (image, seen, context) => backend.delete(image, seen, context),
+interface ImageSeen {
+  readonly children: unknown;
+  /** Volumes being made from the image; read only where it is to be removed. */
+  readonly clones: readonly string[];
+}
+
+const plannerOf = (backend: Backend, cloners: readonly Cloner[]): Planner<Image, ImageSeen> => ({
+  check: async (kube, image) => ({
+    clones: image.deleting ? await findClones(kube, image, cloners) : [],
+    children: await backend.check(kube, image),
+  }),
+  plan: (image, { children }, context) =>
+    backend.initialize(
+      { ...image, state: backend.updateVirtualSize(image, children) ?? image.state },
+      children,
+      context,
+    ),
+  remove: (image, { children, clones }, context) =>
+    clones.length === 0 ? backend.delete(image, children, context) : waitForClones(image, clones),
 });
+
+const waitForClones = ({ state }: Image, clones: readonly string[]) => ({
+  actions: [],
+  removed: false,
+  state: {
+    ...state,
+    phase: 'Terminating',
+    reason: 'BeingCloned',
+    message: `waiting for ${clones.join(', ')}, being made from this image: let them finish, or delete them`,
+    deadline: undefined,
+    nextAttemptTime: undefined,
+  } as const,
+});
+
+/** A clone is under way from the moment its claim was made until it is filled. */
+const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cloner[]): Promise<readonly string[]> => {
+  const { namespace = '', name } = ref;
+  const labelSelector = `${labels.source}=${sourceLabel({ groupKind: groupKindOf(ref), namespace, name })}`;
+  const found: string[] = [];
+  for (const driven of cloners) {
+    for await (const object of kube.listAll(driven.kind.type, { namespace, labelSelector })) {
+      const { deleting, state } = driven.read(object);
+      if (!deleting && !isFinal(state) && state.children?.volume !== undefined) {
+        found.push(`${object.kind} ${object.metadata.name}`);
+      }
+    }
+  }
+  return found;
+};
 
 const refusalOf = (image: Image, backends: BackendRegistry): Refusal | undefined => {
   const registration = backends[image.backend];
   return registration.served ? refusalOfFaults(image) : { reason: refusals.backend, message: registration.because };
 };
 
-export const drivenImage = <T extends ImageObject>(dialect: ImageDialect<T>): Driven<T, Image> => ({
+/** A kind whose objects are made from images of one kind. */
+type Cloner = Pick<Driven<KubeObject, Filled>, 'kind' | 'read'>;
+
+export const drivenImage = <T extends ImageObject>(
+  dialect: ImageDialect<T>,
+  cloners: readonly Cloner[] = [],
+): Driven<T, Image> => ({
   ...fillable,
   kind: dialect.kind,
   read: (object) => dialect.toImage(object),
@@ -32,7 +84,12 @@ export const drivenImage = <T extends ImageObject>(dialect: ImageDialect<T>): Dr
   refusalOf,
   plannerOf: ({ backend }, backends) => {
     const registration = backends[backend];
-    return registration.served ? plannerOf(registration.backend) : undefined;
+    return registration.served ? (plannerOf(registration.backend, cloners) as Planner<Image>) : undefined;
   },
   finalizerOf: () => finalizers.image,
+  links: {
+    waitsFor: [],
+    sourceOf: () => undefined,
+    offersOf: ({ ref }) => [{ groupKind: groupKindOf(ref), namespace: ref.namespace ?? '', name: ref.name }],
+  },
 });

@@ -6,15 +6,33 @@ import { drivenDataSource } from '#shared/resources/data-source/index.ts';
 import type { Driven, Subject } from '#shared/resources/driven.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import {
+  imageGroupKind,
+  virtualMachinePvcs,
+  virtualMachineVolumes,
+} from '#shared/resources/hypercloud-volume/dialect.ts';
+import { readImageOrigin } from '#shared/resources/hypercloud-volume/image-origin.ts';
 import { drivenImage } from '#shared/resources/image.ts';
+import { drivenVolume } from '#shared/resources/volume/driven.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
 
 const erased = <T extends KubeObject, S extends Subject>(driven: Driven<T, S>): Driven => driven as unknown as Driven;
+const volume = <T extends KubeObject>(driven: Driven<T, Volume>): Driven<KubeObject, Volume> =>
+  driven as unknown as Driven<KubeObject, Volume>;
+
+const originReaders = { [imageGroupKind]: readImageOrigin };
+
+const hyperCloudVolumeKinds = [
+  volume(drivenVolume(virtualMachinePvcs, originReaders)),
+  volume(drivenVolume(virtualMachineVolumes, originReaders)),
+];
 
 export const drivenKinds: readonly Driven[] = [
-  erased(drivenImage(hyperCloudImages)),
+  erased(drivenImage(hyperCloudImages, hyperCloudVolumeKinds)),
   erased(drivenImage(harvesterImages)),
   erased(drivenDataSource),
   erased(drivenDataImportCron),
+  ...hyperCloudVolumeKinds.map(erased),
 ];
 
 /** `undefined` for kinds that are not driven. */

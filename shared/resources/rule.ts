@@ -14,20 +14,20 @@ export interface SpecRule<T extends KubeObject> {
 }
 
 /** What takes a look at the cluster, at the object's older self, or at who asks. */
-export interface RequestRule<T extends KubeObject> {
+export interface RequestRule<T extends KubeObject, S = Image> {
   readonly id: string;
   readonly on: 'CREATE' | 'UPDATE';
   readonly reason: RefusalReason;
-  readonly check: (request: RuleRequest<T>) => readonly Fault[] | Promise<readonly Fault[]>;
+  readonly check: (request: RuleRequest<T, S>) => readonly Fault[] | Promise<readonly Fault[]>;
 }
 
-export interface RuleRequest<T extends KubeObject> {
+export interface RuleRequest<T extends KubeObject, S = Image> {
   readonly object: T;
   /** What the object asks for. */
-  readonly image: Image;
+  readonly subject: S;
   /** On UPDATE only, and only where it can be read. */
   readonly before: T | undefined;
-  readonly imageBefore: Image | undefined;
+  readonly subjectBefore: S | undefined;
   /** Look-ups are bounded: one object, or one page. */
   readonly kube: KubeClient;
 }

@@ -2,7 +2,7 @@
 import { findCondition, setConditions, type DesiredCondition } from '#shared/api/conditions.ts';
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import {
-  type Image,
+  type Filled,
   type ImagePhase,
   type ImageState,
   type TransferState,
@@ -63,7 +63,7 @@ const toTransfer = (transfer: CommonImageStatus['transfer']): TransferState | un
 };
 
 /** The common fields of a status that says `state`. */
-export const toCommonStatus = (image: Image, state: ImageState): CommonImageStatus => ({
+export const toCommonStatus = (image: Filled, state: ImageState): CommonImageStatus => ({
   observedGeneration: image.generation,
   progress: state.progress,
   size: state.inspection?.size,
@@ -98,7 +98,7 @@ export const toReadyCondition = (state: ImageState): DesiredCondition => ({
 export const finishStatus = <S extends CommonImageStatus>(
   status: S,
   conditions: readonly DesiredCondition[],
-  image: Image,
+  image: Filled,
   now: string,
 ): S => {
   const observed = conditions.map((condition) => ({ ...condition, observedGeneration: image.generation }));

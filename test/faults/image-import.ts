@@ -3,6 +3,8 @@ import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
@@ -24,6 +26,8 @@ export interface Scenario {
   readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
   readonly image: ImageObject;
   readonly type: ResourceType;
+  /** Objects that wait for the image. */
+  readonly alongside?: readonly { readonly type: ResourceType; readonly object: ImageObject }[];
   readonly snapshotError?: string;
   readonly withoutSnapshots?: boolean;
   readonly waitForConsumer?: boolean;
@@ -53,6 +57,22 @@ const sized = aHyperCloudImage({
   },
 });
 
+const volume = (kind: ServedKind, spec: object): { readonly type: ResourceType; readonly object: ImageObject } => ({
+  type: kind.type,
+  object: {
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind: kind.type.kind,
+    metadata: { namespace: 'default', name: `of-${kind.singular}` },
+    spec,
+  } as ImageObject,
+});
+
+/** Made from the image of every scenario, one in each shape. */
+const volumes = [
+  volume(virtualMachineVolumeKind as unknown as ServedKind, { virtualMachineImage: { name: 'ubuntu' } }),
+  volume(virtualMachinePvcKind as unknown as ServedKind, { virtualMachineImageName: 'ubuntu' }),
+];
+
 const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
 
 export const scenarios: readonly Scenario[] = [
@@ -76,6 +96,9 @@ export const scenarios: readonly Scenario[] = [
   { ...base, name: 'deleted', user: 'deletes', attempt: () => success },
   { ...base, name: 'deleted-and-recreated', user: 'deletes-and-recreates', attempt: () => success },
   { ...base, name: 'retried', user: 'retries', attempt: () => success },
+  { ...base, name: 'restored', alongside: volumes, attempt: () => success },
+  { ...base, name: 'copied', alongside: volumes, withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
 ];
 
 const stormMs = 8 * 60_000;
@@ -116,6 +139,7 @@ const populate = (world: World, scenario: Scenario) => {
   world.kube.seed(storageClasses, aStorageClass('local', { volumeBindingMode: binding }));
   if (scenario.withoutSnapshots !== true) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
   world.schedule(0, () => world.kube.seed(scenario.type, scenario.image));
+  for (const { type, object } of scenario.alongside ?? []) world.schedule(0, () => world.kube.seed(type, object));
 };
 
 const playUser = (world: World, { user, type, image }: Scenario, seed: number) => {

@@ -10,6 +10,9 @@ import type { Change } from '#test/support/memory-kube.ts';
 import { type World, imageIn } from '#test/support/simulation/world.ts';
 
 type Report = (text: string) => void;
+
+/** Kinds whose volume is filled. */
+const filledKinds = ['VirtualMachineImage', 'VirtualMachinePvc', 'VirtualMachineVolume'];
 type Status = NonNullable<ImageObject['status']>;
 
 /** A listener for every change of the world. */
@@ -17,7 +20,7 @@ export const watchInvariants = (world: World, report: Report) => {
   const known = new Map<string, Status>();
   return ({ type, object }: Change): void => {
     if (type === 'DELETED') return;
-    if (object.kind !== 'VirtualMachineImage') {
+    if (!filledKinds.includes(object.kind)) {
       if (type === 'ADDED') checkHeld(world, object, report);
       return;
     }
@@ -72,7 +75,8 @@ const isSameAttempt = (before: Status, after: Status): boolean =>
 /** No child may be made before its image is held. */
 const checkHeld = (world: World, child: KubeObject, report: Report) => {
   const owner = ownerOf(child);
-  if (owner === undefined || child.kind === 'Pod') return;
+  // Volumes are not held: their children go by owner reference.
+  if (owner === undefined || child.kind === 'Pod' || !owner.groupKind.startsWith('VirtualMachineImage.')) return;
   const image = world.kube.all().find(({ metadata }) => metadata.uid === owner.uid);
   const isHeld = image?.metadata.finalizers?.includes(finalizers.image) === true;
   if (!isHeld)
@@ -103,17 +107,25 @@ export const summaryOf = (world: World): unknown => {
   const image = imageIn<ImageObject>(world);
   const reason = conditionOf(image?.status, 'Ready')?.reason;
   return {
+    others: world.kube
+      .all<ImageObject>()
+      .filter(({ kind }) => filledKinds.includes(kind) && kind !== 'VirtualMachineImage')
+      .toSorted((a, b) => a.kind.localeCompare(b.kind))
+      .map(({ kind, status }) => ({ kind, phase: status?.phase, reason: conditionOf(status, 'Ready')?.reason })),
     finalizers: image?.metadata.finalizers,
     reason,
     phase: image?.status?.phase,
     virtualSize: image?.status?.virtualSize,
     digests: image?.status?.digests,
     attemptsFailed: image?.status?.attemptsFailed,
-    volumes: world.kube.all(persistentVolumeClaims).map((volume) => ({
-      name: withoutUid(volume.metadata.name),
-      isPopulated: populationOf(volume) !== undefined,
-      writers: world.cluster.contents.get(volume.metadata.uid!)?.writers,
-    })),
+    volumes: world.kube
+      .all(persistentVolumeClaims)
+      .map((volume) => ({
+        name: withoutUid(volume.metadata.name),
+        isPopulated: populationOf(volume) !== undefined,
+        writers: world.cluster.contents.get(volume.metadata.uid!)?.writers,
+      }))
+      .toSorted((a, b) => a.name.localeCompare(b.name)),
     snapshots: world.kube.all(volumeSnapshots).map(({ status }) => status),
     jobs: world.kube
       .all(jobs)

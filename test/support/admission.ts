@@ -38,6 +38,9 @@ export const aHarvesterImage = (spec: Loose = {}, metadata: Loose = {}): Draft =
 
 const plurals: Readonly<Record<string, string>> = {
   VirtualMachineImage: 'virtualmachineimages',
+  VirtualMachinePvc: 'virtualmachinepvcs',
+  VirtualMachineVolume: 'virtualmachinevolumes',
+  DataVolume: 'datavolumes',
   PersistentVolumeClaim: 'persistentvolumeclaims',
   VolumeSnapshot: 'volumesnapshots',
 };

@@ -100,7 +100,11 @@ const notModelled = (what: string) => () => {
 };
 
 export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube => {
-  const { now = Date.now, withStatus = ['virtualmachineimages'], protect = {} } = options;
+  const {
+    now = Date.now,
+    withStatus = ['virtualmachineimages', 'virtualmachinepvcs', 'virtualmachinevolumes', 'datavolumes'],
+    protect = {},
+  } = options;
   const store = new Map<string, Stored>();
   const listeners: ((change: Change) => void)[] = [];
   const calls: KubeCall[] = [];

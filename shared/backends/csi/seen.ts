@@ -1,6 +1,5 @@
 // What the csi backend reads before it decides. Reads come in an order that makes them safe without a common snapshot: a Job is read before
 // the volume it fills, since it is made after it and never taken away from a volume that is being filled.
-import { isOwnedBy, childrenOf } from '#shared/api/owner.ts';
 import {
   type Job,
   type KubeEvent,
@@ -8,25 +7,16 @@ import {
   type Pod,
   type StorageClass,
   jobs,
-  kubeEvents,
   persistentVolumeClaims,
-  pods,
-  storageClasses,
 } from '#shared/api/foreign/core.ts';
-import {
-  type VolumeSnapshot,
-  type VolumeSnapshotClass,
-  volumeSnapshotClasses,
-  volumeSnapshots,
-} from '#shared/api/foreign/snapshot.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
+import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
-import { defaultClassOf } from '#shared/populate/profile.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf, provisionerOf } from '#shared/populate/volume.ts';
-import { isNotFound } from '#shared/runtime/errors.ts';
 
 export interface CsiSeen {
   readonly volume?: PersistentVolumeClaim | undefined;
@@ -101,17 +91,8 @@ const readWarnings = async (kube: KubeClient, image: Image, seen: CsiSeen): Prom
   if (!isWaiting) return {};
   const idle = seen.pods.filter(({ status }) => status?.phase === 'Pending');
   const children = [seen.volume, seen.importJob, ...idle].filter((child) => child !== undefined);
-  const warnings = await Promise.all(children.map((child) => readNewestWarning(kube, child)));
-  return { warnings: warnings.filter((warning) => warning !== undefined) };
+  return { warnings: await readNewestWarnings(kube, children) };
 };
-
-const readNewestWarning = async (kube: KubeClient, { metadata }: KubeObject): Promise<KubeEvent | undefined> => {
-  const fieldSelector = `involvedObject.uid=${metadata.uid ?? ''},type=Warning`;
-  const { items } = await kube.list(kubeEvents, { namespace: metadata.namespace, fieldSelector });
-  return items.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)))[0];
-};
-
-const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
 
 /** Whether bytes are still missing; otherwise the snapshot comes next. `now` plays no part in whether a transfer succeeded. */
 const isFillable = ({ volume, importJob, pods: workers }: CsiSeen): boolean =>
@@ -143,52 +124,21 @@ const readSnapshotting = async (
   return { ...snapshot, storageClass, snapshotClasses };
 };
 
-const readOwn = async <T extends KubeObject>(
-  kube: KubeClient,
-  type: ResourceType<T>,
-  image: Image,
-  name: string,
-): Promise<{ readonly own?: T; readonly foreign: readonly KubeObject[] }> => {
-  const object = await kube.get(type, { namespace: image.ref.namespace, name });
-  if (object === undefined) return { foreign: [] };
-  return isOwnedBy(object, image.ref.uid) ? { own: object, foreign: [] } : { foreign: [object] };
-};
-
 const readVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
-  const { own, foreign } = await readOwn(kube, persistentVolumeClaims, image, image.childNames.volume);
+  const { own, foreign } = await readOwn(kube, persistentVolumeClaims, image.ref, image.childNames.volume);
   return { volume: own, foreign };
 };
 
 const readSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
-  const { own, foreign } = await readOwn(kube, volumeSnapshots, image, image.childNames.snapshot);
+  const { own, foreign } = await readOwn(kube, volumeSnapshots, image.ref, image.childNames.snapshot);
   return { snapshot: own, foreign };
 };
 
 const readJob = async (kube: KubeClient, image: Image, mode: 'inspect' | 'import'): Promise<Part> => {
-  const { own, foreign } = await readOwn(kube, jobs, image, transferJobName(mode, image.ref));
+  const { own, foreign } = await readOwn(kube, jobs, image.ref, transferJobName(mode, image.ref));
   return { [mode === 'inspect' ? 'inspectJob' : 'importJob']: own, foreign };
 };
 
-const readPods = async (kube: KubeClient, image: Image): Promise<Part> => {
-  const { items } = await kube.list(pods, {
-    namespace: image.ref.namespace,
-    labelSelector: childrenOf(image.ref.uid),
-  });
-  return { pods: items };
-};
-
-const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {
-  if (name !== undefined) return kube.get(storageClasses, { name });
-  const { items } = await kube.list(storageClasses);
-  return defaultClassOf(items);
-};
-
-/** None where the cluster has no snapshots at all. */
-const readSnapshotClasses = async (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> => {
-  try {
-    return (await kube.list(volumeSnapshotClasses)).items;
-  } catch (error) {
-    if (isNotFound(error)) return [];
-    throw error;
-  }
-};
+const readPods = async (kube: KubeClient, image: Image): Promise<Part> => ({
+  pods: await readWorkers(kube, image.ref),
+});

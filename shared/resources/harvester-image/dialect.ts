@@ -10,7 +10,7 @@ import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
-import type { TransferSource } from '#shared/transfer/spec.ts';
+import type { JobSource } from '#shared/populate/transfer-job.ts';
 
 const defaultRetries = 3;
 
@@ -50,7 +50,7 @@ const unservedSource = ({ sourceType }: HarvesterImage['spec']): readonly Fault[
     `"${sourceType}" is not served by this installation; use download`,
   );
 
-const readSource = ({ sourceType, url }: HarvesterImage['spec']): TransferSource | undefined => {
+const readSource = ({ sourceType, url }: HarvesterImage['spec']): JobSource | undefined => {
   const parsed = sourceType === 'download' ? parseSourceUrl(url ?? '') : undefined;
   return parsed !== undefined && 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
 };

@@ -10,7 +10,7 @@ import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.t
 import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { TransferSource } from '#shared/transfer/spec.ts';
+import type { JobSource } from '#shared/populate/transfer-job.ts';
 
 /** The kind has no field for it. */
 const retries = 3;
@@ -39,7 +39,7 @@ const unservedSources = ({ objectStore, hostPath }: Source): readonly Fault[] =>
   ...faultIf(hostPath !== undefined, 'spec.source.hostPath', 'is not served, since it reads files of a node; use http'),
 ];
 
-const readSource = ({ http }: Source): TransferSource | undefined => {
+const readSource = ({ http }: Source): JobSource | undefined => {
   const parsed = parseSourceUrl(http ?? '');
   return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
 };
@@ -62,6 +62,7 @@ const nonEmpty = (text: string | undefined): string | undefined => (text === '' 
 
 const states = {
   Pending: 'Creating',
+  Cloning: 'Creating',
   Downloading: 'Creating',
   Converting: 'Creating',
   Verifying: 'Creating',

@@ -15,6 +15,7 @@ export const createBlankSource = (): Source => {
         isGuestDisk: true,
       }),
     read: (offset, length) => Promise.resolve(bytes.subarray(offset, offset + length)),
+    readInto: async (_offset, target) => void target.fill(0),
     stream: async function* stream() {
       yield await Promise.resolve(bytes);
     },

@@ -76,7 +76,10 @@ describe('copying a volume', () => {
   });
 
   it.each([
-    ['a qcow2 file with a backing file', Buffer.concat([Buffer.from('QFI\xfb\0\0\0\x03', 'latin1'), noise('seed', mib)])],
+    [
+      'a qcow2 file with a backing file',
+      Buffer.concat([Buffer.from('QFI\xfb\0\0\0\x03', 'latin1'), noise('seed', mib)]),
+    ],
     ['a gzip file', Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0]), noise('seed', mib - 4)])],
     ['a vhd, by its footer', Buffer.concat([noise('seed', mib), Buffer.from('conectix'), Buffer.alloc(504)])],
   ])('never looks into a guest disk that looks like %s', async (_what, written) => {

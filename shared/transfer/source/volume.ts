@@ -38,21 +38,26 @@ export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): P
     throw fault(path, error);
   });
   let received = 0;
-  const read = async (offset: number, length: number): Promise<Buffer> => {
+  const readInto = async (offset: number, target: Uint8Array): Promise<void> => {
     signal.throwIfAborted();
-    const bytes = Buffer.allocUnsafe(length);
     let filled = 0;
     try {
-      while (filled < length) {
-        const { bytesRead } = await file.read(bytes, filled, length - filled, offset + filled);
+      while (filled < target.length) {
+        const { bytesRead } = await file.read(target, filled, target.length - filled, offset + filled);
         if (bytesRead === 0) break;
         filled += bytesRead;
       }
     } catch (error) {
       throw fault(path, error);
     }
-    if (filled < length) throw new TransferError('SourceChanged', `the source volume at ${path} became shorter`);
-    received += length;
+    if (filled < target.length) {
+      throw new TransferError('SourceChanged', `the source volume at ${path} became shorter`);
+    }
+    received += target.length;
+  };
+  const read = async (offset: number, length: number): Promise<Buffer> => {
+    const bytes = Buffer.allocUnsafe(length);
+    await readInto(offset, bytes);
     return bytes;
   };
   const size = await sizeOf(file);
@@ -66,6 +71,7 @@ export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): P
       isGuestDisk: true,
     }),
     read,
+    readInto,
     stream: async function* stream() {
       for (let at = 0; at < size; at += chunkBytes) yield await read(at, Math.min(chunkBytes, size - at));
     },

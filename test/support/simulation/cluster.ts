@@ -67,6 +67,7 @@ interface Worker {
 export const createCluster = (options: ClusterOptions): SimulatedCluster => {
   const { kube, now, snapshotMs = 2000 } = options;
   const contents = new Map<string, VolumeContent>();
+  const snapshotContents = new Map<string, { readonly isFilled: boolean }>();
   const overwrites: string[] = [];
   const workers = new Map<string, Worker>();
   let podCount = 0;
@@ -82,8 +83,10 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
   const ageOf = (object: KubeObject) => now() - Date.parse(object.metadata.creationTimestamp ?? '');
   const endOf = (pod: Pod) => Date.parse(pod.status?.containerStatuses?.[0]?.state?.terminated?.finishedAt ?? '');
   const modeOf = (job: Pick<Job, 'metadata'>) => (job.metadata.name.startsWith('inspect-') ? 'inspect' : 'import');
+  const volumeOf = (pod: Pod, of: 'source' | 'target'): string | undefined =>
+    pod.spec.volumes?.find(({ name }) => name === of)?.persistentVolumeClaim?.claimName;
   const claimOf = (pod: Pod): PersistentVolumeClaim | undefined => {
-    const claimName = pod.spec.volumes?.find(({ name }) => name === 'target')?.persistentVolumeClaim?.claimName;
+    const claimName = volumeOf(pod, 'target');
     return kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === claimName);
   };
 
@@ -203,7 +206,9 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     const isSuccess = end !== 'killed' && (end.outcome === 'succeeded' || !end.retryable);
     const claim = claimOf(pod);
     if (end !== 'killed' && end.outcome === 'succeeded' && claim !== undefined) {
-      contents.set(claim.metadata.uid!, { writers: 1, ...contents.get(claim.metadata.uid!), isFilled: true });
+      const source = volumeOf(pod, 'source');
+      const isFilled = source === undefined || contentOf(source)?.isFilled === true;
+      contents.set(claim.metadata.uid!, { writers: 1, ...contents.get(claim.metadata.uid!), isFilled });
     }
     kube.edit(pods, pod.metadata, (edited) => {
       const exitCode = end === 'killed' ? 137 : isSuccess ? 0 : 1;
@@ -231,11 +236,27 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     const storageClass = kube.all(storageClasses).find(({ metadata }) => metadata.name === claim.spec.storageClassName);
     if (storageClass === undefined) return;
     if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && users.length === 0) return;
+    const origin = originOf(claim);
+    if (origin === 'not ready') return;
+    if (origin !== undefined) contents.set(claim.metadata.uid!, { isFilled: origin.isFilled, writers: 0 });
     kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
       edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
       const provisioner = { 'volume.kubernetes.io/storage-provisioner': storageClass.provisioner };
       edited.metadata.annotations = { ...edited.metadata.annotations, ...provisioner };
     });
+  };
+
+  /** What the storage fills a claim from; `undefined` for an empty one. */
+  const originOf = ({ spec }: PersistentVolumeClaim): { readonly isFilled: boolean } | 'not ready' | undefined => {
+    if (spec.dataSource === undefined) return undefined;
+    const { kind, name } = spec.dataSource;
+    if (kind === 'VolumeSnapshot') return snapshotContents.get(name) ?? 'not ready';
+    return contentOf(name) ?? 'not ready';
+  };
+
+  const contentOf = (claimName: string | undefined): VolumeContent | undefined => {
+    const claim = kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === claimName);
+    return claim === undefined ? undefined : contents.get(claim.metadata.uid!);
   };
 
   const stepSnapshots = () => {
@@ -247,6 +268,8 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
       }
       kube.edit(volumeSnapshots, snapshot.metadata, (edited) => {
         const { snapshotError: message } = options;
+        const content = contentOf(snapshot.spec.source.persistentVolumeClaimName);
+        snapshotContents.set(snapshot.metadata.name, { isFilled: content?.isFilled === true });
         edited.status = message === undefined ? { readyToUse: true } : { readyToUse: false, error: { message } };
       });
     }

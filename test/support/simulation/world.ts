@@ -8,6 +8,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
+import { drivenOf } from '#shared/resources/registry.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -93,7 +94,7 @@ const eventOf = (type: KnownEvent['type'], data: unknown): KnownEvent =>
   ({ id: 'simulated', source: 'simulation', type, extensions: {}, data }) as KnownEvent;
 
 const subscriberOf = ({ type, object }: Change): Delivery['to'] | undefined => {
-  if (object.kind === 'VirtualMachineImage') return type === 'DELETED' ? undefined : 'initialize';
+  if (drivenOf(object) !== undefined) return type === 'DELETED' ? undefined : 'initialize';
   return followed.has(object.kind) && ownerOf(object) !== undefined ? 'sidecar-sync' : undefined;
 };
 

@@ -1,0 +1,64 @@
+// Reads of children and classes that every plan with a volume needs. Called by backends and by plans of volumes; nothing is decided here.
+import {
+  type KubeEvent,
+  type Pod,
+  type StorageClass,
+  kubeEvents,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
+import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { defaultClassOf } from '#shared/populate/profile.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+
+/** The child of that name, told from an object of the same name that belongs to somebody else. */
+export const readOwn = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  ...[owner, name]: [ObjectRef, string]
+): Promise<{ readonly own?: T; readonly foreign: readonly T[] }> => {
+  const object = await kube.get(type, { namespace: owner.namespace, name });
+  if (object === undefined) return { foreign: [] };
+  return isOwnedBy(object, owner.uid) ? { own: object, foreign: [] } : { foreign: [object] };
+};
+
+/** Pods of all transfers of one owner. */
+export const readWorkers = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Pod[]> =>
+  (await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) })).items;
+
+/** The class named, or the default one. */
+export const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {
+  if (name !== undefined) return kube.get(storageClasses, { name });
+  const { items } = await kube.list(storageClasses);
+  return defaultClassOf(items);
+};
+
+/** None where the cluster has no snapshots at all. */
+export const readSnapshotClasses = async (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> => {
+  try {
+    return (await kube.list(volumeSnapshotClasses)).items;
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+};
+
+/** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
+export const readNewestWarnings = async (
+  kube: KubeClient,
+  children: readonly KubeObject[],
+): Promise<readonly KubeEvent[]> => {
+  const warnings = await Promise.all(children.map((child) => readNewestWarning(kube, child)));
+  return warnings.filter((warning) => warning !== undefined);
+};
+
+const readNewestWarning = async (kube: KubeClient, { metadata }: KubeObject): Promise<KubeEvent | undefined> => {
+  const fieldSelector = `involvedObject.uid=${metadata.uid ?? ''},type=Warning`;
+  const { items } = await kube.list(kubeEvents, { namespace: metadata.namespace, fieldSelector });
+  return items.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)))[0];
+};
+
+const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';

@@ -1,0 +1,27 @@
+// How children are followed, and which of their changes can move an owner on. Called where backends and volumes declare what they follow.
+import type { Job } from '#shared/api/foreign/core.ts';
+import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import type { Change, Sidecar } from '#shared/backends/backend.ts';
+
+/** One declaration; `matters` sees the child typed. */
+export const follow = <T extends KubeObject>(
+  type: ResourceType<T>,
+  verbs: Sidecar['verbs'],
+  matters: (child: T) => boolean,
+): Sidecar => ({
+  type: type as unknown as ResourceType,
+  verbs,
+  ownerOf,
+  matters: (object: KubeObject, change: Change) => change === 'delete' || matters(object as T),
+});
+
+export const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
+
+/** An attempt failed or the last one ended. That one began is told by its progress. Pods are not followed: the tick sees to those that are stuck. */
+export const hasAttemptEnded = ({ status }: Job): boolean =>
+  (status?.failed ?? 0) > 0 || (status?.conditions ?? []).length > 0;
+
+export const isSnapshotDecided = ({ status }: VolumeSnapshot): boolean =>
+  status?.readyToUse === true || status?.error !== undefined;

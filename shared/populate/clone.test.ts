@@ -1,0 +1,134 @@
+// Which way a clone is made, and why: one row for each reason there is.
+import { describe, expect, it } from 'vitest';
+import { type CloneSource, type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
+import { aStorageClass } from '#test/support/builders.ts';
+
+const gib = 2 ** 30;
+const driver = 'local.bullion.dev';
+
+const aSource = (over: Partial<CloneSource> = {}): CloneSource => ({
+  what: 'image ubuntu',
+  driver,
+  volumeMode: 'Block',
+  bytes: 2 * gib,
+  diskBytes: 2 * gib,
+  hasSnapshot: true,
+  hasClaim: true,
+  ...over,
+});
+
+const aTarget = (over: Partial<CloneTarget> = {}): CloneTarget => ({
+  storageClass: aStorageClass('local', { allowVolumeExpansion: true }),
+  volumeMode: 'Block',
+  bytes: 2 * gib,
+  overhead: 0.06,
+  ...over,
+});
+
+const annotated = (strategy: string) =>
+  aStorageClass('local', {
+    allowVolumeExpansion: true,
+    metadata: { name: 'local', annotations: { 'cdi.kubevirt.io/clone-strategy': strategy } },
+  });
+const ceph = 'rook-ceph.rbd.csi.ceph.com';
+const cephClass = aStorageClass('ceph', { provisioner: ceph, allowVolumeExpansion: true });
+const bare = { hasSnapshot: false } as const;
+
+describe('chooseClone', () => {
+  it.each<[what: string, CloneSource, CloneTarget, strategy: string, because: RegExp]>([
+    ['a snapshot that is there', aSource(), aTarget(), 'snapshot', /restores a snapshot/],
+    ['a snapshot, although somebody uses the volume', aSource({ inUseBy: 'guest' }), aTarget(), 'snapshot', /restores/],
+    ['a snapshot that outlived its volume', aSource({ hasClaim: false }), aTarget(), 'snapshot', /restores/],
+    ['a snapshot that can be taken', aSource({ ...bare, snapshotClass: 'fast' }), aTarget(), 'snapshot', /restores/],
+    ['a larger block volume', aSource(), aTarget({ bytes: 3 * gib }), 'snapshot', /restores/],
+    [
+      'a driver that clones well',
+      aSource({ ...bare, driver: ceph }),
+      aTarget({ storageClass: cephClass }),
+      'csi-clone',
+      /clones/,
+    ],
+    [
+      'a class that asks for clones',
+      aSource(bare),
+      aTarget({ storageClass: annotated('csi-clone') }),
+      'csi-clone',
+      /clones/,
+    ],
+    [
+      'a class that asks for copies',
+      aSource(),
+      aTarget({ storageClass: annotated('copy') }),
+      'copy',
+      /class local asks/,
+    ],
+    ['a driver that can do neither', aSource(bare), aTarget(), 'copy', /makes no snapshots/],
+    ['another driver', aSource({ driver: 'other' }), aTarget(), 'copy', /lies with other/],
+    ['a driver nobody knows', aSource({ driver: undefined }), aTarget(), 'copy', /no known driver/],
+    [
+      'another volume mode',
+      aSource(),
+      aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
+      'copy',
+      /Block volume becomes a Filesystem/,
+    ],
+    [
+      'a larger file system, whose disk grows',
+      aSource({ volumeMode: 'Filesystem', diskBytes: gib }),
+      aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
+      'copy',
+      /grows/,
+    ],
+    [
+      'a larger volume of a class that cannot expand',
+      aSource(),
+      aTarget({ bytes: 3 * gib, storageClass: aStorageClass() }),
+      'copy',
+      /cannot expand/,
+    ],
+    [
+      'a smaller file system that the disk fits into',
+      aSource({ volumeMode: 'Filesystem', diskBytes: gib / 2 }),
+      aTarget({ volumeMode: 'Filesystem', bytes: gib }),
+      'copy',
+      /smaller than the old one/,
+    ],
+  ])('%s', (_what, source, ...[target, strategy, because]) => {
+    expect(chooseClone(source, target)).toEqual({ is: 'chosen', strategy, because: expect.stringMatching(because) });
+  });
+
+  it.each<[what: string, CloneSource, CloneTarget, expected: object]>([
+    [
+      'a smaller volume, with both numbers',
+      aSource(),
+      aTarget({ bytes: gib }),
+      { is: 'refused', reason: 'TargetTooSmall', message: expect.stringMatching(/2147483648 bytes.*1073741824/) },
+    ],
+    [
+      'a file system with too little room beside its own',
+      aSource({ diskBytes: gib, volumeMode: 'Filesystem' }),
+      aTarget({ volumeMode: 'Filesystem', bytes: gib }),
+      { is: 'refused', reason: 'TargetTooSmall' },
+    ],
+    [
+      'a snapshot that cannot be restored as asked',
+      aSource({ hasClaim: false }),
+      aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
+      { is: 'refused', reason: 'SnapshotNotRestorable' },
+    ],
+    [
+      'a copy of what is in use',
+      aSource({ ...bare, inUseBy: 'guest' }),
+      aTarget(),
+      { is: 'waiting', reason: 'SourceInUse', message: expect.stringContaining('pod guest') },
+    ],
+    [
+      'a clone of what is in use',
+      aSource({ ...bare, inUseBy: 'guest' }),
+      aTarget({ storageClass: annotated('csi-clone') }),
+      { is: 'waiting', reason: 'SourceInUse' },
+    ],
+  ])('does not make %s', (_what, source, target, expected) => {
+    expect(chooseClone(source, target)).toMatchObject(expected);
+  });
+});

@@ -1,0 +1,119 @@
+// How a volume becomes the copy of another one: by the storage's own means where they fit, else byte by byte. Pure; called by plans of volumes.
+import type { StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { diskBytesIn } from '#shared/populate/sizing.ts';
+
+/**
+ * `snapshot`: the new claim restores a snapshot. `csi-clone`: the new claim names the old one as its source. `copy`: a Job reads one and
+ * writes the other.
+ */
+export const cloneStrategies = ['snapshot', 'csi-clone', 'copy'] as const;
+export type CloneStrategy = (typeof cloneStrategies)[number];
+
+export interface CloneSource {
+  /** For messages: `image ubuntu`. */
+  readonly what: string;
+  /** Left out where nobody knows: then only bytes can be copied. */
+  readonly driver: string | undefined;
+  readonly volumeMode: VolumeMode;
+  /** Bytes of the volume. */
+  readonly bytes: number;
+  /** Bytes of the guest's disk in it; the volume's where nobody knows. */
+  readonly diskBytes: number;
+  /** Whether a snapshot of it is there and ready. */
+  readonly hasSnapshot: boolean;
+  /** The class to take a snapshot with, where there is none yet and the driver can. */
+  readonly snapshotClass?: string | undefined;
+  /** Whether its claim is there: a snapshot can outlive it. */
+  readonly hasClaim: boolean;
+  /** A running pod that may write to it. */
+  readonly inUseBy?: string | undefined;
+}
+
+export interface CloneTarget {
+  readonly storageClass: StorageClass;
+  readonly volumeMode: VolumeMode;
+  /** Bytes asked for. */
+  readonly bytes: number;
+  /** Share of a volume that its file system keeps for itself. */
+  readonly overhead: number;
+}
+
+export type CloneChoice =
+  | { readonly is: 'chosen'; readonly strategy: CloneStrategy; readonly because: string }
+  | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
+  | { readonly is: 'refused'; readonly reason: string; readonly message: string };
+
+export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoice => {
+  const small = tooSmall(source, target);
+  if (small !== undefined) return { is: 'refused', reason: 'TargetTooSmall', message: small };
+  const hurdle = hurdleOf(source, target);
+  const strategy = hurdle === undefined ? ownMeans(source, target) : undefined;
+  if (strategy === undefined) return chooseCopy(source, hurdle ?? noMeans(source));
+  if (strategy === 'csi-clone' && source.inUseBy !== undefined) return inUse(source, source.inUseBy);
+  return { is: 'chosen', strategy, because: reasonsOf[strategy](source) };
+};
+
+const reasonsOf = {
+  snapshot: ({ what, driver = '' }) => `driver ${driver} restores a snapshot of ${what}`,
+  'csi-clone': ({ what, driver = '' }) => `driver ${driver} clones the volume of ${what}`,
+} as const satisfies Record<Exclude<CloneStrategy, 'copy'>, (source: CloneSource) => string>;
+
+/** Both numbers, and what to ask for. A block volume is compared as a whole, a file system by the disk that fits into it. */
+const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined => {
+  const isWhole = source.volumeMode === 'Block' && target.volumeMode === 'Block';
+  const needed = isWhole ? source.bytes : source.diskBytes;
+  const room = diskBytesIn(target.bytes, target.volumeMode, target.overhead);
+  if (room >= needed) return undefined;
+  const [has, wants] = [formatBytes(room), formatBytes(needed)];
+  return `the disk of ${source.what} has ${needed} bytes (${wants}), the volume asked for takes ${room} (${has}): ask for a larger one`;
+};
+
+/** What keeps the storage's own means from being used at all. */
+const hurdleOf = (source: CloneSource, { storageClass, volumeMode, bytes }: CloneTarget): string | undefined => {
+  const { provisioner, metadata } = storageClass;
+  if (source.volumeMode !== volumeMode) return `a ${source.volumeMode} volume becomes a ${volumeMode} one`;
+  if (source.driver !== provisioner)
+    return `it lies with ${source.driver ?? 'no known driver'}, the class is of ${provisioner}`;
+  if (storageClass.metadata.annotations?.[strategyAnnotation] === 'copy') return `class ${metadata.name} asks for it`;
+  if (bytes < source.bytes) return 'the new volume is smaller than the old one, though its disk fits';
+  if (bytes === source.bytes) return undefined;
+  if (volumeMode === 'Filesystem') return 'the disk in the file system grows';
+  return storageClass.allowVolumeExpansion === true ? undefined : `class ${metadata.name} cannot expand volumes`;
+};
+
+/** An administrator's word on a class, as CDI has it. */
+const strategyAnnotation = 'cdi.kubevirt.io/clone-strategy';
+
+/** Drivers that are known to clone volumes well. */
+const cloning = ['rbd.csi.ceph.com', 'cephfs.csi.ceph.com', 'csi-vxflexos.dellemc.com', 'block.csi.ibm.com'];
+
+const isCloning = ({ provisioner, metadata }: StorageClass): boolean => {
+  const asked = metadata.annotations?.[strategyAnnotation];
+  return asked === undefined ? cloning.some((driver) => provisioner.endsWith(driver)) : asked === 'csi-clone';
+};
+
+/** A snapshot that is there comes first: it is never in use. One that is taken now is as good, but takes a while longer than a clone. */
+const ownMeans = (source: CloneSource, { storageClass }: CloneTarget): 'snapshot' | 'csi-clone' | undefined => {
+  if (source.hasSnapshot) return 'snapshot';
+  if (source.hasClaim && isCloning(storageClass)) return 'csi-clone';
+  return source.hasClaim && source.snapshotClass !== undefined ? 'snapshot' : undefined;
+};
+
+const noMeans = ({ driver = 'no known driver' }: CloneSource): string =>
+  `${driver} makes no snapshots and is not known to clone`;
+
+const chooseCopy = (source: CloneSource, because: string): CloneChoice => {
+  if (!source.hasClaim) {
+    const message = `${source.what} cannot be restored as asked (${because}), and a snapshot cannot be read any other way`;
+    return { is: 'refused', reason: 'SnapshotNotRestorable', message };
+  }
+  if (source.inUseBy !== undefined) return inUse(source, source.inUseBy);
+  return { is: 'chosen', strategy: 'copy', because };
+};
+
+const inUse = ({ what }: CloneSource, pod: string): CloneChoice => ({
+  is: 'waiting',
+  reason: 'SourceInUse',
+  message: `${what} is in use by pod ${pod}, which may write to it: stop it, or make the volume from a snapshot`,
+});

@@ -1,0 +1,85 @@
+// What HyperCloud volumes must be, one rule one line. Spec alone first; then what takes a look at the image.
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { VirtualMachinePvc, VirtualMachineVolume } from '#shared/api/hypercloud/volume.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { formatBytes, parseQuantity } from '#shared/api/quantity.ts';
+import { type RequestRule, type SpecRule, faultIf } from '#shared/resources/rule.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+
+const requestField = 'spec.pvc.resources.requests.storage';
+const capacityField = 'spec.capacity.storage';
+
+const isNoSize = (quantity: string | number | undefined): boolean =>
+  quantity !== undefined && (parseQuantity(quantity) ?? 0) <= 0;
+
+const noSize = 'is no amount of storage; write one such as 10Gi, or leave it out for that of the image';
+
+const pvcSize: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
+  faultIf(isNoSize(pvc?.resources?.requests?.['storage']), requestField, noSize);
+
+const writable: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
+  faultIf(
+    pvc?.accessModes !== undefined && pvc.accessModes.every((mode) => mode === 'ReadOnlyMany'),
+    'spec.pvc.accessModes',
+    'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
+  );
+
+const ownVolume: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
+  (['volumeName', 'selector', 'dataSource'] as const).flatMap((field) =>
+    faultIf(
+      pvc?.[field] !== undefined,
+      `spec.pvc.${field}`,
+      'must be left out: the volume is a new one, made from the image',
+    ),
+  );
+
+export const pvcRules: readonly SpecRule<VirtualMachinePvc>[] = [
+  { id: 'size', check: pvcSize },
+  { id: 'writable', check: writable },
+  { id: 'own-volume', check: ownVolume },
+];
+
+const capacity: SpecRule<VirtualMachineVolume>['check'] = ({ spec }) =>
+  faultIf(isNoSize(spec.capacity?.['storage']), capacityField, noSize);
+
+const sameNamespace: SpecRule<VirtualMachineVolume>['check'] = ({ metadata, spec: { virtualMachineImage } }) =>
+  faultIf(
+    virtualMachineImage.namespace !== undefined && virtualMachineImage.namespace !== (metadata.namespace ?? 'default'),
+    'spec.virtualMachineImage.namespace',
+    'must be the namespace of the volume, or left out: a volume is made from an image of its own namespace',
+  );
+
+const nameFits: SpecRule<VirtualMachineVolume>['check'] = ({ metadata }) =>
+  faultIf(
+    metadata.name.length > 245,
+    'metadata.name',
+    'may have 245 characters at most, so that its claim can be named after it',
+  );
+
+export const volumeRules: readonly SpecRule<VirtualMachineVolume>[] = [
+  { id: 'size', check: capacity },
+  { id: 'same-namespace', check: sameNamespace },
+  { id: 'name', check: nameFits },
+];
+
+/** An image that is not there yet, or does not know its size yet, is compared once it does. */
+const fitsImage =
+  (field: string): RequestRule<KubeObject, Volume>['check'] =>
+  async ({ subject: { source, claim }, kube }) => {
+    if (claim.bytes === undefined || source?.type !== 'object') return [];
+    const image: HyperCloudImage | undefined = await kube.get(hyperCloudImageKind.type, source);
+    const needed = image?.status?.virtualSize;
+    if (needed === undefined || claim.bytes >= needed) return [];
+    const sizes = `${claim.bytes} bytes (${formatBytes(claim.bytes)}), and the disk of image ${source.name} has ${needed} (${formatBytes(needed)})`;
+    return [{ field, message: `is ${sizes}; ask for at least as much` }];
+  };
+
+export const hyperCloudVolumeRules = (kind: 'pvc' | 'volume'): readonly RequestRule<KubeObject, Volume>[] => [
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  {
+    id: 'fits-image',
+    on: 'CREATE',
+    reason: 'Invalid',
+    check: fitsImage(kind === 'pvc' ? requestField : capacityField),
+  },
+];

@@ -1,0 +1,78 @@
+// How a kind of volume is driven. Called by registry.ts, once for each dialect.
+import {
+  type PersistentVolumeClaim,
+  jobs,
+  kubeEvents,
+  persistentVolumeClaims,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { Sidecar } from '#shared/backends/backend.ts';
+import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
+import { planVolume } from '#shared/resources/volume/plan.ts';
+import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+
+/** How a kind is translated to and from the volume the engine knows. */
+export interface VolumeDialect<T extends KubeObject> {
+  readonly kind: ServedKind<T>;
+  /** Kinds, as `<kind>.<group>`, that it can be made from. */
+  readonly sourceKinds: readonly string[];
+  toVolume(object: T): Volume;
+  toStatus(object: T, volume: Volume, state: ImageState, now: string): object;
+}
+
+const sidecars: readonly Sidecar[] = [
+  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  // Bound: restored, cloned, or taken by its first consumer.
+  follow<PersistentVolumeClaim>(
+    persistentVolumeClaims,
+    ['create', 'patch', 'delete'],
+    (claim) => (claim.status?.phase ?? 'Pending') !== 'Pending' || isLeaving(claim),
+  ),
+  follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
+];
+
+const reads = [pods, storageClasses, volumeSnapshotClasses, volumeSnapshotContents, kubeEvents].map(
+  (type) => type as unknown as ResourceType,
+);
+
+const claimOf = ({ ref, claim }: Volume) => ({
+  groupKind: persistentVolumeClaims.kind,
+  namespace: ref.namespace ?? 'default',
+  name: claim.name,
+});
+
+export const drivenVolume = <T extends KubeObject>(
+  dialect: VolumeDialect<T>,
+  readers: OriginReaders,
+): Driven<T, Volume> => ({
+  ...fillable,
+  kind: dialect.kind,
+  read: (object) => dialect.toVolume(object),
+  toStatus: (object, volume, state, now) => dialect.toStatus(object, volume, state, now),
+  sidecars: () => sidecars,
+  reads: () => reads,
+  refusalOf: refusalOfFaults,
+  plannerOf: () => ({
+    check: (kube, volume) => checkVolume(kube, volume, readers),
+    plan: (volume, seen, context) => planVolume(volume, seen as VolumeSeen, context),
+    // Everything it made carries its owner reference, and no order matters.
+    remove: ({ state }) => ({ actions: [], state, removed: true }),
+  }),
+  finalizerOf: () => undefined,
+  links: {
+    waitsFor: dialect.sourceKinds,
+    sourceOf: ({ source }) => (source?.type === 'object' ? source : undefined),
+    offersOf: (volume) => [claimOf(volume)],
+  },
+  // Machines watch the object itself.
+  announcementOf: () => undefined,
+  isSettled: (volume) => !volume.deleting && isFinal(volume.state) && !isRetryDue(volume),
+});

@@ -1,0 +1,103 @@
+// A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
+import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { create, patch } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { ImageState } from '#shared/backends/image.ts';
+import { followTransfer } from '#shared/backends/following.ts';
+import { countAttempts, waitingState } from '#shared/backends/state.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
+import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+import { buildFillJob } from '#shared/resources/volume/job.ts';
+import { recordOf } from '#shared/resources/volume/record.ts';
+import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import { cloneOf, isHeldBack, rest, usableState } from '#shared/resources/volume/state.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+type Filling = VolumeSeen & { readonly claim: PersistentVolumeClaim };
+
+export const planFilling = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
+  const known = { ...volume, state: stateWith(volume, seen.claim) };
+  const record = recordOf(seen.claim);
+  const isFilledByStorage = record !== undefined && record.strategy !== 'copy';
+  return isFilledByStorage
+    ? planByStorage(known, seen, { population: record.population, context })
+    : planByJob(known, seen, context);
+};
+
+/** A crash may have come between making the claim and writing it down. */
+const stateWith = ({ state }: Volume, claim: PersistentVolumeClaim): ImageState => ({
+  ...state,
+  clone: cloneOf(claim),
+  storageClassName: claim.spec.storageClassName ?? state.storageClassName,
+  children: { ...state.children, volume: claim.metadata.name },
+});
+
+const isWaitingForConsumer = ({ claim, storageClass }: Filling): boolean =>
+  storageClass?.volumeBindingMode === 'WaitForFirstConsumer' &&
+  claim.metadata.annotations?.['volume.kubernetes.io/selected-node'] === undefined;
+
+const restForConsumer = (volume: Volume, claim: PersistentVolumeClaim): Plan =>
+  rest(volume, {
+    reason: 'WaitForFirstConsumer',
+    message: `claim ${claim.metadata.name} is bound once a virtual machine uses it, as its storage class asks`,
+  });
+
+const planByStorage = (
+  volume: Volume,
+  seen: Filling,
+  { population, context }: { readonly population: Population | undefined; readonly context: PlanContext },
+): Plan => {
+  const { claim, warnings: [warning] = [] } = seen;
+  if (claim.status?.phase === 'Bound') return fill(volume, claim, population ?? nothingKnown);
+  if (isWaitingForConsumer(seen)) return restForConsumer(volume, claim);
+  const step =
+    warning === undefined
+      ? { reason: 'Cloning', message: `waiting for claim ${claim.metadata.name} to be bound` }
+      : {
+          reason: warning.reason ?? 'Cloning',
+          message: `claim ${claim.metadata.name}: ${redact(warning.message ?? '')}`,
+        };
+  return { actions: [], state: waitingState(volume, volume.state, { phase: 'Cloning', ...step }, context) };
+};
+
+const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
+
+const fill = (volume: Volume, claim: PersistentVolumeClaim, population: Population): Plan => ({
+  actions: [patch(persistentVolumeClaims, claim, populatedPatch(population, {}))],
+  state: usableState(volume, claim, population),
+});
+
+const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
+  const { claim, job, storageClass, warnings } = seen;
+  if (job === undefined) {
+    const isBound = claim.status?.phase === 'Bound';
+    return !isBound && isHeldBack(volume, storageClass)
+      ? restForConsumer(volume, claim)
+      : startJob(volume, claim, context);
+  }
+  if (job.metadata.deletionTimestamp !== undefined) {
+    const message = `Job ${job.metadata.name} is being deleted; starting again once it is gone`;
+    const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
+    return { actions: [], state: waitingState(volume, volume.state, step, context) };
+  }
+  const run = readTransfer(job, seen.pods, context.now);
+  if (run.is !== 'succeeded') return followTransfer(volume, { job, run, warnings }, context);
+  const known = recordOf(claim)?.population;
+  const { inspection, digests } = run.report;
+  const counted = { ...volume, state: countAttempts(volume.state, run) };
+  return fill(counted, claim, known ?? { inspection, digests });
+};
+
+const startJob = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
+  const job = buildFillJob(volume, claim, context.settings);
+  const next = {
+    ...volume.state,
+    attempts: 0,
+    attemptsFailed: 0,
+    lastFailure: undefined,
+    children: { ...volume.state.children, job: job.metadata.name },
+  };
+  const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
+  return { actions: [create(jobs, job)], state: waitingState(volume, next, step, context) };
+};

@@ -1,0 +1,39 @@
+// The Job that fills a volume: from another claim, or from a source of bytes. Called by the plans of this folder.
+import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { diskBytesIn } from '#shared/populate/sizing.ts';
+import { type JobSource, buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { recordOf } from '#shared/resources/volume/record.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+/** Volumes whose spec has faults never get as far as a Job. */
+const sourceOf = ({ ref, source, faults }: Volume, claim: PersistentVolumeClaim): JobSource => {
+  const from = recordOf(claim)?.from;
+  if (from !== undefined) return { type: 'claim', claimName: from.name, volumeMode: from.volumeMode };
+  if (source?.type === 'transfer') return source.from;
+  throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
+};
+
+/** The guest's disk becomes as large as the volume lets it. */
+export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
+  const volumeMode = volumeModeOf(claim);
+  const capacityBytes = diskBytesIn(requestedBytes(claim), volumeMode, settings.filesystemOverhead);
+  return buildTransferJob(
+    {
+      mode: 'import',
+      owner: volume.ref,
+      source: sourceOf(volume, claim),
+      checksum: volume.checksum,
+      retries: volume.retries,
+      target: {
+        claimName: claim.metadata.name,
+        volumeMode,
+        capacityBytes,
+        ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
+      },
+    },
+    settings,
+  );
+};

@@ -1,0 +1,129 @@
+// What a volume is made from, looked up: a golden image, a claim or a snapshot. Reads and decides nothing about the volume itself.
+import {
+  type AccessMode,
+  type PersistentVolumeClaim,
+  type Pod,
+  type VolumeMode,
+  persistentVolumeClaims,
+  pods,
+} from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ObjectKey } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { readClass, readSnapshotClasses } from '#shared/backends/reading.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { CloneSource } from '#shared/populate/clone.ts';
+import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
+import { type Population, populationOf, provisionerOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+
+/** A source that can be cloned now. */
+export interface ReadyOrigin {
+  readonly is: 'ready';
+  readonly clone: CloneSource;
+  /** Present where the claim is there. */
+  readonly claim?: PersistentVolumeClaim | undefined;
+  /** Name of a snapshot that is ready, in the source's namespace. */
+  readonly snapshot?: string | undefined;
+  readonly population?: Population | undefined;
+  readonly className?: string | undefined;
+  readonly accessModes?: readonly AccessMode[] | undefined;
+}
+
+export type Origin =
+  | ReadyOrigin
+  /** Not there, or not ready; whoever makes it ready wakes the volume. */
+  | { readonly is: 'waiting'; readonly reason: string; readonly message: string };
+
+export const waitFor = (reason: string, message: string): Origin => ({ is: 'waiting', reason, message });
+
+/** A claim, with a snapshot of it where one is known to be ready. */
+export const readClaimOrigin = async (
+  kube: KubeClient,
+  key: ObjectKey,
+  { what, snapshot }: { readonly what: string; readonly snapshot?: string | undefined },
+): Promise<Origin> => {
+  const claim = await kube.get(persistentVolumeClaims, key);
+  if (claim === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  if (claim.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
+  if (claim.status?.phase !== 'Bound') return waitFor('SourceNotReady', `${what} is not bound yet`);
+  if (isBeingFilled(claim)) return waitFor('SourceNotReady', `${what} is still being filled`);
+  const driver = await driverOf(kube, claim);
+  const population = populationOf(claim);
+  const bytes = parseQuantity(claim.status.capacity?.['storage']) ?? requestedBytes(claim);
+  return {
+    is: 'ready',
+    clone: {
+      what,
+      driver,
+      volumeMode: volumeModeOf(claim),
+      bytes,
+      diskBytes: population?.inspection.virtualSize ?? bytes,
+      hasSnapshot: snapshot !== undefined,
+      snapshotClass: snapshot === undefined ? await snapshotClassOf(kube, driver) : undefined,
+      hasClaim: true,
+      inUseBy: await findWriter(kube, key),
+    },
+    claim,
+    snapshot,
+    population,
+    className: claim.spec.storageClassName,
+    accessModes: claim.spec.accessModes,
+  };
+};
+
+/** Claims that are ours, or CDI's, say so until their bytes are complete. */
+const isBeingFilled = (claim: PersistentVolumeClaim): boolean => {
+  const { annotations = {} } = claim.metadata;
+  const isOurs = ownerOf(claim) !== undefined;
+  const phase = annotations['cdi.kubevirt.io/storage.pod.phase'];
+  return isOurs ? populationOf(claim) === undefined : phase !== undefined && phase !== 'Succeeded';
+};
+
+const driverOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<string | undefined> =>
+  provisionerOf(claim) ?? (await readClass(kube, claim.spec.storageClassName))?.provisioner;
+
+const snapshotClassOf = async (kube: KubeClient, driver: string | undefined): Promise<string | undefined> => {
+  const choice = chooseSnapshotClass(await readSnapshotClasses(kube), driver, undefined);
+  return choice.is === 'found' ? choice.name : undefined;
+};
+
+/** Name of a running pod that has the claim and may write to it. */
+const findWriter = async (kube: KubeClient, key: ObjectKey): Promise<string | undefined> => {
+  for await (const pod of kube.listAll(pods, { namespace: key.namespace })) {
+    if (isRunning(pod) && mayWrite(pod, key.name)) return pod.metadata.name;
+  }
+  return undefined;
+};
+
+const isRunning = ({ status }: Pod): boolean => status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
+
+const mayWrite = ({ spec }: Pod, claimName: string): boolean =>
+  spec.volumes?.some(({ name, persistentVolumeClaim: use }) => {
+    if (use?.claimName !== claimName || use.readOnly === true) return false;
+    const mounts = spec.containers.flatMap(({ volumeMounts = [] }) => volumeMounts.filter((it) => it.name === name));
+    return mounts.length === 0 || mounts.some(({ readOnly }) => readOnly !== true);
+  }) ?? false;
+
+export const readSnapshotOrigin = async (kube: KubeClient, key: ObjectKey, what: string): Promise<Origin> => {
+  const snapshot = await kube.get(volumeSnapshots, key);
+  if (snapshot === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  if (snapshot.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
+  if (snapshot.status?.readyToUse !== true) return waitFor('SourceNotReady', `${what} is not ready yet`);
+  const { driver, volumeMode } = await contentOf(kube, snapshot);
+  const bytes = parseQuantity(snapshot.status.restoreSize) ?? 0;
+  return {
+    is: 'ready',
+    clone: { what, driver, volumeMode, bytes, diskBytes: bytes, hasSnapshot: true, hasClaim: false },
+    snapshot: key.name,
+  };
+};
+
+const contentOf = async (
+  kube: KubeClient,
+  { status }: VolumeSnapshot,
+): Promise<{ readonly driver: string | undefined; readonly volumeMode: VolumeMode }> => {
+  const name = status?.boundVolumeSnapshotContentName;
+  const content = name === undefined ? undefined : await kube.get(volumeSnapshotContents, { name });
+  return { driver: content?.spec.driver, volumeMode: content?.spec.sourceVolumeMode ?? 'Filesystem' };
+};

@@ -1,0 +1,368 @@
+// The decisions about a volume, one row per situation: what is seen, what is done, and what is said.
+import { describe, expect, it } from 'vitest';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import type { Plan } from '#shared/backends/backend.ts';
+import { type ImageState, initialState } from '#shared/backends/image.ts';
+import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import { planVolume } from '#shared/resources/volume/plan.ts';
+import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+import {
+  aFault,
+  aJob,
+  aPod,
+  aPopulation,
+  aStorageClass,
+  aSuccess,
+  anImage,
+  testSettings,
+  testTime,
+} from '#test/support/builders.ts';
+
+const context = { now: testTime, settings: testSettings };
+const gib = 2 ** 30;
+const ref = {
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineVolume',
+  namespace: 'default',
+  name: 'disk',
+  uid: '22222222-2222-4222-8222-222222222222',
+} as const;
+
+const aVolume = (over: Partial<Omit<Volume, 'state'>> & { readonly state?: Partial<ImageState> } = {}): Volume => ({
+  ref,
+  generation: 1,
+  deleting: false,
+  finalizers: [],
+  faults: [],
+  source: {
+    type: 'object',
+    groupKind: 'VirtualMachineImage.hypercloud.tmaxanc.com',
+    namespace: 'default',
+    name: 'ubuntu',
+  },
+  claim: { name: 'disk-vmv-pvc' },
+  waitsForConsumer: false,
+  retries: 3,
+  ...over,
+  state: { ...initialState, ...over.state },
+});
+const imported = aVolume({
+  source: { type: 'transfer', from: { type: 'http', url: 'https://a/b' } },
+  claim: { name: 'disk', bytes: gib },
+});
+
+const golden: PersistentVolumeClaim = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: 'ubuntu-image-pvc', namespace: 'default', uid: 'golden' },
+  spec: {},
+};
+const anOrigin = (
+  over: Partial<ReadyOrigin['clone']> = {},
+  snapshot: string | null = 'ubuntu-image-snapshot',
+): ReadyOrigin => ({
+  is: 'ready',
+  clone: {
+    what: 'image ubuntu',
+    driver: 'local.bullion.dev',
+    volumeMode: 'Block',
+    bytes: gib,
+    diskBytes: gib,
+    hasSnapshot: snapshot !== null,
+    hasClaim: true,
+    ...over,
+  },
+  claim: golden,
+  snapshot: snapshot ?? undefined,
+  population: aPopulation,
+  className: 'local',
+  accessModes: ['ReadWriteOnce'],
+});
+
+const clone = (strategy: string) => ({
+  [annotations.clone]: JSON.stringify({
+    strategy,
+    because: 'so',
+    ...(strategy === 'copy' ? { from: { name: 'ubuntu-image-pvc', volumeMode: 'Block' } } : {}),
+    population: aPopulation,
+  }),
+});
+const aClaim = (marks: Record<string, string>, phase?: 'Pending' | 'Bound' | 'Lost'): PersistentVolumeClaim => {
+  const metadata = childMetadata(ref, 'disk', 'disk-vmv-pvc');
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { ...metadata, uid: 'claim', resourceVersion: '1', annotations: { ...metadata.annotations, ...marks } },
+    spec: { storageClassName: 'local', volumeMode: 'Block', resources: { requests: { storage: '1Gi' } } },
+    ...(phase === undefined ? {} : { status: { phase } }),
+  };
+};
+const filled = { ...clone('snapshot'), [annotations.populated]: JSON.stringify(aPopulation) };
+const owner = anImage({ ref: { ...ref } });
+const complete = aJob('import', { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] }, owner);
+const exhausted = aJob(
+  'import',
+  { failed: 4, conditions: [{ type: 'Failed', status: 'True', reason: 'BackoffLimitExceeded' }] },
+  owner,
+);
+const active = aJob('import', { active: 1 }, owner);
+const leaving = (claim: PersistentVolumeClaim) => ({
+  ...claim,
+  metadata: { ...claim.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' },
+});
+
+const storageClass = aStorageClass('local', { allowVolumeExpansion: true });
+const wffc = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });
+const waitingFor = (reason: string) => ({ is: 'waiting', reason, message: 'not yet' }) as const;
+
+const actionsOf = ({ actions }: Plan): readonly string[] =>
+  actions.map((action) => {
+    const name = action.do === 'create' ? action.object.metadata.name : action.key.name;
+    return `${action.do} ${action.type.kind} ${name.replace(/[0-9a-f-]{36}$/, '<uid>')}`;
+  });
+
+type Row = [
+  what: string,
+  volume: Volume,
+  seen: Partial<VolumeSeen>,
+  actions: readonly string[],
+  state: Partial<ImageState>,
+];
+
+const rows: readonly Row[] = [
+  [
+    'an image that is not there is waited for, without end',
+    aVolume(),
+    { origin: waitingFor('SourceNotFound') },
+    [],
+    { phase: 'Pending', reason: 'SourceNotFound', deadline: undefined },
+  ],
+  [
+    'a class that is not there is waited for, not for ever',
+    aVolume(),
+    { origin: anOrigin() },
+    [],
+    { reason: 'StorageClassNotFound', deadline: expect.any(String) as string },
+  ],
+  [
+    'a snapshot is restored',
+    aVolume(),
+    { origin: anOrigin(), storageClass },
+    ['create PersistentVolumeClaim disk-vmv-pvc'],
+    { phase: 'Cloning', clone: { strategy: 'snapshot', because: expect.any(String) as string } },
+  ],
+  [
+    'a copy gets its Job at once',
+    aVolume(),
+    { origin: anOrigin({ hasSnapshot: false }, null), storageClass },
+    ['create PersistentVolumeClaim disk-vmv-pvc', 'create Job import-<uid>'],
+    { phase: 'Cloning' },
+  ],
+  [
+    'a snapshot is taken first where the driver can',
+    aVolume(),
+    { origin: anOrigin({ hasSnapshot: false, snapshotClass: 'fast' }, null), storageClass },
+    ['create VolumeSnapshot clone-<uid>'],
+    { phase: 'Cloning', reason: 'Snapshotting' },
+  ],
+  [
+    'a smaller volume fails',
+    aVolume({ claim: { name: 'disk', bytes: 1 } }),
+    { origin: anOrigin(), storageClass },
+    [],
+    { phase: 'Failed', reason: 'TargetTooSmall' },
+  ],
+  [
+    'a source in use is waited for, without end',
+    aVolume(),
+    { origin: anOrigin({ hasSnapshot: false, inUseBy: 'guest' }, null), storageClass },
+    [],
+    { reason: 'SourceInUse', deadline: undefined },
+  ],
+  ['a name that is taken is left alone', aVolume(), { foreign: golden }, [], { reason: 'NameTaken' }],
+  [
+    'a restored claim that is not bound is waited for',
+    aVolume(),
+    { claim: aClaim(clone('snapshot')), storageClass },
+    [],
+    { phase: 'Cloning', reason: 'Cloning' },
+  ],
+  [
+    'one that waits for its consumer rests',
+    aVolume(),
+    { claim: aClaim(clone('snapshot')), storageClass: wffc },
+    [],
+    { reason: 'WaitForFirstConsumer', deadline: undefined },
+  ],
+  [
+    'a restored claim that is bound is marked, and usable',
+    aVolume(),
+    { claim: aClaim(clone('snapshot'), 'Bound'), storageClass },
+    ['patch PersistentVolumeClaim disk-vmv-pvc'],
+    { phase: 'Available', progress: 100 },
+  ],
+  [
+    'a copy whose Job is missing gets one',
+    aVolume(),
+    { claim: aClaim(clone('copy')), storageClass },
+    ['create Job import-<uid>'],
+    { phase: 'Pending', reason: 'Starting' },
+  ],
+  [
+    'a copy under way is told',
+    aVolume(),
+    { claim: aClaim(clone('copy')), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
+    [],
+    { phase: 'Downloading', attempts: 1 },
+  ],
+  [
+    'a copy that succeeded is marked',
+    aVolume(),
+    {
+      claim: aClaim(clone('copy')),
+      storageClass,
+      job: complete,
+      pods: [aPod(complete, 'a', 'Succeeded', { report: aSuccess() })],
+    },
+    ['patch PersistentVolumeClaim disk-vmv-pvc'],
+    { phase: 'Available' },
+  ],
+  [
+    'a copy that failed for good fails',
+    aVolume(),
+    {
+      claim: aClaim(clone('copy')),
+      storageClass,
+      job: exhausted,
+      pods: [aPod(exhausted, 'd', 'Failed', { exitCode: 1, report: aFault() })],
+    },
+    [],
+    { phase: 'Failed', reason: 'SourceUnavailable' },
+  ],
+  [
+    'a filled claim is usable',
+    aVolume(),
+    { claim: aClaim(filled, 'Bound') },
+    [],
+    { phase: 'Available', children: { volume: 'disk-vmv-pvc', snapshot: undefined } },
+  ],
+  [
+    'a claim that went after it was filled is lost',
+    aVolume({ state: { phase: 'Available' } }),
+    { origin: anOrigin(), storageClass },
+    [],
+    { phase: 'Failed', reason: 'VolumeLost' },
+  ],
+  [
+    'a claim whose volume is lost is lost',
+    aVolume(),
+    { claim: aClaim(clone('snapshot'), 'Lost'), storageClass },
+    [],
+    { phase: 'Failed', reason: 'VolumeLost' },
+  ],
+  [
+    'a claim that is being deleted is waited for',
+    aVolume(),
+    { claim: leaving(aClaim(clone('snapshot'))), storageClass },
+    [],
+    { reason: 'ChildDeleted' },
+  ],
+  ['what failed stays', aVolume({ state: { phase: 'Failed', reason: 'X' } }), {}, [], { phase: 'Failed', reason: 'X' }],
+  [
+    'a retry throws away what is not filled',
+    aVolume({ state: { phase: 'Failed' }, retryToken: '1' }),
+    { claim: aClaim(clone('copy')), job: exhausted },
+    ['delete Job import-<uid>', 'delete PersistentVolumeClaim disk-vmv-pvc'],
+    { phase: 'Pending', reason: 'Restarting' },
+  ],
+  [
+    'a retry begins anew once nothing is left',
+    aVolume({ state: { phase: 'Failed', failures: 4 }, retryToken: '1' }),
+    { origin: anOrigin(), storageClass },
+    ['create PersistentVolumeClaim disk-vmv-pvc'],
+    { phase: 'Cloning', failures: 4, handledRetryToken: '1' },
+  ],
+  [
+    'a source of bytes gets a claim and a Job',
+    imported,
+    { storageClass },
+    ['create PersistentVolumeClaim disk', 'create Job import-<uid>'],
+    { phase: 'Cloning' },
+  ],
+  [
+    'nothing is put into a volume before its consumer is there',
+    { ...imported, waitsForConsumer: true },
+    { storageClass: wffc },
+    ['create PersistentVolumeClaim disk'],
+    { phase: 'Cloning' },
+  ],
+  [
+    'nor while it is not',
+    { ...imported, waitsForConsumer: true },
+    { storageClass: wffc, claim: aClaim({}) },
+    [],
+    { reason: 'WaitForFirstConsumer', deadline: undefined },
+  ],
+  [
+    'but once it is',
+    { ...imported, waitsForConsumer: true },
+    { storageClass: wffc, claim: aClaim({}, 'Bound') },
+    ['create Job import-<uid>'],
+    { reason: 'Starting' },
+  ],
+];
+
+describe('planVolume', () => {
+  it.each(rows)('%s', (_what, volume, ...[seen, actions, state]) => {
+    const plan = planVolume(volume, { pods: [], ...seen }, context);
+    expect(actionsOf(plan)).toEqual(actions);
+    expect(plan.state).toMatchObject(state);
+  });
+
+  it('takes a snapshot away that was taken for it alone', () => {
+    const sourceSnapshot = {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: { ...childMetadata(ref, 'snapshot', `clone-${ref.uid}`), uid: 's' },
+      spec: { source: { persistentVolumeClaimName: 'x' } },
+    };
+    const plan = planVolume(aVolume(), { pods: [], claim: aClaim(filled, 'Bound'), sourceSnapshot }, context);
+    expect(actionsOf(plan)).toEqual(['delete VolumeSnapshot clone-<uid>']);
+  });
+
+  it('writes into the claim how it came to be, for passes that see no source any more', () => {
+    const { actions } = planVolume(aVolume(), { pods: [], origin: anOrigin(), storageClass }, context);
+    expect(actions[0]).toMatchObject({
+      object: {
+        metadata: { annotations: { [annotations.clone]: expect.stringContaining('"strategy":"snapshot"') as string } },
+        spec: {
+          storageClassName: 'local',
+          volumeMode: 'Block',
+          dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'ubuntu-image-snapshot' },
+        },
+      },
+    });
+  });
+
+  it('mounts the source of a copy read-only', () => {
+    const { actions } = planVolume(aVolume(), { pods: [], claim: aClaim(clone('copy')), storageClass }, context);
+    expect(actions[0]).toMatchObject({
+      object: {
+        spec: {
+          template: {
+            spec: {
+              volumes: [
+                { name: 'scratch' },
+                { name: 'source', persistentVolumeClaim: { claimName: 'ubuntu-image-pvc', readOnly: true } },
+                { name: 'target', persistentVolumeClaim: { claimName: 'disk-vmv-pvc' } },
+              ],
+            },
+          },
+        },
+      },
+    });
+  });
+});

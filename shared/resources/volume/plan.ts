@@ -1,0 +1,82 @@
+// The decisions about a volume: make its claim, see it filled by the storage or by a Job, mark it, start over. Pure.
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { remove } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { initialState, isRetryDue } from '#shared/backends/image.ts';
+import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import { type Population, populationOf } from '#shared/populate/volume.ts';
+import { planClaim } from '#shared/resources/volume/claim.ts';
+import { planFilling } from '#shared/resources/volume/filling.ts';
+import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import { usableState } from '#shared/resources/volume/state.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+
+export const planVolume = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+  if (volume.state.phase !== 'Available' && isRetryDue(volume)) return planRestart(volume, seen, context);
+  return volume.state.phase === 'Failed' ? unchanged(volume) : advance(volume, seen, context);
+};
+
+const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+  const { claim, foreign } = seen;
+  if (foreign !== undefined) return planTaken(volume, foreign, context);
+  const population = populationOf(claim);
+  if (claim !== undefined && population !== undefined && isUsable(claim)) {
+    return planUsable(volume, { ...seen, claim }, population);
+  }
+  if (claim?.status?.phase === 'Lost' || (claim === undefined && volume.state.phase === 'Available')) {
+    const message = `the claim ${volume.claim.name} is gone or lost its data; ${retryHint}`;
+    return { actions: [], state: failedState(volume.state, 'VolumeLost', message) };
+  }
+  if (claim === undefined) return planClaim(volume, seen, context);
+  if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, claim, context);
+  return planFilling(volume, { ...seen, claim }, context);
+};
+
+const isUsable = ({ metadata, status }: PersistentVolumeClaim): boolean =>
+  metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
+
+const planTaken = (volume: Volume, { kind, metadata }: KubeObject, context: PlanContext): Plan => {
+  const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;
+  const step = { phase: 'Pending', reason: 'NameTaken', message } as const;
+  return { actions: [], state: waitingState(volume, volume.state, step, context) };
+};
+
+const planLeaving = (volume: Volume, { kind, metadata }: KubeObject, context: PlanContext): Plan => {
+  const message = `${kind} ${metadata.name} is being deleted; starting again once it is gone`;
+  const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
+  return { actions: [], state: waitingState(volume, volume.state, step, context) };
+};
+
+/** A snapshot that was taken for this clone alone has done its work. */
+const planUsable = (
+  volume: Volume,
+  { claim, sourceSnapshot }: VolumeSeen & { readonly claim: PersistentVolumeClaim },
+  population: Population,
+): Plan => ({
+  actions: remove(volumeSnapshots, sourceSnapshot),
+  state: usableState(volume, claim, population),
+});
+
+/** What is not filled is thrown away; a volume that is filled stays. */
+const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+  const isWorthKeeping = populationOf(seen.claim) !== undefined && seen.claim !== undefined && isUsable(seen.claim);
+  const dirty = isWorthKeeping ? [] : [seen.job, seen.claim, ...seen.pods].filter((child) => child !== undefined);
+  if (dirty.length > 0) {
+    const names = dirty.map(({ kind, metadata }) => `${kind} ${metadata.name}`).join(', ');
+    const step = {
+      phase: 'Pending',
+      reason: 'Restarting',
+      message: `removing what the last try left: ${names}`,
+    } as const;
+    const state = waitingState(volume, volume.state, step, context);
+    const handledRetryToken = state.phase === 'Failed' ? volume.retryToken : state.handledRetryToken;
+    const actions = [...remove(jobs, seen.job), ...remove(persistentVolumeClaims, seen.claim)];
+    return { actions, state: { ...state, handledRetryToken } };
+  }
+  const { failures, lastFailureTime } = volume.state;
+  const state = { ...initialState, failures, lastFailureTime, handledRetryToken: volume.retryToken };
+  return advance({ ...volume, state }, seen, context);
+};

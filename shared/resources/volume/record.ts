@@ -1,0 +1,29 @@
+// How a claim came to be, kept on the claim itself: what a later pass needs when the source is gone or has changed since.
+import { z } from 'zod';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import { cloneStrategies } from '#shared/populate/clone.ts';
+import { Population } from '#shared/populate/volume.ts';
+
+const CloneRecord = z.object({
+  strategy: z.enum(cloneStrategies),
+  because: z.string(),
+  /** The claim that a Job copies. */
+  from: z.object({ name: z.string(), volumeMode: z.enum(['Filesystem', 'Block']) }).optional(),
+  /** What is known of the source's content. */
+  population: Population.optional(),
+});
+export type CloneRecord = z.infer<typeof CloneRecord>;
+
+export const recordAnnotation = (record: CloneRecord): Readonly<Record<string, string>> => ({
+  [annotations.clone]: JSON.stringify(record),
+});
+
+/** `undefined` for claims that are no clones. */
+export const recordOf = (claim: PersistentVolumeClaim | undefined): CloneRecord | undefined => {
+  try {
+    return CloneRecord.safeParse(JSON.parse(claim?.metadata.annotations?.[annotations.clone] ?? 'null')).data;
+  } catch {
+    return undefined;
+  }
+};

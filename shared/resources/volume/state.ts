@@ -1,0 +1,44 @@
+// The moves between states that are a volume's own. Called by the plans of this folder.
+import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
+import type { Plan } from '#shared/backends/backend.ts';
+import type { ImageState } from '#shared/backends/image.ts';
+import type { Population } from '#shared/populate/volume.ts';
+import { recordOf } from '#shared/resources/volume/record.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+
+/** Waits for what is the user's to do, for as long as it takes. */
+export const rest = (
+  volume: Volume,
+  { reason, message }: { readonly reason: string; readonly message: string },
+): Plan => ({
+  actions: [],
+  state: { ...volume.state, phase: 'Pending', reason, message, deadline: undefined, nextAttemptTime: undefined },
+});
+
+/** Whether nothing may be put into the volume before its consumer is there. */
+export const isHeldBack = ({ waitsForConsumer }: Volume, storageClass: StorageClass | undefined): boolean =>
+  waitsForConsumer && storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
+
+/** A usable volume is never started over, so a retry that came late is answered by it. */
+export const usableState = (volume: Volume, claim: PersistentVolumeClaim, population: Population): ImageState => ({
+  ...volume.state,
+  phase: 'Available',
+  reason: 'Ready',
+  message: 'the volume is ready to use',
+  progress: 100,
+  inspection: population.inspection,
+  digests: population.digests,
+  clone: cloneOf(claim),
+  storageClassName: claim.spec.storageClassName,
+  children: { ...volume.state.children, volume: claim.metadata.name, snapshot: undefined },
+  lastFailure: undefined,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+  transfer: undefined,
+  handledRetryToken: volume.retryToken ?? volume.state.handledRetryToken,
+});
+
+export const cloneOf = (claim: PersistentVolumeClaim): ImageState['clone'] => {
+  const record = recordOf(claim);
+  return record === undefined ? undefined : { strategy: record.strategy, because: record.because };
+};

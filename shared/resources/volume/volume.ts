@@ -1,0 +1,37 @@
+// A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
+import type { AccessMode, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { Filled } from '#shared/backends/image.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
+import type { JobSource } from '#shared/populate/transfer-job.ts';
+
+export interface Volume extends Filled {
+  /** `undefined` only where `faults` says why. */
+  readonly source: VolumeSource | undefined;
+  readonly checksum?: Checksum | undefined;
+  readonly claim: ClaimRequest;
+  /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
+  readonly waitsForConsumer: boolean;
+}
+
+/** Where the bytes come from. */
+export type VolumeSource =
+  | {
+      /** Objects of a cluster: a golden image by `<kind>.<group>`, a claim, or a snapshot. */
+      readonly type: 'object';
+      readonly groupKind: string;
+      readonly namespace: string;
+      readonly name: string;
+    }
+  | { readonly type: 'transfer'; readonly from: Exclude<JobSource, { readonly type: 'claim' }> };
+
+/** What is left out is taken from the source, then from the storage class. */
+export interface ClaimRequest {
+  readonly name: string;
+  readonly className?: string | undefined;
+  readonly volumeMode?: VolumeMode | undefined;
+  readonly accessModes?: readonly AccessMode[] | undefined;
+  /** Bytes of the claim. */
+  readonly bytes?: number | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+}

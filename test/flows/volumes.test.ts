@@ -1,0 +1,258 @@
+// Volumes made from golden images on the local cluster: every class, every way to clone, real bytes compared.
+import { execFile } from 'node:child_process';
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import {
+  type VirtualMachinePvc,
+  type VirtualMachineVolume,
+  type VolumeStatus,
+  virtualMachinePvcKind,
+  virtualMachineVolumeKind,
+} from '#shared/api/hypercloud/volume.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import {
+  type TestCluster,
+  anImage,
+  images,
+  leftOvers,
+  namespace,
+  settle,
+  startTestCluster,
+} from '#test/support/cluster.ts';
+import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+
+const run = promisify(execFile);
+const apiVersion = 'hypercloud.tmaxanc.com/v1alpha1';
+const mib = 2 ** 20;
+
+interface VolumeObject extends KubeObject {
+  readonly status?: VolumeStatus;
+}
+
+const volumes = virtualMachineVolumeKind.type;
+const claims = virtualMachinePvcKind.type;
+
+const aVolume = (name: string, image: string, storage?: string): VirtualMachineVolume => ({
+  apiVersion,
+  kind: 'VirtualMachineVolume',
+  metadata: { name, namespace },
+  spec: { virtualMachineImage: { name: image }, ...(storage === undefined ? {} : { capacity: { storage } }) },
+});
+
+const aPvc = (name: string, image: string, pvc: VirtualMachinePvc['spec']['pvc']): VirtualMachinePvc => ({
+  apiVersion,
+  kind: 'VirtualMachinePvc',
+  metadata: { name, namespace },
+  spec: { virtualMachineImageName: image, ...(pvc === undefined ? {} : { pvc }) },
+});
+
+describe('volumes of golden images', { timeout: 240_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let diskBytes: number;
+  let cluster: TestCluster;
+  let server: FileServer;
+
+  const until = async <T extends VolumeObject>(
+    type: ResourceType<T>,
+    name: string,
+    isSo: (status: VolumeStatus) => boolean,
+  ): Promise<VolumeStatus> => {
+    const deadline = Date.now() + 60_000;
+    for (;;) {
+      const { status } = (await cluster.kube.get(type, { namespace, name })) ?? {};
+      if (status !== undefined && isSo(status)) return status;
+      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
+      await sleep(50);
+    }
+  };
+  const isOver = ({ state }: VolumeStatus) => state === 'Available' || state === 'Error';
+  const make = async <T extends VolumeObject>(
+    type: ResourceType<T>,
+    object: T,
+    isSo = isOver,
+  ): Promise<VolumeStatus> => {
+    await cluster.kube.create(type, object);
+    return until(type, object.metadata.name, isSo);
+  };
+  const importTo = async (name: string, storageClassName: string, volumeMode: 'Block' | 'Filesystem') => {
+    const file = await publish(raw, 'qcow2');
+    const storage = `${diskBytes / mib + (volumeMode === 'Block' ? 0 : 96)}Mi`;
+    const pvc = { volumeMode, storageClassName, resources: { requests: { storage } } };
+    const http = server.offer(basename(file), file);
+    const status = await settle(cluster.kube, anImage(name, { source: { http }, storageClassName, pvc }));
+    expect(status.state).toBe('Available');
+  };
+  /** Byte for byte; what the copy has beyond the original must be zero. */
+  const compare = async (claim: string) => {
+    const disk = await diskOf(cluster, { namespace, name: claim });
+    await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
+    return (await stat(disk)).size;
+  };
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-volumes-'));
+    raw = await makeLinuxDisk(dir);
+    diskBytes = (await stat(raw)).size;
+    server = await startFileServer();
+    cluster = await startTestCluster();
+    await importTo('block', 'local', 'Block');
+    await importTo('files', 'local', 'Filesystem');
+    await importTo('plain', 'local-plain', 'Block');
+    await importTo('wffc', 'local-wffc', 'Block');
+  }, 120_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('restores the snapshot of the image, under the name clients expect', async () => {
+    const status = await make(volumes, aVolume('restored', 'block'));
+    expect(status).toMatchObject({
+      state: 'Available',
+      claimName: 'restored-vmv-pvc',
+      cloneStrategy: 'snapshot',
+      progress: 100,
+    });
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'ReadyToUse', status: 'True', reason: 'SuccessfulCreate' }),
+    );
+    expect(await compare('restored-vmv-pvc')).toBe(diskBytes);
+  });
+
+  it('makes a larger block volume, and the guest sees all of it', async () => {
+    const storage = `${diskBytes / mib + 64}Mi`;
+    const status = await make(claims, aPvc('larger', 'block', { resources: { requests: { storage } } }));
+    expect(status).toMatchObject({ state: 'Available', claimName: 'larger', cloneStrategy: 'snapshot' });
+    expect(await compare('larger')).toBe(diskBytes + 64 * mib);
+  });
+
+  it('grows the disk in a larger file system by copying it', async () => {
+    const storage = `${diskBytes / mib + 512}Mi`;
+    const status = await make(volumes, aVolume('grown', 'files', storage));
+    expect(status).toMatchObject({
+      state: 'Available',
+      cloneStrategy: 'copy',
+      cloneReason: expect.stringContaining('grows'),
+    });
+    expect(await compare('grown-vmv-pvc')).toBeGreaterThan(diskBytes + 400 * mib);
+  });
+
+  it('copies where the driver can neither snapshot nor clone', async () => {
+    const status = await make(volumes, aVolume('copied', 'plain'));
+    expect(status).toMatchObject({
+      state: 'Available',
+      cloneStrategy: 'copy',
+      cloneReason: expect.stringContaining('no snapshots'),
+    });
+    await compare('copied-vmv-pvc');
+  });
+
+  it('copies into another class and volume mode', async () => {
+    const status = await make(
+      claims,
+      aPvc('moved', 'block', {
+        storageClassName: 'local-plain',
+        volumeMode: 'Filesystem',
+        resources: { requests: { storage: `${diskBytes / mib + 128}Mi` } },
+      }),
+    );
+    expect(status).toMatchObject({ state: 'Available', cloneStrategy: 'copy' });
+    await compare('moved');
+  });
+
+  it('waits for the first consumer where the class does, and says so', async () => {
+    const isResting = ({ conditions }: VolumeStatus) =>
+      conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'WaitForFirstConsumer') === true;
+    const status = await make(volumes, aVolume('first', 'wffc'), isResting);
+    expect(status).toMatchObject({ state: 'Creating', cloneStrategy: 'snapshot' });
+    expect(status.deadline).toBeUndefined();
+    await cluster.kube.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'guest', namespace },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [{ name: 'guest', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'first-vmv-pvc' } }],
+      },
+    });
+    await until(volumes, 'first', isOver);
+    await compare('first-vmv-pvc');
+    await cluster.kube.delete(pods, { namespace, name: 'guest' });
+  });
+
+  it('waits for an image that is made later, and is woken by it', async () => {
+    const waiting = await make(volumes, aVolume('early', 'late'), ({ state }) => state === 'Pending');
+    expect(waiting.conditions).toContainEqual(
+      expect.objectContaining({
+        type: 'ReadyToUse',
+        reason: 'VmVolumeIsInPending',
+        message: 'VirtualMachineImage is not exists',
+      }),
+    );
+    await importTo('late', 'local', 'Block');
+    expect(await until(volumes, 'early', isOver)).toMatchObject({ state: 'Available' });
+    await compare('early-vmv-pvc');
+  });
+
+  it('refuses a volume smaller than the image, with both numbers', async () => {
+    const refused = cluster.kube.create(volumes, aVolume('small', 'block', '1Mi'));
+    await expect(refused).rejects.toThrow(new RegExp(`1048576 bytes.*${diskBytes}`));
+  });
+
+  it('fails where the image turns out to be larger', async () => {
+    await make(volumes, aVolume('hopeful', 'later', '2Mi'), ({ state }) => state === 'Pending');
+    await importTo('later', 'local', 'Block');
+    const status = await until(volumes, 'hopeful', isOver);
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({
+        type: 'ReadyToUse',
+        reason: 'VmVolumeIsInError',
+        message: 'VirtualMachineVolume size should be greater than or equal to VirtualMachineImage size',
+      }),
+    );
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({
+        type: 'Ready',
+        reason: 'TargetTooSmall',
+        message: expect.stringContaining(`${diskBytes}`),
+      }),
+    );
+  });
+
+  it('lets a changed copy leave the image as it is', async () => {
+    expect(await make(volumes, aVolume('written', 'block'))).toMatchObject({ state: 'Available' });
+    const disk = await diskOf(cluster, { namespace, name: 'written-vmv-pvc' });
+    const file = await open(disk, 'r+');
+    await file.write(Buffer.alloc(mib, 0xee), 0, mib, 0);
+    await file.close();
+    await make(volumes, aVolume('fresh', 'block'));
+    await compare('fresh-vmv-pvc');
+    await compare('block-image-pvc');
+  });
+
+  it('takes everything with it when it is deleted, and stays when its image is', async () => {
+    for (const name of ['block', 'files', 'plain', 'wffc', 'late', 'later']) {
+      await cluster.kube.delete(images, { namespace, name });
+    }
+    const deadline = Date.now() + 60_000;
+    while ((await cluster.kube.list(images, { namespace })).items.length > 0 && Date.now() < deadline) await sleep(50);
+    expect((await cluster.kube.list(images, { namespace })).items).toEqual([]);
+    await compare('restored-vmv-pvc');
+    for (const type of [volumes, claims] as readonly unknown[] as readonly ResourceType[]) {
+      for await (const { metadata } of cluster.kube.listAll(type))
+        await cluster.kube.delete(type, { namespace, name: metadata.name });
+    }
+    expect(await leftOvers(cluster.kube, cluster.dataDir, 20)).toEqual([]);
+    expect((await cluster.kube.list(persistentVolumeClaims, { namespace })).items).toEqual([]);
+  });
+});
