@@ -10,6 +10,7 @@ import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
@@ -37,6 +38,9 @@ const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: Sidecar['ver
   ownerOf,
   matters: () => true,
 });
+
+const isServed = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): boolean =>
+  servedKinds.some(({ type }) => type.group === group && type.plural === plural);
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
@@ -87,7 +91,8 @@ const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {
 export const drivenDataImportCron: Driven<DataImportCron, CronSubject> = {
   kind: dataImportCronKind,
   sidecars: () => [
-    follow(dataVolumes, ['create', 'delete']),
+    // A source that watches a kind the cluster does not have never becomes ready, and holds up the others.
+    ...(isServed(dataVolumes) ? [follow(dataVolumes, ['create', 'delete'])] : []),
     follow(dataSourceKind.type, ['create', 'patch', 'delete']),
     follow(persistentVolumeClaims, ['patch', 'delete']),
     follow(volumeSnapshots, ['create', 'patch', 'delete']),
