@@ -6,7 +6,7 @@ import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
-import { jobs, kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { jobs, kubeEvents, namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import {
   type ImageStatus,
@@ -90,6 +90,18 @@ describe('the life of an image', { timeout: 180_000 }, () => {
     const status = await settle(cluster.kube, anImage('again', { source: { http: url } }));
     expect(status.state).toBe('Available');
     await deleteImage(cluster.kube, 'again');
+  });
+
+  it('goes with its namespace, however guarded its golden volume is', async () => {
+    const home = 'passing';
+    await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: home } });
+    const image = anImage('guest', { source: { http: url } });
+    await cluster.kube.create(images, { ...image, metadata: { name: 'guest', namespace: home } });
+    const state = async () => (await cluster.kube.get(images, { namespace: home, name: 'guest' }))?.status?.state;
+    await expect.poll(state, { timeout: 60_000 }).toBe('Available');
+    await cluster.kube.delete(namespaces, { name: home });
+    await expect.poll(() => cluster.kube.get(namespaces, { name: home }), { timeout: 30_000 }).toBeUndefined();
+    expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
   it('starts over when its Job or its volume is deleted by somebody', async () => {

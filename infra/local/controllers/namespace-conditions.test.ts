@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { isEmptied, isSameConditions, toConditions } from '#infra/local/controllers/namespace-conditions.ts';
 
-const nothing = { remaining: new Map<string, number>(), finalizers: new Map<string, number>(), unknown: [] };
+const nothing = {
+  remaining: new Map<string, number>(),
+  finalizers: new Map<string, number>(),
+  failures: [],
+  unknown: [],
+};
 const held = {
   remaining: new Map([
     ['secrets.', 2],
     ['jobs.batch', 1],
   ]),
   finalizers: new Map([['example.com/hold', 1]]),
+  failures: [],
   unknown: [],
 };
 const early = '2026-01-01T00:00:00Z';
@@ -42,5 +48,15 @@ describe('the conditions of an ending namespace', () => {
     expect(isEmptied(nothing)).toBe(true);
     expect(isEmptied(unsure)).toBe(false);
     expect(find(toConditions(unsure, [], early), 'NamespaceDeletionDiscoveryFailure')?.status).toBe('True');
+  });
+
+  test('a refused deletion keeps the namespace, with the words of the refusal', () => {
+    const refused = { ...nothing, failures: ['a webhook says no'] };
+    expect(isEmptied(refused)).toBe(false);
+    expect(find(toConditions(refused, [], early), 'NamespaceDeletionContentFailure')).toMatchObject({
+      status: 'True',
+      reason: 'ContentDeletionFailed',
+      message: expect.stringContaining('a webhook says no'),
+    });
   });
 });

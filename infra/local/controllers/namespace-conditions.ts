@@ -7,12 +7,14 @@ export interface NamespaceContent {
   readonly remaining: ReadonlyMap<string, number>;
   /** Objects that each finalizer holds. */
   readonly finalizers: ReadonlyMap<string, number>;
+  /** Why some objects could not be listed or deleted. */
+  readonly failures: readonly string[];
   /** Why some groups could not be asked what they serve. */
   readonly unknown: readonly string[];
 }
 
-export const isEmptied = ({ remaining, unknown }: NamespaceContent): boolean =>
-  remaining.size === 0 && unknown.length === 0;
+export const isEmptied = ({ remaining, failures, unknown }: NamespaceContent): boolean =>
+  remaining.size === 0 && failures.length === 0 && unknown.length === 0;
 
 const counted = (counts: ReadonlyMap<string, number>, verb: string): string =>
   [...counts]
@@ -69,15 +71,22 @@ const discoveryFailure = ({ unknown }: NamespaceContent): Condition =>
         'All resources successfully discovered',
       );
 
-const contentFailure = ({ remaining }: NamespaceContent): Condition =>
-  condition(
-    'NamespaceDeletionContentFailure',
-    false,
-    'ContentDeleted',
-    remaining.size > 0
-      ? 'All content successfully deleted, may be waiting on finalization'
-      : 'All content successfully deleted',
-  );
+const contentFailure = ({ remaining, failures }: NamespaceContent): Condition =>
+  failures.length > 0
+    ? condition(
+        'NamespaceDeletionContentFailure',
+        true,
+        'ContentDeletionFailed',
+        `Failed to delete all resource types, ${failures.length} remaining: ${failures.join(', ')}`,
+      )
+    : condition(
+        'NamespaceDeletionContentFailure',
+        false,
+        'ContentDeleted',
+        remaining.size > 0
+          ? 'All content successfully deleted, may be waiting on finalization'
+          : 'All content successfully deleted',
+      );
 
 const contentRemaining = ({ remaining }: NamespaceContent): Condition =>
   remaining.size > 0
