@@ -19,6 +19,7 @@ import {
   repositoryDir,
   systemNamespace,
 } from '#infra/local/manifests.ts';
+import { type LocalObjectStore, startLocalObjectStore } from '#infra/local/object-store/local.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -48,6 +49,7 @@ export interface Cluster {
   readonly kubeconfigPath: string;
   readonly controllers: Controllers;
   readonly eventing: Eventing;
+  readonly objectStore: LocalObjectStore;
   /** Where everything that happened is written. */
   readonly logFile: string;
   /** Ends everything in order; running transfers are stopped and begin again at the next start. */
@@ -102,11 +104,13 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     dir: join(dataDir, 'accounts'),
   });
   const manifests = await readEventing();
+  const objectStore = await startLocalObjectStore({ kube, dataDir, port: ports.objectStore, log });
+  undo.add(objectStore.close);
   const functions = createFunctions({
     kubeconfigs,
     brokerUrl: brokerUrl(manifests, ports.broker),
     log,
-    ...(options.functionEnvironment === undefined ? {} : { environment: options.functionEnvironment }),
+    environment: { ...objectStore.environment, ...options.functionEnvironment },
   });
   await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo });
   const controllers = await startAllControllers(options, { kube, functions, log });
@@ -122,7 +126,8 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(eventing.stop);
   // Whatever happened while this cluster was down has left no event.
   eventing.tick();
-  return { kube, kubeconfigPath: apiServer.kubeconfigPath, controllers, eventing, logFile, stop: undo.all };
+  const { kubeconfigPath } = apiServer;
+  return { kube, kubeconfigPath, controllers, eventing, objectStore, logFile, stop: undo.all };
 };
 
 const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logger> => {

@@ -3,6 +3,7 @@ import { startCluster } from '#infra/local/cluster.ts';
 import { HostConfig, parseStartOptions, toEnvironment, usage } from '#infra/local/options.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
+import { redacted } from '#shared/runtime/redact.ts';
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
@@ -24,6 +25,10 @@ const main = async (): Promise<number> => {
   process.stdout.write(`ready kubeconfig=${cluster.kubeconfigPath}\n`);
   say(
     `log: ${cluster.logFile}\ntry: kubectl --kubeconfig ${cluster.kubeconfigPath} get storageclasses,virtualmachineimages -A`,
+  );
+  const { objectStore } = cluster;
+  say(
+    `object store: ${objectStore.url} access key ${objectStore.accessKeyId}, secret ${redacted} (in ${objectStore.credentialsFile})`,
   );
   say(`${await ended}: stopping`);
   await cluster.stop();

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-const Ports = z.object({ api: z.number(), broker: z.number(), admission: z.number() });
+const Ports = z.object({ api: z.number(), broker: z.number(), admission: z.number(), objectStore: z.number() });
 export type Ports = z.infer<typeof Ports>;
 
 /** The ports of the last start where they are free, others where not; `api` as asked for when it is. Written down before it returns. */
@@ -17,6 +17,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
     api: wanted.api ?? (await freePort(before.api)),
     broker: wanted.broker ?? (await freePort(before.broker)),
     admission: wanted.admission ?? (await freePort(before.admission)),
+    objectStore: wanted.objectStore ?? (await freePort(before.objectStore)),
   };
   await writeFile(file, JSON.stringify(ports));
   return ports;

@@ -1,0 +1,111 @@
+// The local cluster's object store: an S3-compatible server on a directory. Called by the cluster and by tests.
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { StoreFault, toErrorDocument } from '#infra/local/object-store/fault.ts';
+import type { Answer } from '#infra/local/object-store/operation.ts';
+import { type StoreRequest, parseRequest } from '#infra/local/object-store/request.ts';
+import { isPublicOperation, operationOf } from '#infra/local/object-store/route.ts';
+import { type Signed, type StoreCredentials, verifySignature } from '#infra/local/object-store/signature.ts';
+import { type Store, createStore } from '#infra/local/object-store/store.ts';
+
+export interface ObjectStoreOptions {
+  /** Keeps the buckets; made when it is not there. */
+  readonly dir: string;
+  /** On 127.0.0.1; 0 or left out takes a free one. */
+  readonly port?: number;
+  readonly region?: string;
+  /** Who may do everything. */
+  readonly credentials: readonly StoreCredentials[];
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+  /** Told of what went wrong inside. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export interface ObjectStore {
+  /** `http://127.0.0.1:<port>`, without a slash at the end; `http://<bucket>.localhost:<port>` means a bucket. */
+  readonly url: string;
+  readonly region: string;
+  readonly close: () => Promise<void>;
+}
+
+interface Served {
+  readonly store: Store;
+  readonly options: ObjectStoreOptions;
+  readonly region: string;
+}
+
+const defaultRegion = 'us-east-1';
+
+/** Resolves when it answers. */
+export const startObjectStore = async (options: ObjectStoreOptions): Promise<ObjectStore> => {
+  const region = options.region ?? defaultRegion;
+  const served: Served = { store: await createStore(options.dir), options, region };
+  const server = createServer((message, response) => {
+    serve(served, message, response).catch((error: unknown) => {
+      options.onError?.(error);
+      response.destroy();
+    });
+  });
+  server.requestTimeout = 0;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    region,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+};
+
+const authorize = async ({ store }: Served, request: StoreRequest, signed: Signed | undefined): Promise<void> => {
+  if (signed !== undefined) return;
+  const isOpen = request.bucket !== '' && isPublicOperation(operationOf(request));
+  if (isOpen && (await store.bucket(request.bucket)).isPublic) return;
+  throw new StoreFault('AccessDenied', 'access denied: sign the request');
+};
+
+const answer = async (served: Served, request: StoreRequest): Promise<Answer> => {
+  const { store, options, region } = served;
+  const { credentials, now = Date.now } = options;
+  const signed = verifySignature(request, { region, credentials, now });
+  await authorize(served, request, signed);
+  return operationOf(request)({ request, store, region, signed });
+};
+
+const refusal = (served: Served, error: unknown, path: string): Answer => {
+  const fault = error instanceof StoreFault ? error : new StoreFault('InternalError', 'the store failed; see its log');
+  if (fault !== error) served.options.onError?.(error);
+  return {
+    status: fault.status,
+    headers: { 'content-type': 'application/xml', ...fault.headers },
+    body: toErrorDocument(fault, path),
+  };
+};
+
+const serve = async (served: Served, message: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const result = await Promise.resolve()
+    .then(() => answer(served, parseRequest(message)))
+    .catch((error: unknown) => refusal(served, error, message.url?.replace(/\?.*/, '') ?? '/'));
+  // A body nobody read must not be taken for the next request.
+  if (!message.complete) response.shouldKeepAlive = false;
+  const { body } = result;
+  if (body === undefined || typeof body === 'string') {
+    const isBare = body === undefined && (result.status === 204 || result.status === 304);
+    const length = isBare ? {} : { 'content-length': String(Buffer.byteLength(body ?? '')) };
+    response.writeHead(result.status, { ...length, ...result.headers });
+    response.end(message.method === 'HEAD' ? undefined : body);
+    if (!message.complete) message.resume();
+    return;
+  }
+  response.writeHead(result.status, result.headers);
+  await pipeline(body, response).catch((error: unknown) => {
+    // The reader went away: its own affair.
+    if (!response.destroyed) throw error;
+  });
+};
