@@ -13,4 +13,9 @@ export const benchmarks: readonly Benchmark[] = [
     about: 'requests, pages, watches and memory of the embedded API server, beside a real one where there is one',
     load: () => import('#test/bench/api-server/run.ts'),
   },
+  {
+    name: 'transfer',
+    about: 'images from nginx onto a disk, beside curl and qemu-img, nbdkit, and the limits of wire and decoder',
+    load: () => import('#test/bench/transfer/run.ts'),
+  },
 ];
