@@ -18,6 +18,8 @@ export const annotations = {
   ownerNamespace: 'bullion.dev/owner-namespace',
   /** On an image: any new value starts a failed import again. */
   retry: 'bullion.dev/retry',
+  /** On a golden volume: what an inspection found before the volume was made (JSON); an import is held against it. */
+  inspected: 'bullion.dev/inspected',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
   /** On a volume made from another one: how, and why so (JSON). */

@@ -6,7 +6,7 @@ import { claimProfileOf, defaultClassOf } from '#shared/populate/profile.ts';
 import { diskBytesIn, volumeBytesFor } from '#shared/populate/sizing.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { backoffSeconds, buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { populatedPatch, populationOf } from '#shared/populate/volume.ts';
+import { buildVolume, inspectedOf, populatedPatch, populationOf } from '#shared/populate/volume.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { aPopulation, aSnapshotClass, aStorageClass, aVolume, imageRef, testSettings } from '#test/support/builders.ts';
 
@@ -207,6 +207,27 @@ describe('buildTransferJob', () => {
     ).spec.template.spec;
     expect(containers[0]?.volumeMounts).toContainEqual({ name: 'target', mountPath: '/target' });
     expect(containers[0]).not.toHaveProperty('volumeDevices');
+  });
+});
+
+describe('inspectedOf', () => {
+  const request = {
+    owner: imageRef,
+    name: 'golden',
+    storageClassName: 'local',
+    volumeMode: 'Block',
+    accessModes: ['ReadWriteOnce'],
+    bytes: 2 ** 30,
+    annotations: {},
+  } as const;
+
+  it('reads back what the volume was sized by', () => {
+    const inspected = { format: 'raw', compression: 'none', virtualSize: 2 ** 30 } as const;
+    expect(inspectedOf(buildVolume({ ...request, inspected }))).toEqual(inspected);
+  });
+
+  it('is nothing where the user gave the size', () => {
+    expect(inspectedOf(buildVolume(request))).toBeUndefined();
   });
 });
 

@@ -4,6 +4,7 @@ import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
 
 export type TransferMode = TransferSpec['mode'];
@@ -53,6 +54,8 @@ export interface TransferRequest {
   readonly owner: ObjectRef;
   readonly source: JobSource;
   readonly checksum?: Checksum | undefined;
+  /** What an inspection found before. */
+  readonly expected?: Inspection | undefined;
   /** Needed by `import`. */
   readonly target?: TransferTargetVolume | undefined;
   /** Failed attempts tolerated. */
@@ -66,6 +69,7 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   mode: request.mode,
   source: reachedAs(sourceOf(request.source), settings),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
+  ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
   scratchDir,
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },

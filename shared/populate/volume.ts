@@ -26,6 +26,8 @@ export interface VolumeRequest {
   readonly volumeMode: VolumeMode;
   readonly accessModes: readonly AccessMode[];
   readonly bytes: number;
+  /** What told how large it must be; left out where the user did. */
+  readonly inspected?: Inspection | undefined;
   /** Annotations that clients of the owner's kind look for. */
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -35,7 +37,10 @@ export const buildVolume = (request: VolumeRequest): PersistentVolumeClaim => {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { ...metadata, annotations: { ...metadata.annotations, ...request.annotations } },
+    metadata: {
+      ...metadata,
+      annotations: { ...metadata.annotations, ...inspectedMark(request.inspected), ...request.annotations },
+    },
     spec: {
       accessModes: request.accessModes,
       volumeMode: request.volumeMode,
@@ -43,6 +48,23 @@ export const buildVolume = (request: VolumeRequest): PersistentVolumeClaim => {
       resources: { requests: { storage: formatQuantity(request.bytes) } },
     },
   };
+};
+
+const inspectedMark = (inspection: Inspection | undefined): Readonly<Record<string, string>> =>
+  inspection === undefined ? {} : { [annotations.inspected]: JSON.stringify(inspection) };
+
+/** What the volume was sized by; `undefined` where the user gave its size. */
+export const inspectedOf = (volume: PersistentVolumeClaim): Inspection | undefined =>
+  readMark(volume, annotations.inspected, Inspection);
+
+const readMark = <T>(volume: PersistentVolumeClaim | undefined, name: string, schema: z.ZodType<T>): T | undefined => {
+  const mark = volume?.metadata.annotations?.[name];
+  if (mark === undefined) return undefined;
+  try {
+    return schema.safeParse(JSON.parse(mark)).data;
+  } catch {
+    return undefined;
+  }
 };
 
 /** Bytes a claim asked for; 0 when it does not say. */
@@ -57,15 +79,8 @@ export const provisionerOf = (volume: PersistentVolumeClaim): string | undefined
   volume.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'];
 
 /** `undefined` until the volume is filled, verified and flushed. */
-export const populationOf = (volume: PersistentVolumeClaim | undefined): Population | undefined => {
-  const mark = volume?.metadata.annotations?.[annotations.populated];
-  if (mark === undefined) return undefined;
-  try {
-    return Population.safeParse(JSON.parse(mark)).data;
-  } catch {
-    return undefined;
-  }
-};
+export const populationOf = (volume: PersistentVolumeClaim | undefined): Population | undefined =>
+  readMark(volume, annotations.populated, Population);
 
 /** Merge patch that marks a volume as filled, together with what clients of the owner's kind look for. */
 export const populatedPatch = (population: Population, marks: Readonly<Record<string, string>>): object => ({

@@ -4,6 +4,15 @@ import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { Pass } from '#shared/transfer/pass.ts';
 
+/** A server may answer the second request with another file, or with a page that says so, and nothing but the bytes may tell. */
+const checkHead = ({ plan }: Pass, chunk: Buffer, position: number): void => {
+  const known = plan.facts.head.subarray(position, position + chunk.length);
+  if (known.equals(chunk.subarray(0, known.length))) return;
+  throw new TransferError('SourceChanged', 'the file begins with other bytes than a moment before', {
+    startOver: true,
+  });
+};
+
 async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
   const { plan, source, meter, signal } = pass;
   const total = plan.inspection.size;
@@ -11,6 +20,7 @@ async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
   meter.expect(total);
   for await (const chunk of source.stream()) {
     signal.throwIfAborted();
+    checkHead(pass, chunk, position);
     position += chunk.length;
     if (total !== undefined && total > 0) meter.advance(position / total);
     meter.note(undefined);

@@ -32,6 +32,7 @@ interface Wanted {
   readonly volumeMode?: 'Filesystem' | 'Block';
   readonly capacityBytes?: number;
   readonly checksum?: TransferSpec['checksum'];
+  readonly expected?: TransferSpec['expected'];
   readonly retries?: number;
   readonly idleSeconds?: number;
   readonly totalSeconds?: number;
@@ -60,6 +61,7 @@ const transfer = async (respond: (request: OriginRequest) => Answer, wanted: Wan
     mode: wanted.mode ?? 'import',
     source: { type: 'http', url: `${origin.url}/disk?token=s3cret`, secretHeadersDir: wanted.secretHeadersDir },
     checksum: wanted.checksum,
+    expected: wanted.expected,
     target: {
       path: target,
       volumeMode: wanted.volumeMode ?? 'Filesystem',
@@ -205,6 +207,51 @@ describe('raw disks', () => {
     });
     expect(report.outcome).toBe('succeeded');
     expect(readFileSync(target).equals(raw)).toBe(true);
+  });
+});
+
+describe('a file that is another one at the second request', () => {
+  const endless = { ranges: false, chunked: true, etag: null } as const;
+  const raw = noise('first', 3 * mib);
+
+  it('is not taken for the first one: a page in its place is no disk', async () => {
+    const page = Buffer.from(`<!DOCTYPE html><html>${' '.repeat(600)}</html>`);
+    const { report } = await transfer((request) => fileAnswer(request, request.index === 0 ? raw : page, endless));
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'NotADiskImage' });
+  });
+
+  it('is taken once it stays the same', async () => {
+    const next = noise('second', 3 * mib);
+    const { report, target } = await transfer((request) =>
+      fileAnswer(request, request.index === 0 ? raw : next, endless),
+    );
+    expect(report).toMatchObject({ outcome: 'succeeded', digests: { sha256: sha256(next) } });
+    expect(readFileSync(target).equals(next)).toBe(true);
+  });
+});
+
+describe('a file whose length the server does not say', () => {
+  const endless = { ranges: false, chunked: true, etag: null } as const;
+  const raw = noise('endless', 3 * mib);
+  const expected = { format: 'raw', compression: 'none', virtualSize: 3 * mib } as const;
+
+  it('is taken when it is as long as an earlier look found', async () => {
+    const { report } = await transfer(serve(raw, endless), { expected });
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: 3 * mib } });
+  });
+
+  it('is refused when it ends before', async () => {
+    const { report, target } = await transfer(serve(raw.subarray(0, 2 * mib), endless), { expected });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceChanged', retryable: true });
+    expect(JSON.stringify(report)).toContain(`ended after ${2 * mib} bytes, and an earlier look found ${3 * mib}`);
+    expect(existsSync(target)).toBe(false);
+  });
+
+  it('is taken as it is when its checksum is right', async () => {
+    const short = raw.subarray(0, 2 * mib);
+    const checksum = { algorithm: 'sha256', hex: sha256(short) } as const;
+    const { report } = await transfer(serve(short, endless), { expected, checksum });
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: short.length } });
   });
 });
 

@@ -1,5 +1,6 @@
 // What a transfer is asked to do: the one input of transfer-job, written by the backends into the Job's environment.
 import { z } from 'zod';
+import { Inspection } from '#shared/transfer/report.ts';
 
 /** Hex digest lengths, in characters, of the algorithms an image may be checked with. */
 export const digestLengths = { md5: 32, sha1: 40, sha256: 64, sha512: 128 } as const;
@@ -80,6 +81,8 @@ export const TransferSpec = z.object({
   mode: z.enum(['inspect', 'import']),
   source: TransferSource,
   checksum: Checksum.optional(),
+  /** What an earlier look found. Where nothing marks the end of the file, it must have found the same disk size. */
+  expected: Inspection.optional(),
   /** Needed by `import`. */
   target: TransferTarget.optional(),
   /** Directory for data that cannot be streamed. */

@@ -61,6 +61,17 @@ const drain = async (pass: Pass, take: Take): Promise<Measured> => {
   return { length, fixedSize };
 };
 
+/** A file without a stated length ends where the connection does, also when that came too early. Another look must have seen the same end. */
+const checkExpected = ({ plan, spec }: Pass, virtualSize: number): void => {
+  const expected = spec.expected?.virtualSize;
+  const isProven = plan.inspection.size !== undefined || spec.checksum !== undefined;
+  if (expected === undefined || isProven || virtualSize === expected) return;
+  throw new TransferError(
+    'SourceChanged',
+    `the disk ended after ${virtualSize} bytes, and an earlier look found ${expected}; the server does not say how long the file is, so it may be cut off`,
+  );
+};
+
 /** What the whole file turned out to be. Throws when it differs from what its beginning promised. */
 const settle = (pass: Pass, { length, fixedSize }: Measured): Inspection & { readonly virtualSize: number } => {
   const { inspection } = pass.plan;
@@ -70,6 +81,7 @@ const settle = (pass: Pass, { length, fixedSize }: Measured): Inspection & { rea
   if (inspection.virtualSize !== undefined && inspection.virtualSize < virtualSize) {
     throw new TransferError('InternalFault', `the file holds ${length} bytes, ${inspection.virtualSize} were expected`);
   }
+  checkExpected(pass, virtualSize);
   return { ...inspection, ...(fixedSize === undefined ? {} : { format: 'vhd' as const }), virtualSize };
 };
 

@@ -4,7 +4,7 @@ import type { Image } from '#shared/backends/image.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
 import { type JobSource, buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** Images whose spec has faults never get as far as a Job. */
@@ -24,6 +24,7 @@ export const buildImportJob = (image: Image, volume: PersistentVolumeClaim, sett
       owner: image.ref,
       source: sourceOf(image),
       checksum: image.checksum,
+      expected: inspectedOf(volume),
       retries: image.retries,
       target: {
         claimName: volume.metadata.name,

@@ -437,6 +437,19 @@ describe('initialize', () => {
     });
   });
 
+  it('holds the import against what the inspection found, also after a crash between volume and Job', () => {
+    const expected = aSuccess().inspection;
+    const pod = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
+    const sized = initialize(unsized(), seen({ storageClass, inspectJob: inspected, pods: [pod] }), context);
+    const [volume, job] = sized.actions.map((action) => (action.do === 'create' ? action.object : undefined));
+    const resumed = initialize(unsized(), seen({ volume: volume as unknown as PersistentVolumeClaim }), context);
+    const [again] = resumed.actions.map((action) => (action.do === 'create' ? action.object : undefined));
+    for (const transfer of [job, again] as unknown as readonly ReturnType<typeof aJob>[]) {
+      const env = transfer.spec.template.spec.containers[0]!.env!;
+      expect(JSON.parse(env[0]!.value!)).toMatchObject({ expected });
+    }
+  });
+
   it('asks for a volume that a file of the disk fits into where the class has no block volumes', () => {
     const image = anImage({ storage: { className: 'nfs' } });
     const job = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });

@@ -12,6 +12,7 @@ import { readTransfer } from '#shared/populate/attempts.ts';
 import { claimProfileOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume } from '#shared/populate/volume.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 
 export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   if (seen.importJob !== undefined) return planRefill(image, seen, context);
@@ -52,7 +53,8 @@ const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan 
     const message = `the source does not tell how large its disk is: ask for a size in spec; ${retryHint}`;
     return { actions: [], state: failedState({ ...image.state, inspection }, 'SizeUnknown', message) };
   }
-  return makeVolume(image, seen, { diskBytes: inspection.virtualSize, state: { ...image.state, inspection } }, context);
+  const state = { ...image.state, inspection };
+  return makeVolume(image, seen, { diskBytes: inspection.virtualSize, inspected: inspection, state }, context);
 };
 
 const startInspection = (image: Image, context: PlanContext): Plan => {
@@ -77,6 +79,7 @@ interface Size {
   readonly bytes?: number;
   /** …or one that this disk fits into. */
   readonly diskBytes?: number;
+  readonly inspected?: Inspection;
   readonly state: ImageState;
 }
 
@@ -100,6 +103,7 @@ const volumeFor = (image: Image, seen: CsiSeen, size: Size, { settings }: PlanCo
     volumeMode,
     accessModes: image.storage.accessModes ?? profile.accessModes,
     bytes: size.bytes ?? volumeBytesFor(size.diskBytes ?? 0, volumeMode, settings.filesystemOverhead),
+    inspected: size.inspected,
     annotations: image.volumeMarks.filling,
   });
 };

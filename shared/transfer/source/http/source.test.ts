@@ -148,6 +148,18 @@ describe('stream', () => {
     };
   };
 
+  it('does not go on with bytes that do not join what was read', async () => {
+    const { source } = await setup((request) => {
+      const answer = fileAnswer(request, image);
+      if (request.index === 0) return answer;
+      if (request.headers['if-range'] === undefined) return { ...answer, cutAfter: 700_000 };
+      // The range asked for by its headers, and the beginning of the file by its bytes.
+      return { ...answer, body: image.subarray(0, answer.body?.length) };
+    });
+    await source.probe();
+    await expect(collect(source)).rejects.toMatchObject({ code: 'SourceChanged', startOver: true });
+  });
+
   it('resumes after cuts where it stopped', async () => {
     const { source, origin, retries } = await setup(cutting(3), { retries: 4 });
     await source.probe();
@@ -156,7 +168,7 @@ describe('stream', () => {
     const resumed = origin.requests.slice(2);
     expect(resumed.every(({ headers }) => headers['if-range'] === '"v1"')).toBe(true);
     expect(Number(/\d+/.exec(resumed[0]?.headers.range ?? '')?.[0])).toBeGreaterThan(0);
-    expect(source.receivedBytes()).toBeLessThan(image.length + headBytes + 4);
+    expect(source.receivedBytes()).toBeLessThan(image.length + headBytes + 4 + 3 * 64 * 1024);
   });
 
   it('resumes from a server without ranges by reading past what it has', async () => {

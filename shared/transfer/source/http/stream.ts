@@ -18,10 +18,20 @@ import {
   toTransferError,
 } from '#shared/transfer/source/http/session.ts';
 
+/** How much of what was read before is read again when a download is continued, to prove that it is continued. */
+const overlapBytes = 64 * 1024;
+
+/** Where a stream stands. */
+interface Reached {
+  readonly position: number;
+  /** The bytes before `position`, at most `overlapBytes`. */
+  readonly tail: Buffer;
+}
+
 interface Opened {
   readonly response: HttpResponse;
-  /** Bytes at the start of the body that were seen before. */
-  readonly skip: number;
+  /** Offset of the body in the file: at most `position`. */
+  readonly from: number;
 }
 
 /** A server without ranges sends all again: fine as long as it is provably the same object. */
@@ -31,31 +41,32 @@ const openedWhole = (session: Session, response: HttpResponse, position: number)
   const isOtherSize = size !== undefined && length !== undefined && length !== size;
   const isUnproven = position > 0 && identityOf(response.headers).validator !== identity.validator;
   if (isOtherSize || isUnproven) return giveUp(response, changedFault(session.where));
-  return { response, skip: position };
+  return { response, from: 0 };
 };
 
-const openedRange = (session: Session, response: HttpResponse, position: number): Opened => {
+const openedRange = (session: Session, response: HttpResponse, from: number): Opened => {
   const { size } = requirePinned(session);
   const range = parseContentRange(response.headers);
-  const isWanted = range?.first === position && (size === undefined || range.last + 1 === size);
+  const isWanted = range?.first === from && (size === undefined || range.last + 1 === size);
   if (range?.total !== undefined && size !== undefined && range.total !== size) {
     return giveUp(response, changedFault(session.where));
   }
-  if (isWanted) return { response, skip: 0 };
+  if (isWanted) return { response, from };
   const message = `${session.where} answered with another range than was asked for`;
   return giveUp(response, new TransferError('SourceInterrupted', message));
 };
 
-const open = async (session: Session, position: number): Promise<Opened> => {
+const open = async (session: Session, { position, tail }: Reached): Promise<Opened> => {
   const { identity } = requirePinned(session);
-  const wanted = position === 0 ? {} : { range: `bytes=${position}-`, 'if-range': identity.validator ?? '' };
+  const from = position - tail.length;
+  const wanted = position === 0 ? {} : { range: `bytes=${from}-`, 'if-range': identity.validator ?? '' };
   const { response } = await ask(session, wanted);
   const isAnswer = response.status === 200 || response.status === 206;
   if (response.status === 416 || (isAnswer && isOtherObject(identity, response.headers))) {
     return giveUp(response, changedFault(session.where));
   }
   if (response.status === 200) return openedWhole(session, response, position);
-  if (response.status === 206 && position > 0) return openedRange(session, response, position);
+  if (response.status === 206 && position > 0) return openedRange(session, response, from);
   return refuse(session, response);
 };
 
@@ -67,16 +78,48 @@ const whenUnpinned = (session: Session, fault: unknown): unknown => {
   return new TransferError(fault.code, message, { cause: fault, startOver: true });
 };
 
-async function* freshBytes(session: Session, position: number): AsyncGenerator<Buffer, void, undefined> {
-  const { response, skip } = await open(session, position);
-  let ignored = 0;
+/** Throws unless a piece at `offset`, as far as it was read before, holds the same bytes as then. */
+const checkOverlap = (session: Session, piece: Buffer, offset: number, { position, tail }: Reached): void => {
+  const known = position - tail.length;
+  const [first, end] = [Math.max(offset, known), Math.min(offset + piece.length, position)];
+  if (first >= end) return;
+  const isSame = piece.subarray(first - offset, end - offset).equals(tail.subarray(first - known, end - known));
+  if (!isSame) throw changedFault(session.where);
+};
+
+async function* freshBytes(session: Session, reached: Reached): AsyncGenerator<Buffer, void, undefined> {
+  const { response, from } = await open(session, reached);
+  let offset = from;
   for await (const chunk of response.body) {
     session.receivedBytes += chunk.length;
-    const seen = Math.min(skip - ignored, chunk.length);
-    ignored += seen;
+    checkOverlap(session, chunk, offset, reached);
+    const seen = Math.max(0, Math.min(reached.position - offset, chunk.length));
+    offset += chunk.length;
     if (seen < chunk.length) yield chunk.subarray(seen);
   }
 }
+
+/** Keeps the newest pieces of a stream as they are: they are put together only when it breaks. */
+const createTrail = () => {
+  let pieces: Buffer[] = [];
+  let kept = 0;
+  let position = 0;
+  return {
+    add: (piece: Buffer): number => {
+      pieces.push(piece);
+      kept += piece.length;
+      position += piece.length;
+      while (kept - (pieces[0]?.length ?? 0) >= overlapBytes) kept -= pieces.shift()?.length ?? 0;
+      return position;
+    },
+    reached: (): Reached => {
+      const tail = Buffer.concat(pieces).subarray(-overlapBytes);
+      pieces = [tail];
+      kept = tail.length;
+      return { position, tail };
+    },
+  };
+};
 
 /** What came too much may already be in use, so nothing of this pass can be trusted. */
 const checkExcess = (session: Session, position: number): void => {
@@ -95,11 +138,13 @@ const checkEnd = (session: Session, position: number): void => {
 
 export async function* stream(session: Session): AsyncGenerator<Buffer, void, undefined> {
   const patience = patienceOf(session);
-  let position = 0;
+  const trail = createTrail();
   for (;;) {
+    const reached = trail.reached();
+    let { position } = reached;
     try {
-      for await (const chunk of freshBytes(session, position)) {
-        position += chunk.length;
+      for await (const chunk of freshBytes(session, reached)) {
+        position = trail.add(chunk);
         checkExcess(session, position);
         patience.progressed(chunk.length);
         yield chunk;
