@@ -53,6 +53,13 @@ const codeOf = (error: unknown): string => {
   return 'cause' in error ? codeOf(error.cause) : '';
 };
 
+/** Codes that nobody but the client's authors can read. */
+const plainWords: Readonly<Record<string, string>> = {
+  UND_ERR_SOCKET: 'the other side closed it before the answer was complete',
+  ECONNRESET: 'the other side reset it (ECONNRESET)',
+  EPIPE: 'the other side closed it (EPIPE)',
+};
+
 /** What undici, TLS or the socket threw, as a failure that says which host. */
 export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
   if (error instanceof HttpFailure) return error;
@@ -65,5 +72,5 @@ export const toHttpFailure = (error: unknown, host: string): HttpFailure => {
   if (isCertificateCode(code)) {
     return new HttpFailure('CertificateRefused', `the certificate of ${host} is not trusted: ${detail}`, options);
   }
-  return new HttpFailure('Interrupted', `the connection to ${host} broke: ${detail}`, options);
+  return new HttpFailure('Interrupted', `the connection to ${host} broke: ${plainWords[code] ?? detail}`, options);
 };
