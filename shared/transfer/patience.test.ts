@@ -48,6 +48,15 @@ describe('patience', () => {
     await expect(patience.afterFailure(flaky)).rejects.toBe(flaky);
   });
 
+  it('is renewed by progress over several connections', async () => {
+    const { patience, waits } = setup(3);
+    for (let cut = 0; cut < 30; cut++) {
+      patience.progressed(3 * 1024 * 1024);
+      await patience.afterFailure(flaky);
+    }
+    expect(Math.max(...waits)).toBe(2000);
+  });
+
   it('ends with its signal', async () => {
     const controller = new AbortController();
     const { patience } = setup(9, controller.signal);

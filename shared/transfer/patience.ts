@@ -6,7 +6,7 @@ const firstWaitMs = 500;
 const longestWaitMs = 30_000;
 /** A server may ask for more patience than our own back-off, but not for all of the attempt's time. */
 const longestAskedWaitMs = 300_000;
-/** A connection that moved this much before it broke is worth as many tries again. */
+/** Once this much has arrived, over as many connections as it took, tries are as many as at first. */
 const progressBytes = 8 * 1024 * 1024;
 
 export interface PatienceOptions {
@@ -40,12 +40,13 @@ const waitFor = (failures: number, error: unknown, random: () => number): number
 
 export const createPatience = (options: PatienceOptions): Patience => {
   let failures = 0;
-  let sinceFailure = 0;
+  let sinceRenewal = 0;
   return {
     afterFailure: async (error) => {
       options.signal.throwIfAborted();
-      failures = sinceFailure >= progressBytes ? 1 : failures + 1;
-      sinceFailure = 0;
+      const isRenewed = sinceRenewal >= progressBytes;
+      failures = isRenewed ? 1 : failures + 1;
+      if (isRenewed) sinceRenewal = 0;
       if (!isRetryable(error) || failures > options.retries) throw error;
       const waitMs = waitFor(failures, error, options.random ?? Math.random);
       options.onRetry(error, waitMs);
@@ -55,7 +56,7 @@ export const createPatience = (options: PatienceOptions): Patience => {
       });
     },
     progressed: (bytes) => {
-      sinceFailure += bytes;
+      sinceRenewal += bytes;
     },
   };
 };
