@@ -82,6 +82,19 @@ const sayOfTransfer = {
   Verifying: 'verifying',
 } as const satisfies Record<TransferPhase, string>;
 
+/** Whether a report is of a Job that only looks. Pods are named after their Job. */
+export const isInspection = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('inspect-');
+
+/** A look at a source that must be read to its end is no download yet: that one begins anew, at 0 %. */
+const stepOf = (transfer: TransferState): { phase: ImagePhase; reason: string; say: string } => {
+  if (!isInspection(transfer) || transfer.phase === 'Inspecting') {
+    const { phase } = transfer;
+    return { phase: phaseOfTransfer[phase], reason: phase, say: sayOfTransfer[phase] };
+  }
+  const say = `reading all of the source to find its size: ${Math.floor(transfer.percent)} % done`;
+  return { phase: 'Pending', reason: 'Inspecting', say };
+};
+
 /** `attempt 2 of 4: downloading; the attempt before failed: …` */
 export const describeAttempt = (image: Filled, state: ImageState, doing: string): string => {
   const before = state.lastFailure === undefined ? '' : `; the attempt before failed: ${state.lastFailure.message}`;
@@ -90,13 +103,12 @@ export const describeAttempt = (image: Filled, state: ImageState, doing: string)
 
 /** A running transfer as its newest report tells it. */
 export const reportedState = (image: Filled, state: ImageState, transfer: TransferState): ImageState => {
-  const phase = phaseOfTransfer[transfer.phase];
-  const doing =
-    transfer.note === undefined ? sayOfTransfer[transfer.phase] : `${sayOfTransfer[transfer.phase]} (${transfer.note})`;
+  const { phase, reason, say } = stepOf(transfer);
+  const doing = transfer.note === undefined ? say : `${say} (${transfer.note})`;
   return {
     ...state,
     phase,
-    reason: transfer.phase,
+    reason,
     message: describeAttempt(image, state, doing),
     transfer,
   };

@@ -62,6 +62,17 @@ describe('foldProgress', () => {
       { phase: 'Pending', reason: 'Inspecting', progress: 0 },
     ],
     [
+      'an inspection that must read everything, which is no download',
+      running({ state: { phase: 'Pending', children: { job: 'inspect-uid' } } }),
+      report({ run: 'inspect-uid-aaaaa', percent: 48.7 }),
+      {
+        phase: 'Pending',
+        reason: 'Inspecting',
+        progress: 0,
+        message: 'attempt 1 of 4: reading all of the source to find its size: 48 % done',
+      },
+    ],
+    [
       'what was found out about the source',
       running(),
       report({ inspection: { format: 'qcow2', compression: 'none', size: 7, virtualSize: 9 } }),

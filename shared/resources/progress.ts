@@ -1,6 +1,6 @@
 // A progress report folded into an image's state. Reports come late, twice and out of order; status only ever moves forward.
 import { type Filled, type ImageState, isFinal, type TransferState } from '#shared/backends/image.ts';
-import { reportedState } from '#shared/backends/state.ts';
+import { isInspection, reportedState } from '#shared/backends/state.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 
@@ -34,7 +34,7 @@ const withReport = (image: Filled, report: TransferProgress, now: number): Image
   const { state } = image;
   const { inspection, note, ...rest } = report;
   const isSameRun = state.transfer?.run === report.run;
-  const isImport = report.phase !== 'Inspecting';
+  const isImport = report.phase !== 'Inspecting' && !isInspection(report);
   const percent = isImport ? Math.floor(report.percent) : 0;
   const next: ImageState = {
     ...state,
