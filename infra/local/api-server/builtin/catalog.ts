@@ -9,8 +9,10 @@ import { coreEventStrategy, eventStrategy } from './events.ts';
 import { cronJobStrategy, jobStrategy } from './jobs.ts';
 import { podStrategy } from './pods.ts';
 import { allVerbs, changing, define } from './define.ts';
+import { bindingStrategy, roleStrategy } from './roles.ts';
 import { plainStrategy, withStatus } from './strategy.ts';
 import * as storage from './volumes.ts';
+import { webhookStrategy } from './webhooks.ts';
 import * as work from './workloads.ts';
 
 const all = ['all'];
@@ -157,12 +159,12 @@ const clusterResources: readonly Resource[] = [
   }),
   define(`${rbac}/ClusterRoleBinding clusterrolebindings`, {
     cluster: true,
-    strategy: work.bindingStrategy,
+    strategy: bindingStrategy,
     table: cluster.bindingShape,
   }),
-  define(`${rbac}/ClusterRole clusterroles`, { cluster: true, strategy: work.roleStrategy }),
-  define(`${rbac}/RoleBinding rolebindings`, { strategy: work.bindingStrategy, table: cluster.bindingShape }),
-  define(`${rbac}/Role roles`, { strategy: work.roleStrategy }),
+  define(`${rbac}/ClusterRole clusterroles`, { cluster: true, strategy: roleStrategy }),
+  define(`${rbac}/RoleBinding rolebindings`, { strategy: bindingStrategy, table: cluster.bindingShape }),
+  define(`${rbac}/Role roles`, { strategy: roleStrategy }),
   define('storage.k8s.io/v1/CSIDriver csidrivers', {
     cluster: true,
     strategy: storage.driverStrategy,
@@ -177,13 +179,13 @@ const clusterResources: readonly Resource[] = [
   define(`${admission}/MutatingWebhookConfiguration mutatingwebhookconfigurations`, {
     cluster: true,
     categories: extensions,
-    strategy: work.webhookStrategy(true),
+    strategy: webhookStrategy(true),
     table: cluster.webhooksShape,
   }),
   define(`${admission}/ValidatingWebhookConfiguration validatingwebhookconfigurations`, {
     cluster: true,
     categories: extensions,
-    strategy: work.webhookStrategy(false),
+    strategy: webhookStrategy(false),
     table: cluster.webhooksShape,
   }),
   define('apiextensions.k8s.io/v1/CustomResourceDefinition customresourcedefinitions', {

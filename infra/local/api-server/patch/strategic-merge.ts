@@ -6,7 +6,6 @@ import {
   fromEntries,
   get,
   goShow,
-  isGoInteger,
   isList,
   isObject,
   jsonEqual,
@@ -17,23 +16,12 @@ import {
 } from '../schema/json.ts';
 import { childOf, type JsonSchema } from '../schema/json-schema.ts';
 import { badPatch, patched, type PatchOutcome } from './outcome.ts';
-import { indexOfItem, orderItems } from './strategic-order.ts';
+import { StrategicFault, directive, goKind } from './strategic-fault.ts';
+import { checkOrder, indexOfItem, orderItems } from './strategic-order.ts';
 
-const directive = '$patch';
 const retainKeys = '$retainKeys';
 const orderPrefix = '$setElementOrder/';
 const deletePrefix = '$deleteFromPrimitiveList/';
-
-/** A fault of the patch; `code` 400 when Kubernetes calls it a bad request, 500 where it knows no better. */
-class StrategicFault extends Error {
-  override readonly name = 'StrategicFault';
-  readonly code: 400 | 422 | 500;
-
-  constructor(code: 400 | 422 | 500, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 const strategyOf = (schema: JsonSchema | undefined): readonly string[] =>
   (schema?.['x-kubernetes-patch-strategy'] ?? '').split(',');
@@ -140,32 +128,6 @@ const mergeList = (schema: JsonSchema | undefined, live: readonly Json[], patch:
   if (!all.some(isObject)) return orderItems(unique(all), { wanted: patch, live, mergeKey: undefined });
   if (all.every(isObject)) return mergeObjectItems(schema, live, patch);
   throw new StrategicFault(500, `list element types are not identical: ${goShow([live, patch])}`);
-};
-
-const directiveOf = (item: Json): Json | undefined => (isObject(item) ? item[directive] : undefined);
-
-/** The items a patch sets must come in the order it asks for. A directive after the last of them counts as one too many. */
-const checkOrder = (items: readonly Json[], order: readonly Json[], mergeKey: string | undefined): void => {
-  const kept = items.filter((item) => directiveOf(item) !== 'delete');
-  if (items.length === 0 || order.length === 0) return;
-  let [next, at] = [0, 0];
-  while (next < kept.length && at < order.length) {
-    const item = kept[next] ?? null;
-    const isDirective = directiveOf(item) !== undefined;
-    if (isDirective || indexOfItem([order[at] ?? null], item, mergeKey) === 0) next += 1;
-    if (!isDirective) at += 1;
-  }
-  if (next === kept.length) return;
-  throw new StrategicFault(
-    500,
-    `The order in patch list:\n${goShow(items)}\n doesn't match $setElementOrder list:\n${goShow(order)}\n`,
-  );
-};
-
-const goKind = (value: Json): string => {
-  if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'number') return isGoInteger(value) ? 'int64' : 'float64';
-  return isObject(value) ? 'map[string]interface {}' : value === null ? 'nil' : 'string';
 };
 
 const structOf = (schema: JsonSchema | undefined): string => typeNameOf(schema?.['x-bullion-type'] ?? '');

@@ -1,7 +1,8 @@
 // The order of a list after a strategic merge: items of the patch in the order it asks for, the server's own items
 // between them where they stood. Called by strategic-merge.ts.
 
-import { get, isObject, jsonEqual, type Json } from '../schema/json.ts';
+import { get, goShow, isObject, jsonEqual, type Json } from '../schema/json.ts';
+import { StrategicFault, directive } from './strategic-fault.ts';
 
 /** What tells items apart: the merge key of objects, or the item itself. */
 export const identityOf = (item: Json, mergeKey: string | undefined): Json | undefined =>
@@ -56,4 +57,24 @@ export const orderItems = (items: readonly Json[], { wanted, live, mergeKey }: O
     mergeKey,
   );
   return interleave(server, patch, live, mergeKey);
+};
+
+const directiveOf = (item: Json): Json | undefined => (isObject(item) ? item[directive] : undefined);
+
+/** The items a patch sets must come in the order it asks for. A directive after the last of them counts as one too many. */
+export const checkOrder = (items: readonly Json[], order: readonly Json[], mergeKey: string | undefined): void => {
+  const kept = items.filter((item) => directiveOf(item) !== 'delete');
+  if (items.length === 0 || order.length === 0) return;
+  let [next, at] = [0, 0];
+  while (next < kept.length && at < order.length) {
+    const item = kept[next] ?? null;
+    const isDirective = directiveOf(item) !== undefined;
+    if (isDirective || indexOfItem([order[at] ?? null], item, mergeKey) === 0) next += 1;
+    if (!isDirective) at += 1;
+  }
+  if (next === kept.length) return;
+  throw new StrategicFault(
+    500,
+    `The order in patch list:\n${goShow(items)}\n doesn't match $setElementOrder list:\n${goShow(order)}\n`,
+  );
 };

@@ -1,6 +1,6 @@
 // Runs pods: the kubelet of the only node. Containers are child processes that go on while this cluster is down; see process.ts.
 import { existsSync } from 'node:fs';
-import { mkdir, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -12,15 +12,9 @@ import { createSay, type Say } from '#infra/local/controllers/events.ts';
 import type { Informer } from '#infra/local/controllers/informer.ts';
 import { type Host, type PodPaths, isLaunched, launchPod, pathsOf } from '#infra/local/controllers/jobs/launch.ts';
 import { type HostVolume, type Obstacle, isObstacle, resolveVolumes } from '#infra/local/controllers/jobs/mounts.ts';
-import {
-  type ContainerSeen,
-  type PodSeen,
-  type PodStatus,
-  isFinished,
-  pendingStatus,
-  runningStatus,
-} from '#infra/local/controllers/jobs/pod-status.ts';
-import { lookAtProcess, signalProcess } from '#infra/local/controllers/jobs/process.ts';
+import { type PodStatus, isFinished, pendingStatus, runningStatus } from '#infra/local/controllers/jobs/pod-status.ts';
+import { signalProcess } from '#infra/local/controllers/jobs/process.ts';
+import { aliveIn, disruptionFile, killFile, lookAt } from '#infra/local/controllers/jobs/sighting.ts';
 import type { VolumeDirectory } from '#infra/local/controllers/volumes/directory.ts';
 
 export interface PodOptions extends ControllerContext {
@@ -172,39 +166,6 @@ const findOverfull = async (
   return undefined;
 };
 
-const lookAt = async (paths: PodPaths, pod: Pod): Promise<PodSeen> => {
-  const containers: ContainerSeen[] = [];
-  for (const { name, image } of pod.spec.containers) {
-    const state = await lookAtProcess(paths.container(name));
-    const isLost = state.kind === 'absent' && pod.status?.phase === 'Running';
-    containers.push({
-      name,
-      image,
-      state: isLost ? { kind: 'vanished', startedAt: new Date(pod.status?.startTime ?? Date.now()) } : state,
-      message: await readTerminationLog(paths.terminationLog(name)),
-    });
-  }
-  return { containers, disrupted: existsSync(disruptionFile(paths)), killed: await readKillFile(paths) };
-};
-
-/** Why the runner itself ended the pod, if it did. */
-const killFile = (paths: PodPaths): string => join(paths.dir, 'killed.json');
-
-const readKillFile = async (paths: PodPaths): Promise<PodSeen['killed']> => {
-  const text = await readFile(killFile(paths), 'utf8').catch(() => undefined);
-  return text === undefined ? undefined : (JSON.parse(text) as PodSeen['killed']);
-};
-
-/** Kubernetes keeps this many bytes of it. */
-const terminationLogBytes = 4096;
-
-const readTerminationLog = async (path: string): Promise<string | undefined> => {
-  if (!existsSync(path)) return undefined;
-  await using file = await open(path, 'r');
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(terminationLogBytes), 0, terminationLogBytes, 0);
-  return buffer.subarray(0, bytesRead).toString();
-};
-
 const writeStatus = async ({ kube }: Runner, pod: Pod, status: PodStatus): Promise<void> => {
   if (isDeepStrictEqual(pod.status, { ...pod.status, ...status })) return;
   const patch = { metadata: { uid: pod.metadata.uid }, status };
@@ -251,20 +212,6 @@ const endProcesses = async (runner: Runner, uid: string, graceMs: number): Promi
   for (const dir of running) await signalProcess(dir, isOver ? 'SIGKILL' : 'SIGTERM');
   return 100;
 };
-
-const aliveIn = async (paths: PodPaths): Promise<Record<'running' | 'starting', readonly string[]>> => {
-  const names = await readdir(join(paths.dir, 'containers')).catch(() => []);
-  const running: string[] = [];
-  const starting: string[] = [];
-  for (const name of names) {
-    const { kind } = await lookAtProcess(paths.container(name));
-    if (kind === 'running') running.push(paths.container(name));
-    if (kind === 'starting') starting.push(paths.container(name));
-  }
-  return { running, starting };
-};
-
-const disruptionFile = (paths: PodPaths): string => join(paths.dir, 'disrupted');
 
 const drain = async (runner: Runner, known: readonly Pod[], graceMs: number): Promise<void> => {
   const affected: Pod[] = [];
