@@ -48,8 +48,31 @@ export type VolumeSource = z.infer<typeof VolumeSource>;
 /** An empty disk: as large as the target. */
 const BlankSource = z.object({ type: z.literal('blank') });
 
-/** Where the bytes come from. Later sources (s3, upload) join this union. */
-export const TransferSource = z.discriminatedUnion('type', [HttpSource, RegistrySource, VolumeSource, BlankSource]);
+export const S3Source = z.object({
+  type: z.literal('s3'),
+  /** URL of the store. Left out: AWS in this region. */
+  endpoint: z.string().optional(),
+  /** Where the store says that the bucket is of another region, that one is taken. */
+  region: z.string(),
+  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
+  pathStyle: z.boolean(),
+  bucket: z.string(),
+  key: z.string(),
+  /** Directory holding the keys of a Secret: accessKeyId, secretKey, sessionToken, and ca.crt to trust. Left out: nothing is signed. */
+  secretDir: z.string().optional(),
+  /** What that Secret is called, for messages. */
+  secretName: z.string().optional(),
+});
+export type S3Source = z.infer<typeof S3Source>;
+
+/** Where the bytes come from. Later sources (upload) join this union. */
+export const TransferSource = z.discriminatedUnion('type', [
+  HttpSource,
+  RegistrySource,
+  VolumeSource,
+  BlankSource,
+  S3Source,
+]);
 export type TransferSource = z.infer<typeof TransferSource>;
 
 export const TransferTarget = z.object({

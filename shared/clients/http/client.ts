@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns';
 import { type LookupFunction, isIP } from 'node:net';
 import { getCACertificates } from 'node:tls';
-import { Agent, type Dispatcher, buildConnector, request } from 'undici';
+import { Agent, type Dispatcher, buildConnector } from 'undici';
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import { HttpFailure, toHttpFailure } from '#shared/clients/http/errors.ts';
 import { idleGuarded } from '#shared/clients/http/idle.ts';
@@ -19,8 +19,11 @@ export interface HttpResponse {
 
 export interface HttpGet {
   readonly url: URL;
+  /** Path and query exactly as they are to be sent, in place of those of `url`, which folds `..`. */
+  readonly path?: string | undefined;
   /** Left out: GET. */
-  readonly method?: 'GET' | 'HEAD' | undefined;
+  readonly method?: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | undefined;
+  readonly body?: Uint8Array | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -102,12 +105,14 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
     bodyTimeout: 0,
   });
   return {
-    get: async ({ url, method = 'GET', headers = {}, signal }) => {
+    get: async ({ url, path = `${url.pathname}${url.search}`, method = 'GET', headers = {}, body, signal }) => {
       signal?.throwIfAborted();
       try {
-        const response = await request(url, {
+        const response = await agent.request({
+          origin: url.origin,
+          path,
           method,
-          dispatcher: agent,
+          body: body ?? null,
           headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'bullion', ...headers },
           signal: signal ?? null,
         });

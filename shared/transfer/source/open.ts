@@ -7,6 +7,8 @@ import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { type Credentials, findCredentials } from '#shared/clients/registry/credentials.ts';
 import { createRegistryPace } from '#shared/clients/registry/pace.ts';
 import { type Reference, parseReference } from '#shared/clients/registry/reference.ts';
+import { createS3Client } from '#shared/clients/s3/client.ts';
+import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -14,8 +16,9 @@ import { createHttpSource } from '#shared/transfer/source/http/create.ts';
 import { createRegistrySource } from '#shared/transfer/source/registry/create.ts';
 import { createBlankSource } from '#shared/transfer/source/blank.ts';
 import { openVolume } from '#shared/transfer/source/volume.ts';
+import { createS3Source } from '#shared/transfer/source/s3/create.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
-import type { HttpSource, RegistrySource, TransferSpec } from '#shared/transfer/spec.ts';
+import type { HttpSource, RegistrySource, S3Source, TransferSpec } from '#shared/transfer/spec.ts';
 
 export interface SourceContext {
   readonly signal: AbortSignal;
@@ -102,6 +105,29 @@ const openRegistry = async (source: RegistrySource, spec: TransferSpec, context:
   return createRegistrySource({ client, image, architecture, retries: spec.limits.retries, close, ...context });
 };
 
+/** A Secret that is not there is mounted as an empty directory: it may still appear, and nothing is asked without it. */
+const readStoreSecret = async ({ secretDir, secretName = 'with its credentials' }: S3Source) => {
+  if (secretDir === undefined) return undefined;
+  const secret = await reading('credentials of the object store', () => readSecret(secretDir));
+  if (Object.keys(secret).length > 0) return secret;
+  throw new TransferError(
+    'SourceForbidden',
+    `the Secret ${secretName} of the object store is missing in this namespace: create it with the keys accessKeyId and secretKey`,
+    { retryable: true },
+  );
+};
+
+const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<Source> => {
+  const { endpoint, region, pathStyle, bucket, key } = source;
+  if (endpoint !== undefined) parseUrl(endpoint);
+  const secret = await readStoreSecret(source);
+  const credentials = secret === undefined ? undefined : parseS3Credentials(secret);
+  const http = clientFor(spec, secret?.['ca.crt']);
+  const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
+  const close = () => http.close();
+  return createS3Source({ s3, object: { bucket, key }, retries: spec.limits.retries, close, ...context });
+};
+
 /** Nothing is connected to yet. Throws TransferError, or InvalidInput for what the spec names. */
 export const openSource = (spec: TransferSpec, context: SourceContext): Promise<Source> => {
   const { source } = spec;
@@ -110,6 +136,8 @@ export const openSource = (spec: TransferSpec, context: SourceContext): Promise<
       return openHttp(source, spec, context);
     case 'registry':
       return openRegistry(source, spec, context);
+    case 's3':
+      return openS3(source, spec, context);
     case 'volume':
       return openVolume(source, context.signal);
     case 'blank':

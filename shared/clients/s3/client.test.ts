@@ -1,0 +1,163 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
+import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
+import { redactData } from '#shared/runtime/redact.ts';
+import { type ObjectContent, type S3Options, createS3Client } from './client.ts';
+import { parseS3Credentials } from './credentials.ts';
+
+const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
+const temporary = { accessKeyId: 'guest', secretAccessKey: 'other-s3cret', sessionToken: 'token-of-guest' };
+const bucket = 'images';
+
+const bytesOf = async ({ body }: ObjectContent): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  for await (const part of body) parts.push(part);
+  return Buffer.concat(parts);
+};
+
+describe('an object store', { timeout: 30_000 }, () => {
+  let dir: string;
+  let store: ObjectStore;
+  let http: HttpClient;
+  const clientWith = (over: Partial<S3Options> = {}) =>
+    createS3Client({ http, endpoint: store.url, region: store.region, pathStyle: true, credentials, ...over });
+  const refusalOf = (work: Promise<unknown>) =>
+    work.then(
+      () => ({ code: 'done', message: '' }),
+      (error: unknown) => error as { code: string; message: string; retryable: boolean },
+    );
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-s3-'));
+    store = await startObjectStore({ dir, credentials: [credentials, temporary], region: 'eu-west-9' });
+    http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1']), idleMs: 5000 });
+    const sdk = new Sdk({ endpoint: store.url, region: store.region, forcePathStyle: true, credentials });
+    await sdk.send(new CreateBucketCommand({ Bucket: bucket }));
+    await sdk.send(new CreateBucketCommand({ Bucket: 'public', ACL: 'public-read' }));
+    sdk.destroy();
+  });
+  afterAll(async () => {
+    await http.close();
+    await store.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it.each(['plain', 'a/../b/./c', 'ä 漢/🜚', "q?u#e&r=y!'()*+%41", '//double/'])(
+    'keeps an object under the key %s',
+    async (key) => {
+      const s3 = clientWith();
+      const etag = await s3.put({ bucket, key, body: Buffer.from('0123456789') });
+      expect(await s3.head({ bucket, key })).toMatchObject({ size: 10, etag });
+      const part = await s3.get({ bucket, key, range: { first: 2, last: 4 }, etag });
+      expect([part.size, part.contentRange, (await bytesOf(part)).toString()]).toEqual([10, 'bytes 2-4/10', '234']);
+      expect((await bytesOf(await s3.get({ bucket, key }))).toString()).toBe('0123456789');
+      expect(await refusalOf(s3.put({ bucket, key, body: Buffer.from('x'), isNew: true }))).toMatchObject({
+        code: 'PreconditionFailed',
+      });
+      await s3.remove({ bucket, key });
+      expect(await refusalOf(s3.get({ bucket, key }))).toMatchObject({ code: 'ObjectNotFound' });
+      await s3.remove({ bucket, key });
+    },
+  );
+
+  it('lists every page', async () => {
+    const s3 = clientWith();
+    const keys = Array.from({ length: 5 }, (_, index) => `list/${index}`);
+    for (const key of keys) await s3.put({ bucket, key, body: Buffer.from('x') });
+    const seen: string[] = [];
+    for await (const { key } of s3.list(bucket, 'list/')) seen.push(key);
+    expect(seen).toEqual(keys);
+  });
+
+  it('puts parts together, and aborts', async () => {
+    const { multipart, ...s3 } = clientWith();
+    const object = { bucket, key: 'parts' };
+    const uploadId = await multipart.begin(object);
+    const bodies = [Buffer.alloc(5 * 2 ** 20, 'a'), Buffer.from('end')];
+    const etags: string[] = [];
+    for (const [index, body] of bodies.entries())
+      etags.push(await multipart.putPart({ ...object, uploadId, number: index + 1, body }));
+    await multipart.complete({ ...object, uploadId, etags });
+    expect((await bytesOf(await s3.get(object))).equals(Buffer.concat(bodies))).toBe(true);
+    const left = await multipart.begin(object);
+    expect(await multipart.list(bucket)).toEqual([{ key: 'parts', uploadId: left }]);
+    await multipart.abort({ ...object, uploadId: left });
+    expect(await refusalOf(multipart.abort({ ...object, uploadId: left }))).toMatchObject({ code: 'UploadNotFound' });
+  });
+
+  it('signs for the region that the store names', async () => {
+    const s3 = clientWith({ region: 'us-east-1' });
+    await s3.put({ bucket, key: 'far', body: Buffer.from('x') });
+    expect((await s3.head({ bucket, key: 'far' })).size).toBe(1);
+  });
+
+  it('takes temporary credentials, and none', async () => {
+    const key = 'open';
+    await clientWith({ credentials: temporary }).put({ bucket: 'public', key, body: Buffer.from('all') });
+    const stranger = clientWith({ credentials: undefined });
+    expect((await bytesOf(await stranger.get({ bucket: 'public', key }))).toString()).toBe('all');
+    expect(await refusalOf(stranger.get({ bucket, key }))).toMatchObject({ code: 'Denied' });
+  });
+
+  it('says what is wrong, and nothing of what it knows', async () => {
+    const wrong = { ...credentials, secretAccessKey: 'wr0ng-s3cret' };
+    const get = (over: Partial<S3Options>, where = bucket) =>
+      refusalOf(clientWith(over).get({ bucket: where, key: 'absent' }));
+    const seen = [
+      await get({}),
+      await get({}, 'nowhere'),
+      await get({ credentials: wrong }),
+      await get({ credentials: { ...credentials, accessKeyId: 'n0body' } }),
+      await get({ credentials: { ...temporary, sessionToken: 'stale-s3cret' } }),
+      await get({ endpoint: 'http://127.0.0.1:1' }),
+      await get({ endpoint: 'http://169.254.169.254' }),
+    ];
+    expect(seen.map(({ code }) => code)).toEqual([
+      'ObjectNotFound',
+      'BucketNotFound',
+      'Denied',
+      'Denied',
+      'Denied',
+      'Unreachable',
+      'AddressRefused',
+    ]);
+    expect(seen[0]?.message).toContain('images/absent');
+    expect(seen[2]?.message).toContain('the secret key is wrong');
+    const everything = JSON.stringify(seen.map((error) => [error.message, redactData(error)]));
+    for (const secret of ['s3cret', 'n0body', 'Signature=']) expect(everything).not.toContain(secret);
+  });
+
+  it.each([
+    [503, 'text/html', '<html>busy</html>', 'Unavailable'],
+    [500, 'application/xml', '<Error><Code>InternalError</Code></Error>', 'Unavailable'],
+    [503, 'application/xml', '<Error><Code>SlowDown</Code></Error>', 'Unavailable'],
+    [404, 'text/html', 'nginx', 'ObjectNotFound'],
+    [403, 'application/xml', '<Error><Code>AccessDenied</Code></Error>', 'Denied'],
+    [400, 'text/plain', 'garbage & <', 'Refused'],
+  ])('makes something of %i %s %s', async (status, type, body, code) => {
+    const server = createServer((_, response) => response.writeHead(status, { 'content-type': type }).end(body));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect((await refusalOf(clientWith({ endpoint }).get({ bucket, key: 'a' }))).code).toBe(code);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+});
+
+describe('credentials of an object store', () => {
+  it.each([
+    { accessKeyId: 'a', secretKey: 'b\n' },
+    { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: ' b' },
+  ])('are found in %o', (secret) => {
+    expect(parseS3Credentials(secret as never)).toMatchObject({ accessKeyId: 'a', secretAccessKey: 'b' });
+  });
+  it('are missed by name', () => {
+    expect(() => parseS3Credentials({ accessKeyId: 's3cret' })).toThrow(/^[^3]*secretKey[^3]*$/);
+  });
+});

@@ -1,0 +1,150 @@
+// Objects in an S3-compatible store. The SDK is loaded at the first request, so that a function that needs no store starts without it.
+import type { Readable } from 'node:stream';
+import type { HttpClient } from '#shared/clients/http/client.ts';
+import type { S3Credentials } from '#shared/clients/s3/credentials.ts';
+import { createMultipart } from '#shared/clients/s3/multipart.ts';
+import { createSend } from '#shared/clients/s3/send.ts';
+
+export interface S3Options {
+  /** Connects for it, and is the owner's to close. */
+  readonly http: HttpClient;
+  /** URL of the store; left out: AWS in this region. */
+  readonly endpoint?: string | undefined;
+  /** What requests are signed for at first; where the store says that a bucket is of another, that one is taken. */
+  readonly region: string;
+  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
+  readonly pathStyle: boolean;
+  /** Left out: requests are not signed. */
+  readonly credentials?: S3Credentials | undefined;
+}
+
+/** Headers by which an object is known. */
+export interface ObjectFacts {
+  /** Bytes of the whole object. */
+  readonly size: number;
+  /** With its quotes. */
+  readonly etag: string | undefined;
+  readonly versionId: string | undefined;
+  /** RFC 3339. */
+  readonly lastModified: string | undefined;
+  readonly contentType: string | undefined;
+}
+
+export interface ObjectKey {
+  readonly bucket: string;
+  readonly key: string;
+}
+
+export interface ObjectRead extends ObjectKey {
+  /** Inclusive; `last` left out: to the end. Left out: all of it. */
+  readonly range?: { readonly first: number; readonly last?: number | undefined } | undefined;
+  /** Fails with PreconditionFailed when the object is another one by now. */
+  readonly etag?: string | undefined;
+  readonly versionId?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ObjectContent extends ObjectFacts {
+  /** What the body holds, as `Content-Range` says; `undefined` when it is the whole object. */
+  readonly contentRange: string | undefined;
+  /** Once. Throws HttpFailure when it is cut or idles; leaving the loop early closes the connection. */
+  readonly body: AsyncIterable<Buffer>;
+  /** Gives the body up; must be called where `body` is not read. */
+  discard(): void;
+}
+
+/** Every method throws S3Failure for what the store says, HttpFailure for connections, or the signal's reason. Nothing is tried again. */
+export interface S3Client {
+  head(object: ObjectKey): Promise<ObjectFacts>;
+  get(read: ObjectRead): Promise<ObjectContent>;
+  /** Gives the ETag. With `isNew`, PreconditionFailed where the key is taken. */
+  put(object: ObjectKey & { readonly body: Uint8Array; readonly isNew?: boolean }): Promise<string | undefined>;
+  /** Removing what is not there is fine. */
+  remove(object: ObjectKey): Promise<void>;
+  /** Keys in the order of their bytes, page by page as they are asked for. */
+  list(bucket: string, prefix?: string): AsyncIterable<{ readonly key: string; readonly size: number }>;
+  readonly multipart: MultipartUploads;
+}
+
+/** An object made of parts. Begun and not completed, it costs storage until it is aborted. */
+export interface MultipartUploads {
+  begin(object: ObjectKey): Promise<string>;
+  /** Parts are numbered from 1, and have 5 MiB at least, the last one aside. Gives the ETag. */
+  putPart(
+    part: ObjectKey & { readonly uploadId: string; readonly number: number; readonly body: Uint8Array },
+  ): Promise<string>;
+  /** ETags of the parts in order. Gives that of the object. */
+  complete(
+    upload: ObjectKey & { readonly uploadId: string; readonly etags: readonly string[] },
+  ): Promise<string | undefined>;
+  abort(upload: ObjectKey & { readonly uploadId: string }): Promise<void>;
+  /** Uploads of a bucket that were begun and neither completed nor aborted. */
+  list(bucket: string, prefix?: string): Promise<readonly { readonly key: string; readonly uploadId: string }[]>;
+}
+
+interface SdkFacts {
+  readonly ETag?: string | undefined;
+  readonly VersionId?: string | undefined;
+  readonly LastModified?: Date | undefined;
+  readonly ContentType?: string | undefined;
+}
+
+const factsOf = (answer: SdkFacts, size: number): ObjectFacts => ({
+  size,
+  etag: answer.ETag,
+  // Buckets that never had versions call theirs "null".
+  versionId: answer.VersionId === 'null' ? undefined : answer.VersionId,
+  lastModified: answer.LastModified?.toISOString(),
+  contentType: answer.ContentType,
+});
+
+const rangeOf = ({ range }: ObjectRead) =>
+  range === undefined ? {} : { Range: `bytes=${range.first}-${range.last ?? ''}` };
+
+/** `bytes 0-9/100` → 100. */
+const totalOf = (contentRange: string | undefined): number | undefined => {
+  const total = /\/(\d+)$/.exec(contentRange ?? '')?.[1];
+  return total === undefined ? undefined : Number(total);
+};
+
+export const createS3Client = (options: S3Options): S3Client => {
+  const send = createSend(options);
+  return {
+    head: async ({ bucket, key }) => {
+      const answer = await send({ bucket, key }, (sdk, client) =>
+        client.send(new sdk.HeadObjectCommand({ Bucket: bucket, Key: key })),
+      );
+      return factsOf(answer, answer.ContentLength ?? 0);
+    },
+    get: async (read) => {
+      const { bucket, key, etag, versionId, signal } = read;
+      const input = { Bucket: bucket, Key: key, IfMatch: etag, VersionId: versionId, ...rangeOf(read) };
+      const answer = await send({ bucket, key }, (sdk, client) =>
+        client.send(new sdk.GetObjectCommand(input), signal === undefined ? {} : { abortSignal: signal }),
+      );
+      const body = answer.Body as Readable;
+      const size = totalOf(answer.ContentRange) ?? answer.ContentLength ?? 0;
+      return { ...factsOf(answer, size), contentRange: answer.ContentRange, body, discard: () => void body.destroy() };
+    },
+    put: async ({ bucket, key, body, isNew = false }) => {
+      const input = { Bucket: bucket, Key: key, Body: body, ...(isNew ? { IfNoneMatch: '*' } : {}) };
+      const answer = await send({ bucket, key }, (sdk, client) => client.send(new sdk.PutObjectCommand(input)));
+      return answer.ETag;
+    },
+    remove: async ({ bucket, key }) => {
+      await send({ bucket, key }, (sdk, client) =>
+        client.send(new sdk.DeleteObjectCommand({ Bucket: bucket, Key: key })),
+      );
+    },
+    list: async function* list(bucket, prefix = '') {
+      let token: string | undefined;
+      do {
+        const input = { Bucket: bucket, Prefix: prefix, ContinuationToken: token };
+        const page = await send({ bucket }, (sdk, client) => client.send(new sdk.ListObjectsV2Command(input)));
+        for (const { Key, Size = 0 } of page.Contents ?? []) if (Key !== undefined) yield { key: Key, size: Size };
+        token = page.NextContinuationToken;
+      } while (token !== undefined);
+    },
+    multipart: createMultipart(send),
+  };
+};

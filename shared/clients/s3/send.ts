@@ -1,0 +1,62 @@
+// Commands of the SDK on their way: the client of the right region, loaded when first needed, and its errors as ours.
+import type * as S3Sdk from '@aws-sdk/client-s3';
+import type { S3Options } from '#shared/clients/s3/client.ts';
+import { type S3Subject, regionHint, toS3Failure } from '#shared/clients/s3/errors.ts';
+import { createRequestHandler } from '#shared/clients/s3/handler.ts';
+
+/** Sends a command of the SDK; the region is corrected once. */
+export type Send = <T>(subject: S3Subject, work: (sdk: Sdk, client: SdkClient) => Promise<T>) => Promise<T>;
+type Sdk = typeof S3Sdk;
+type SdkClient = S3Sdk.S3Client;
+
+/** Without credentials nothing is signed; the SDK wants some all the same. */
+const identityOf = ({ credentials }: S3Options): Pick<S3Sdk.S3ClientConfig, 'credentials' | 'signer'> => {
+  if (credentials === undefined) {
+    return {
+      credentials: { accessKeyId: '', secretAccessKey: '' },
+      signer: { sign: (request) => Promise.resolve(request) },
+    };
+  }
+  const { sessionToken, ...pair } = credentials;
+  return { credentials: sessionToken === undefined ? pair : { ...pair, sessionToken } };
+};
+
+const connect = (sdk: Sdk, options: S3Options, region: string): SdkClient =>
+  new sdk.S3Client({
+    region,
+    forcePathStyle: options.pathStyle,
+    ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
+    requestHandler: createRequestHandler(options.http),
+    // Whoever calls has more patience, and knows better what for.
+    maxAttempts: 1,
+    // What stores of other makers refuse. Bodies are signed, and with that checked.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    ...identityOf(options),
+  });
+
+export const createSend = (options: S3Options): Send => {
+  let region = options.region;
+  const clients = new Map<string, SdkClient>();
+  const clientFor = async () => {
+    const sdk = await import('@aws-sdk/client-s3');
+    const client = clients.get(region) ?? connect(sdk, options, region);
+    clients.set(region, client);
+    return { sdk, client };
+  };
+  return async (subject, work) => {
+    try {
+      const asked = region;
+      const { sdk, client } = await clientFor();
+      return await work(sdk, client).catch(async (error: unknown) => {
+        const hint = regionHint(error);
+        if (hint === undefined || hint === asked) throw error;
+        region = hint;
+        const corrected = await clientFor();
+        return work(corrected.sdk, corrected.client);
+      });
+    } catch (error) {
+      throw toS3Failure(error, subject);
+    }
+  };
+};

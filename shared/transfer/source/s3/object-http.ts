@@ -1,0 +1,83 @@
+// An S3 object as an HTTP file, so that the HTTP source reads it: found once, pinned, resumed and read by ranges in the same way.
+import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
+import type { ObjectContent, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import type { TransferFault } from '#shared/transfer/report.ts';
+import { changedFault } from '#shared/transfer/source/http/answer.ts';
+
+const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
+  BucketNotFound: 'SourceNotFound',
+  ObjectNotFound: 'SourceNotFound',
+  Denied: 'SourceForbidden',
+  PreconditionFailed: 'SourceChanged',
+  RangeOutside: 'SourceChanged',
+  UploadNotFound: 'SourceRefused',
+  Refused: 'SourceRefused',
+  Unavailable: 'SourceUnavailable',
+};
+
+/** Other errors come back as they are. */
+const toTransferError = (error: unknown): unknown => {
+  if (!(error instanceof S3Failure)) return error;
+  const { retryAfterSeconds } = error;
+  return new TransferError(
+    faultOf[error.code],
+    error.message,
+    retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
+  );
+};
+
+const rangeOf = (header: string | undefined) => {
+  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(header ?? '') ?? [];
+  if (first === undefined) return undefined;
+  return last === '' ? { first: Number(first) } : { first: Number(first), last: Number(last) };
+};
+
+const lengthOf = ({ contentRange, size }: ObjectContent): Record<string, string> =>
+  contentRange === undefined ? { 'content-length': String(size) } : { 'content-range': contentRange };
+
+const toResponse = (content: ObjectContent): HttpResponse => ({
+  status: content.contentRange === undefined ? 200 : 206,
+  headers: {
+    ...lengthOf(content),
+    ...(content.etag === undefined ? {} : { etag: content.etag }),
+    ...(content.contentType === undefined ? {} : { 'content-type': content.contentType }),
+  },
+  body: content.body,
+  discard: () => content.discard(),
+});
+
+async function* nothing(): AsyncGenerator<Buffer, void, undefined> {}
+
+/** What an empty object answers to every range. */
+const rangeOutside: HttpResponse = { status: 416, headers: {}, body: nothing(), discard: () => {} };
+
+/**
+ * Reads of an object whose bucket keeps versions stay with the version that was met first. `If-Range` becomes `If-Match`, which stores know
+ * better: what has changed since is a fault, and not another file.
+ */
+export const createObjectHttp = (s3: S3Client, object: ObjectKey, close: () => Promise<void>): HttpClient => {
+  let versionId: string | undefined;
+  /** The object is there and what was pinned is not. */
+  const isGone = (error: unknown): boolean =>
+    error instanceof S3Failure &&
+    (error.code === 'PreconditionFailed' || (error.code === 'ObjectNotFound' && versionId !== undefined));
+  return {
+    get: async ({ headers = {}, signal }) => {
+      const range = rangeOf(headers['range']);
+      const etag = headers['if-range'] === '' ? undefined : headers['if-range'];
+      try {
+        const content = await s3.get({ ...object, range, etag, versionId, signal });
+        versionId ??= content.versionId;
+        return toResponse(content);
+      } catch (error) {
+        if (error instanceof S3Failure && error.code === 'RangeOutside') return rangeOutside;
+        if (!isGone(error)) throw toTransferError(error);
+        versionId = undefined;
+        throw changedFault(`${object.bucket}/${object.key}`);
+      }
+    },
+    close,
+  };
+};
