@@ -39,7 +39,7 @@ const createCredentials = (config: KubeConfig): ((url: string) => Promise<Creden
       // Ends its connections once their requests and watches are over.
       void kept?.dispatcher?.close();
       kept = {
-        dispatcher: context.getDispatcher() as Dispatcher | undefined,
+        dispatcher: overHttp1(context.getDispatcher() as Dispatcher | undefined),
         until: performance.now() + dispatcherAgeMs,
       };
     }
@@ -48,6 +48,16 @@ const createCredentials = (config: KubeConfig): ((url: string) => Promise<Creden
     return { headers, dispatcher: kept.dispatcher };
   };
 };
+
+/**
+ * One connection for each request in flight. Over HTTP/2 all requests and watches would share one, which kube-apiserver ends for all of them
+ * after a request that it could not authenticate.
+ */
+const overHttp1 = (dispatcher: Dispatcher | undefined): Dispatcher | undefined =>
+  dispatcher?.compose((dispatch) => (options, handler) => {
+    const http1Only = { ...options, allowH2: false };
+    return dispatch(http1Only, handler);
+  });
 
 const send = async (url: string, credentials: Credentials, call: TransportRequest) => {
   const isWatch = call.signal !== undefined;
