@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -69,6 +70,27 @@ describe('the data directory', () => {
     const release = await lockDataDir(dir);
     await release();
     expect(release).toBeTypeOf('function');
+  });
+
+  it('is made with the folders it is in', async () => {
+    const release = await lockDataDir(join(dir, 'new', 'deep'));
+    expect((await stat(join(dir, 'new', 'deep', 'cluster.pid'))).isFile()).toBe(true);
+    await release();
+  });
+
+  it('is refused at once, with words, where nothing can be kept', { timeout: 5_000 }, async () => {
+    const file = join(dir, 'file');
+    await writeFile(file, '');
+    await expect(lockDataDir(file)).rejects.toThrow(
+      /nothing can be kept in .*file: no file can be written there .*another --data-dir/,
+    );
+    const below = lockDataDir(join(file, 'a', 'b'));
+    await expect(below).rejects.toThrow(/no folder can be made in .*file \(ENOTDIR\); choose another/);
+  });
+
+  it.skipIf(!existsSync('/proc/self'))('is refused below /proc', { timeout: 5_000 }, async () => {
+    await expect(lockDataDir('/proc/bullion/cluster')).rejects.toThrow(/no folder can be made in \/proc \(ENOENT\)/);
+    await expect(lockDataDir('/proc')).rejects.toThrow(/nothing can be kept in \/proc: no file can be written/);
   });
 
   it('remembers ports, and takes another where one is in use', async () => {

@@ -1,13 +1,17 @@
 // One cluster per data directory. Called by cluster.ts.
-import { mkdir, open, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { identityOf } from '#infra/local/controllers/jobs/process.ts';
-import { Conflict } from '#shared/runtime/errors.ts';
+import { Conflict, InvalidInput } from '#shared/runtime/errors.ts';
 
-/** Takes the directory, making it first; returns how to give it back. Throws Conflict while another cluster runs on it. */
+/**
+ * Takes the directory, making it first; returns how to give it back. Throws Conflict while another cluster runs on it, InvalidInput when
+ * nothing can be kept there.
+ */
 export const lockDataDir = async (dataDir: string): Promise<() => Promise<void>> => {
-  await mkdir(dataDir, { recursive: true });
-  const file = join(dataDir, 'cluster.pid');
+  const dir = resolve(dataDir);
+  await makeFolders(dir);
+  const file = join(dir, 'cluster.pid');
   // A cluster that was killed leaves its file behind; of two that find it so, one wins the second round.
   for (let round = 0; round < 2; round += 1) {
     if (await writeOwn(file)) return () => rm(file, { force: true });
@@ -22,6 +26,37 @@ export const lockDataDir = async (dataDir: string): Promise<() => Promise<void>>
   throw new Conflict(`another local cluster is just starting on ${dataDir}`);
 };
 
+/** One by one from the nearest that exists: a recursive mkdir of Node tries for ever where nothing can be made, such as below /proc. */
+const makeFolders = async (dir: string): Promise<void> => {
+  const missing: string[] = [];
+  let parent = dir;
+  while (!(await exists(parent))) {
+    missing.push(parent);
+    parent = dirname(parent);
+  }
+  for (const folder of missing.toReversed()) await makeFolder(folder, dir);
+};
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+const makeFolder = async (folder: string, dir: string): Promise<void> => {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Another process may have made it just now.
+    if (code === 'EEXIST') return;
+    throw unusable(dir, `no folder can be made in ${dirname(folder)} (${code})`, error);
+  }
+};
+
+const unusable = (dir: string, why: string, cause: unknown): InvalidInput =>
+  new InvalidInput(`nothing can be kept in ${dir}: ${why}; choose another --data-dir`, [], { cause });
+
 /** Process number and the identity that tells it from a later process of the same number. */
 const writeOwn = async (file: string): Promise<boolean> => {
   try {
@@ -29,8 +64,9 @@ const writeOwn = async (file: string): Promise<boolean> => {
     await handle.writeFile(`${process.pid}\n${(await identityOf(process.pid)) ?? ''}\n`);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    throw unusable(dirname(file), `no file can be written there (${code})`, error);
   }
 };
 
