@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { findAssets } from '#infra/envtest/assets.ts';
 import { createApiServer } from '#infra/local/api-server/server.ts';
-import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import { startRealApiServer, stopLeftovers } from '#infra/local/real-api-server/server.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export const apiServerKinds = ['embedded', 'real'] as const;
@@ -25,15 +25,20 @@ export interface ApiServerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
+const folderOf = (dataDir: string): string => join(dataDir, 'api-server');
+
+/** Ends the servers that a cluster which was killed has left running on the directory, of whichever kind the next one is. */
+export const stopLeftoverApiServer = (dataDir: string): Promise<void> => stopLeftovers(folderOf(dataDir));
+
 /** Resolves when it answers. Throws InvalidInput when there are no binaries for a real one. */
 export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
   const { port, environment } = options;
-  const dataDir = join(options.dataDir, 'api-server');
+  const dataDir = folderOf(options.dataDir);
   if (kind === 'embedded') return createApiServer({ dataDir, port, containerLog: options.containerLog });
   const assetsDir = findAssets(environment);
   if (assetsDir === undefined) {
     throw new InvalidInput(
-      'no kube-apiserver here: set KUBEBUILDER_ASSETS to a folder with it and etcd, or use --apiserver=embedded',
+      'no kube-apiserver here: run `npm run envtest`, set KUBEBUILDER_ASSETS to a folder with it and etcd, or use --apiserver=embedded',
     );
   }
   return startRealApiServer({ assetsDir, port, dataDir });

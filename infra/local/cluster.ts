@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createAccounts } from '#infra/local/accounts.ts';
-import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
+import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
@@ -88,6 +88,8 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(await lockDataDir(dataDir));
   const logFile = join(dataDir, 'logs', 'cluster.log');
   const log = await openLog(logFile, options.logLevel ?? 'info', undo);
+  // Before ports are chosen: a server that was left behind would hold the one in everybody's kubeconfig.
+  await stopLeftoverApiServer(dataDir);
   const ports = await choosePorts(dataDir, options.port === undefined ? {} : { api: options.port });
   const apiServer = await startApiServer(options.apiServer, {
     ...options,

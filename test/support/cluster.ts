@@ -13,6 +13,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '#infra/local/cluster.ts';
+import { flowApiServer } from '#test/support/api-server-kind.ts';
 
 export const run = promisify(execFile);
 export const images = hyperCloudImageKind.type;
@@ -25,12 +26,12 @@ export interface TestCluster extends Cluster {
   readonly close: () => Promise<void>;
 }
 
-/** In this process, on the embedded API server, with short pauses between attempts. */
+/** In this process, with short pauses between attempts. */
 export const startTestCluster = async (options: Partial<ClusterOptions> = {}): Promise<TestCluster> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'bullion-flow-'));
   const cluster = await startCluster({
     dataDir,
-    apiServer: 'embedded',
+    apiServer: flowApiServer,
     environment: process.env,
     tickSeconds: 1,
     backOffFactor: 0.01,
@@ -124,9 +125,8 @@ export interface ClusterProcess {
 }
 
 export const startClusterProcess = async (dataDir: string, args: readonly string[] = []): Promise<ClusterProcess> => {
-  const child = spawn(process.execPath, ['infra/local/main.ts', '--data-dir', dataDir, '--tick', '1', ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const options = ['--data-dir', dataDir, '--tick', '1', '--apiserver', flowApiServer, ...args];
+  const child = spawn(process.execPath, ['infra/local/main.ts', ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const output: string[] = [];
   const errors: string[] = [];

@@ -10,7 +10,6 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
-import { findAssets } from '#infra/envtest/assets.ts';
 import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
 import { installCrds } from '#infra/local/install.ts';
 
@@ -25,10 +24,6 @@ export interface ControlPlane {
   readonly restart: (how: 'drain' | 'abandon') => Promise<void>;
   readonly close: () => Promise<void>;
 }
-
-/** The API servers there are on this machine. */
-export const presentApiServers: readonly ApiServerKind[] =
-  findAssets(process.env) === undefined ? ['embedded'] : ['embedded', 'real'];
 
 export const startControlPlane = async (kind: ApiServerKind): Promise<ControlPlane> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'bullion-controllers-'));

@@ -17,13 +17,8 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import {
-  type ControlPlane,
-  eventually,
-  gone,
-  presentApiServers,
-  startControlPlane,
-} from '#test/support/control-plane.ts';
+import { presentApiServers } from '#test/support/api-server-kind.ts';
+import { type ControlPlane, eventually, gone, startControlPlane } from '#test/support/control-plane.ts';
 
 const namespace = 'default';
 

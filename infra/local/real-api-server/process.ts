@@ -1,12 +1,10 @@
 // One child process of the real control plane: its log file, its pid file, its end. Called by server.ts.
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { identityOf } from '#infra/local/controllers/jobs/process.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
-
-const run = promisify(execFile);
 
 /** Milliseconds a process has to end after SIGTERM before it gets SIGKILL. */
 const stopMs = 10_000;
@@ -33,7 +31,9 @@ export const startDaemon = async (spec: DaemonSpec): Promise<Daemon> => {
   const child = spawn(spec.command, spec.args, { stdio: ['ignore', log.fd, log.fd] });
   const ended = endOf(child);
   await log.close();
-  if (child.pid !== undefined) await writeFile(spec.pidFile, String(child.pid));
+  if (child.pid !== undefined) {
+    await writeFile(spec.pidFile, `${child.pid}\n${(await identityOf(child.pid)) ?? ''}\n`);
+  }
   return {
     assertRunning: async () => {
       const reason = await Promise.race([ended, sleep(0, undefined)]);
@@ -61,20 +61,25 @@ const epitaph = async (spec: DaemonSpec, reason: string): Promise<string> => {
   return `${spec.name} ended (${reason}); the end of ${spec.logFile} says:\n${lines}`;
 };
 
-/** Ends the process that a crashed run left behind, if there is one. */
-export const stopLeftover = async (spec: DaemonSpec): Promise<void> => {
-  const pid = Number(await readFile(spec.pidFile, 'utf8').catch(() => ''));
-  if (!(pid > 1) || !(await isOurs(pid, spec))) return;
-  process.kill(pid, 'SIGTERM');
+/** Ends the process that a crashed run left behind, if there is one, whatever binary it was started from. */
+export const stopLeftover = async (pidFile: string): Promise<void> => {
+  const [number = '', identity = ''] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
+  const pid = Number.parseInt(number, 10);
+  // A process number can belong to somebody else by now.
+  const isRunning = async (): Promise<boolean> => identity !== '' && (await identityOf(pid)) === identity;
   const deadline = Date.now() + stopMs;
-  while (await isOurs(pid, spec)) {
-    if (Date.now() > deadline) process.kill(pid, 'SIGKILL');
+  for (let signal: NodeJS.Signals = 'SIGTERM'; await isRunning(); signal = Date.now() > deadline ? 'SIGKILL' : signal) {
+    send(pid, signal);
     await sleep(50);
   }
+  await rm(pidFile, { force: true });
 };
 
-/** A pid can belong to somebody else by now: only a process with this very command line is ours. */
-const isOurs = async (pid: number, spec: DaemonSpec): Promise<boolean> => {
-  const listed = await run('ps', ['-ww', '-p', String(pid), '-o', 'args=']).catch(() => ({ stdout: '' }));
-  return listed.stdout.startsWith(spec.command) && listed.stdout.includes(dirname(spec.pidFile));
+/** The process may end just before. */
+const send = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 };

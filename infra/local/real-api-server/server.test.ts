@@ -31,7 +31,7 @@ describe.skipIf(assetsDir === undefined)('the real API server', () => {
       ['etcd.pid', 'kube-apiserver.pid'].map((name) => readFile(join(dataDir, name), 'utf8')),
     );
     await first.close();
-    expect(pids.map(Number).map(isAlive)).toEqual([false, false]);
+    expect(pids.map((text) => isAlive(Number.parseInt(text, 10)))).toEqual([false, false]);
 
     const second = await start();
     const kube = createKubeClient(loadKubeConfig(second.kubeconfigPath));
@@ -42,7 +42,7 @@ describe.skipIf(assetsDir === undefined)('the real API server', () => {
 
   test('ends what a crashed run left behind', async () => {
     const crashed = await start();
-    const pid = Number(await readFile(join(dataDir, 'kube-apiserver.pid'), 'utf8'));
+    const pid = Number.parseInt(await readFile(join(dataDir, 'kube-apiserver.pid'), 'utf8'), 10);
     const next = await start();
     expect(isAlive(pid)).toBe(false);
     await next.close();

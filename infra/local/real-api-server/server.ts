@@ -55,6 +55,16 @@ export const startRealApiServer = async (options: RealApiServerOptions): Promise
   return { url, kubeconfigPath, caPem, token, compact: () => compactEtcd(layout), close: stop };
 };
 
+const processNames = ['etcd', 'kube-apiserver'] as const;
+type ProcessName = (typeof processNames)[number];
+const pidFileOf = (dataDir: string, name: ProcessName): string => join(dataDir, `${name}.pid`);
+
+/** Ends what a run that was killed has left behind on the folder; its ports are free afterwards. */
+export const stopLeftovers = async (dataDir: string): Promise<void> => {
+  // Last started, first stopped: without its etcd, kube-apiserver takes long to end.
+  for (const name of processNames.toReversed()) await stopLeftover(pidFileOf(dataDir, name));
+};
+
 interface Access {
   readonly url: string;
   readonly token: string;
@@ -67,16 +77,15 @@ const startProcesses = async (
   access: Access,
 ): Promise<() => Promise<void>> => {
   const { dataDir } = layout;
-  const specOf = (name: string, args: readonly string[]): DaemonSpec => ({
+  const specOf = (name: ProcessName, args: readonly string[]): DaemonSpec => ({
     name,
     args,
     command: join(assetsDir, name),
     logFile: join(dataDir, 'logs', `${name}.log`),
-    pidFile: join(dataDir, `${name}.pid`),
+    pidFile: pidFileOf(dataDir, name),
   });
   const specs = [specOf('etcd', etcdFlags(layout)), specOf('kube-apiserver', apiServerFlags(layout))];
-  // Last started, first stopped: without its etcd, kube-apiserver takes long to end.
-  for (const spec of specs.toReversed()) await stopLeftover(spec);
+  await stopLeftovers(dataDir);
   const daemons: Daemon[] = [];
   const stop = async (): Promise<void> => {
     for (const daemon of daemons.splice(0).toReversed()) await daemon.stop();

@@ -1,0 +1,16 @@
+// Which API server a test runs on: `BULLION_TEST_APISERVER`, which `npm run test:real` sets to real; not set, every test runs.
+import { findAssets } from '#infra/envtest/assets.ts';
+import { type ApiServerKind, apiServerKinds } from '#infra/local/api.ts';
+
+const given = process.env['BULLION_TEST_APISERVER'];
+const asked = apiServerKinds.find((kind) => kind === given);
+if (given !== undefined && asked === undefined) {
+  throw new Error(`BULLION_TEST_APISERVER is ${apiServerKinds.join(' or ')}, not ${given}`);
+}
+const present: readonly ApiServerKind[] = findAssets(process.env) === undefined ? ['embedded'] : ['embedded', 'real'];
+
+/** The one that flows run on. */
+export const flowApiServer: ApiServerKind = asked ?? 'embedded';
+
+/** Those that a test which is held against the original runs on. */
+export const presentApiServers: readonly ApiServerKind[] = asked === undefined ? present : [asked];
