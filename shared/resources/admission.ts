@@ -3,9 +3,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
+import { readCron } from '#shared/resources/data-import-cron/subject.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { reviewGoldenDelete } from '#shared/resources/golden-rule.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
@@ -65,6 +68,7 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   }),
   admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
   admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
+  admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
 ];
 
 const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>

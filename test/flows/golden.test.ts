@@ -129,7 +129,8 @@ describe.skipIf(!hasImports || !hasRegistry())('golden images on a cluster, from
     await cluster.kube.delete(dataVolumes, { namespace, name: version });
     await pollNow('two');
     await until(dataVolumes, version, (object) => object !== undefined && object.metadata.uid !== before);
-    await until(dataImportCronKind.type, 'two', isUpToDate);
+    const cron = await until(dataImportCronKind.type, 'two', isUpToDate);
+    expect(cron.status?.lastImportedPVC?.name).toBe(version);
   });
 
   it('3: the data source is put right, and made anew', async () => {
@@ -154,7 +155,8 @@ describe.skipIf(!hasImports || !hasRegistry())('golden images on a cluster, from
     const before = (await get(dataVolumes, version))?.metadata.uid;
     await cluster.kube.delete(dataVolumes, { namespace, name: version });
     await until(dataVolumes, version, (object) => object !== undefined && object.metadata.uid !== before);
-    await until(dataSourceKind.type, 'four', pointsTo(version));
+    const source = await until(dataSourceKind.type, 'four', pointsTo(version));
+    expect(source.status?.source?.pvc?.name).toBe(version);
   });
 
   it('5: a digest that is not there fails, and a poll sets it right', async () => {
@@ -202,7 +204,8 @@ describe.skipIf(!hasImports || !hasRegistry())('golden images on a cluster, from
       { namespace, name: 'eight' },
       { metadata: { annotations: { [cdiAnnotations.desiredDigest]: digest } } },
     );
-    await until(dataSourceKind.type, 'eight', pointsTo(versionOf('eight', digest)));
+    const source = await until(dataSourceKind.type, 'eight', pointsTo(versionOf('eight', digest)));
+    expect(source.spec.source.pvc?.name).toBe(versionOf('eight', digest));
   });
 
   it('17: of two crons for one data source the second says so, and takes over when the first is gone', async () => {
@@ -220,7 +223,8 @@ describe.skipIf(!hasImports || !hasRegistry())('golden images on a cluster, from
       (object) => conditionOf(object, 'Degraded')?.reason === 'DataSourceAlreadyManaged',
     );
     await cluster.kube.delete(dataImportCronKind.type, { namespace, name: 'first' });
-    await until(dataSourceKind.type, 'shared', pointsTo(versionOf('shared', digest)));
+    const source = await until(dataSourceKind.type, 'shared', pointsTo(versionOf('shared', digest)));
+    expect(source.metadata.labels?.[cdiLabels.cron]).toBe('second');
   }, 120_000);
 
   it('a newer digest takes the place of an import that hangs', async () => {
@@ -231,7 +235,8 @@ describe.skipIf(!hasImports || !hasRegistry())('golden images on a cluster, from
     await until(dataVolumes, versionOf('hangs', digest), (object) => object?.status?.phase === 'ImportInProgress');
     const newer = await push('hangs', 'hangs-2');
     await pollNow('hangs');
-    await until(dataSourceKind.type, 'hangs', pointsTo(versionOf('hangs', newer.digest)));
+    const source = await until(dataSourceKind.type, 'hangs', pointsTo(versionOf('hangs', newer.digest)));
+    expect(source.spec.source.pvc?.name).toBe(versionOf('hangs', newer.digest));
     await until(dataVolumes, versionOf('hangs', digest), (object) => object === undefined);
     registry.intercept = undefined;
   });

@@ -10,6 +10,7 @@ import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
+import { createValidator } from '#shared/resources/admission.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { tick } from '#shared/resources/tick.ts';
@@ -481,6 +482,41 @@ describe('a DataImportCron', () => {
     await driveCron();
     expect(all()).toEqual({ imports: [], volumes: [] });
     expect([...kube.all(dataSourceKind.type), ...kube.all(dataImportCronKind.type)]).toEqual([]);
+  });
+});
+
+describe('admission', () => {
+  const review = (operation: 'CREATE' | 'UPDATE', object: DataImportCron, oldObject?: DataImportCron) =>
+    createValidator(kube)({
+      uid: '1',
+      operation,
+      kind: { group: 'cdi.kubevirt.io', version: 'v1beta1', kind: 'DataImportCron' },
+      resource: { group: 'cdi.kubevirt.io', version: 'v1beta1', resource: 'dataimportcrons' },
+      userInfo: { username: 'somebody' },
+      object,
+      oldObject,
+    } as never);
+
+  it('refuses what could never be polled, with every fault at once', async () => {
+    const cron = aCron({ schedule: 'daily', template: { spec: { source: { blank: {} } } } });
+    expect(await review('CREATE', cron)).toMatchObject({
+      kind: 'refused',
+      faults: [{ field: 'spec.template.spec.source' }, { field: 'spec.schedule' }],
+    });
+  });
+
+  it('refuses a changed spec, down to fields of the template that only data volumes know', async () => {
+    const before = aCron();
+    expect(await review('CREATE', before)).toMatchObject({ kind: 'allowed' });
+    const template = { spec: { ...released.template?.spec, preallocation: true } };
+    const after = { ...before, spec: { ...before.spec, template } };
+    expect(await review('UPDATE', after, before)).toMatchObject({ kind: 'refused', faults: [{ field: 'spec' }] });
+  });
+
+  it('refuses a volume of another namespace, whose owner was not asked', async () => {
+    const cron = aCron({ template: { spec: { source: { pvc: { namespace: 'other', name: 'x' } } } } });
+    const field = 'spec.template.spec.source.pvc.namespace';
+    expect(await review('CREATE', cron)).toMatchObject({ kind: 'refused', faults: [{ field }] });
   });
 });
 
