@@ -85,14 +85,18 @@ const sayOfTransfer = {
 /** Whether a report is of a Job that only looks. Pods are named after their Job. */
 export const isInspection = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('inspect-');
 
-/** A look at a source that must be read to its end is no download yet: that one begins anew, at 0 %. */
+/**
+ * A look at a source that must be read to its end is no download yet: that one begins anew, at 0 %. An import looks at its source as well:
+ * told as part of the download, since that has been said to run and status does not go back.
+ */
 const stepOf = (transfer: TransferState): { phase: ImagePhase; reason: string; say: string } => {
-  if (!isInspection(transfer) || transfer.phase === 'Inspecting') {
-    const { phase } = transfer;
-    return { phase: phaseOfTransfer[phase], reason: phase, say: sayOfTransfer[phase] };
+  if (isInspection(transfer) && transfer.phase !== 'Inspecting') {
+    const say = `reading all of the source to find its size: ${Math.floor(transfer.percent)} % done`;
+    return { phase: 'Pending', reason: 'Inspecting', say };
   }
-  const say = `reading all of the source to find its size: ${Math.floor(transfer.percent)} % done`;
-  return { phase: 'Pending', reason: 'Inspecting', say };
+  const isLook = transfer.phase === 'Inspecting' && !isInspection(transfer);
+  const phase = isLook ? 'Downloading' : transfer.phase;
+  return { phase: phaseOfTransfer[phase], reason: phase, say: sayOfTransfer[phase] };
 };
 
 /** `attempt 2 of 4: downloading; the attempt before failed: …` */

@@ -57,8 +57,8 @@ describe('foldProgress', () => {
     ],
     [
       'an inspection',
-      running(),
-      report({ phase: 'Inspecting', percent: 30 }),
+      running({ state: { phase: 'Pending', children: { job: 'inspect-uid' } } }),
+      report({ run: 'inspect-uid-aaaaa', phase: 'Inspecting', percent: 30 }),
       { phase: 'Pending', reason: 'Inspecting', progress: 0 },
     ],
     [
@@ -70,6 +70,17 @@ describe('foldProgress', () => {
         reason: 'Inspecting',
         progress: 0,
         message: 'attempt 1 of 4: reading all of the source to find its size: 48 % done',
+      },
+    ],
+    [
+      'the look of an import at its source, as part of the download',
+      running(),
+      report({ phase: 'Inspecting', percent: 30, note: 'cannot connect' }),
+      {
+        phase: 'Downloading',
+        reason: 'Downloading',
+        progress: 0,
+        message: 'attempt 1 of 4: downloading (cannot connect)',
       },
     ],
     [
