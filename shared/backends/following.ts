@@ -48,8 +48,12 @@ const stateOf = (image: Filled, state: ImageState, followed: Followed, context: 
   }
 };
 
-const describeFailure = (image: Filled, state: ImageState, message: string): string =>
-  `${message} (attempt ${Math.max(1, state.attempts)} of ${image.retries + 1})`;
+/** Attempts that are left are not used for what would end the same way; the message says so, or people wait for them. */
+const describeFailure = (image: Filled, state: ImageState, message: string): string => {
+  const [attempt, allowed] = [Math.max(1, state.attempts), image.retries + 1];
+  const end = attempt < allowed ? 'not tried again' : 'the last';
+  return `${message} (attempt ${attempt} of ${allowed}, ${end})`;
+};
 
 const hindranceOf = (
   run: Extract<TransferRun, { is: 'waiting' }>,

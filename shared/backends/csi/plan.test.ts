@@ -214,7 +214,7 @@ const rows: readonly Row[] = [
       ],
     }),
     actions: [],
-    state: { phase: 'Failed', reason: 'SourceStalled', failures: 6, message: 'no byte for 60 s (attempt 4 of 4)' },
+    state: { phase: 'Failed', reason: 'SourceStalled', failures: 6, message: 'no byte for 60 s (attempt 4 of 4, the last)' },
   },
   {
     name: 'a permanent fault ends the image at once',
@@ -233,7 +233,7 @@ const rows: readonly Row[] = [
       reason: 'NotADiskImage',
       attempts: 1,
       failures: 1,
-      message: 'an HTML page (attempt 1 of 4)',
+      message: 'an HTML page (attempt 1 of 4, not tried again)',
     },
   },
   {
