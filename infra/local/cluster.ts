@@ -72,6 +72,9 @@ const createUndo = (): Undo => {
   };
 };
 
+/** Where a cluster on this directory writes down what happens. */
+export const clusterLogOf = (dataDir: string): string => join(dataDir, 'logs', 'cluster.log');
+
 /** Resolves when everything answers. Throws Conflict when another cluster runs on the directory. */
 export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
   const undo = createUndo();
@@ -86,7 +89,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
 const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   const { dataDir } = options;
   undo.add(await lockDataDir(dataDir));
-  const logFile = join(dataDir, 'logs', 'cluster.log');
+  const logFile = clusterLogOf(dataDir);
   const log = await openLog(logFile, options.logLevel ?? 'info', undo);
   // Before ports are chosen: a server that was left behind would hold the one in everybody's kubeconfig.
   await stopLeftoverApiServer(dataDir);

@@ -34,7 +34,7 @@ describe('the command lines', () => {
     [['--port', '70000'], '--port takes'],
     [['--tick', ''], '--tick takes'],
     [['--apiserver', 'fake'], 'embedded or real, not fake'],
-    [['--unknown'], "'--unknown'"],
+    [['--unknown'], "'--unknown' (--help lists the options)"],
     [['word'], 'word'],
   ])('refuse %j with words', (args, words) => {
     expect(() => parseStartOptions(args)).toThrow(words);

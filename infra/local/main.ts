@@ -1,8 +1,8 @@
 // `npm start`: the local cluster until it is told to end.
-import { startCluster } from '#infra/local/cluster.ts';
+import { clusterLogOf, startCluster } from '#infra/local/cluster.ts';
 import { HostConfig, parseStartOptions, toEnvironment, usage } from '#infra/local/options.ts';
+import { complaintOf, watchStart } from '#infra/local/start-trouble.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
-import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { redacted } from '#shared/runtime/redact.ts';
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -21,7 +21,13 @@ const main = async (): Promise<number> => {
   const ended = untilSignal();
   const environment = toEnvironment(loadConfig(HostConfig));
   say(`starting a local cluster on ${options.dataDir}`);
-  const cluster = await startCluster({ ...options, environment });
+  const unwatch = watchStart(clusterLogOf(options.dataDir), say);
+  const first = await Promise.race([startCluster({ ...options, environment }), ended]).finally(unwatch);
+  if (typeof first === 'string') {
+    say(`${first}: ended before everything answered`);
+    return 130;
+  }
+  const cluster = first;
   process.stdout.write(`ready kubeconfig=${cluster.kubeconfigPath}\n`);
   say(
     `log: ${cluster.logFile}\ntry: kubectl --kubeconfig ${cluster.kubeconfigPath} get storageclasses,virtualmachineimages -A`,
@@ -38,7 +44,8 @@ const main = async (): Promise<number> => {
 try {
   process.exit(await main());
 } catch (error) {
-  if (!(error instanceof AppError)) throw error;
-  say(`cannot start: ${messageOf(error)}`);
+  const complaint = complaintOf(error);
+  if (complaint === undefined) throw error;
+  say(`cannot start: ${complaint}`);
   process.exit(1);
 }

@@ -16,7 +16,9 @@ export const usage = `Runs a local Kubernetes cluster with Bullion in it, in one
   --help                this text
 
 Prints one line "ready kubeconfig=<path>" on standard output once everything answers. Ends with SIGTERM or Ctrl-C: running
-transfers are stopped, and go on at the next start.
+transfers are stopped, and begin again at the next start. To throw everything away, end it and remove the data directory.
+
+Storage classes: local (snapshots and clones), local-plain (neither), local-wffc (a volume is made for its first consumer).
 `;
 
 export interface StartOptions {
@@ -99,7 +101,7 @@ const parse = <T>(read: () => T): T => {
   try {
     return read();
   } catch (error) {
-    throw new InvalidInput(messageOf(error), [], { cause: error });
+    throw new InvalidInput(`${messageOf(error)} (--help lists the options)`, [], { cause: error });
   }
 };
 

@@ -20,6 +20,7 @@ import { loadConfig } from '#shared/runtime/config.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 
 const screen = createScreen(process.stdout);
+const interrupted = new AbortController();
 const started = performance.now();
 const secondsSince = (time: number): number => (performance.now() - time) / 1000;
 
@@ -30,6 +31,7 @@ const main = async (): Promise<number> => {
     return 0;
   }
   await using undo = new AsyncDisposableStack();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void giveUp(undo));
   await ensureQemuImg(screen.say);
   const dir = await mkdtemp(join(tmpdir(), 'bullion-demo-'));
   undo.defer(() => rm(dir, { recursive: true, force: true }));
@@ -42,12 +44,16 @@ const main = async (): Promise<number> => {
   const environment = toEnvironment(loadConfig(HostConfig));
   const cluster = await startCluster({ dataDir: join(dir, 'cluster'), apiServer, environment });
   undo.defer(cluster.stop);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void undo.disposeAsync().then(() => process.exit(130)));
-  }
   screen.say(`cluster: ready after ${formatSeconds(secondsSince(begun))}`);
   // Awaited here: leaving this function takes the cluster down.
   return await importAndProve(cluster, source, dir);
+};
+
+/** Leaves nothing behind, whatever was under way. */
+const giveUp = async (undo: AsyncDisposableStack): Promise<void> => {
+  screen.say('demo: interrupted: removing everything');
+  interrupted.abort();
+  await undo.disposeAsync().finally(() => process.exit(130));
 };
 
 const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string): Promise<number> => {
@@ -101,7 +107,10 @@ const tellFailure = (status: NonNullable<HyperCloudImage['status']>, logFile: st
 try {
   process.exitCode = await main();
 } catch (error) {
-  if (!(error instanceof AppError)) throw error;
-  screen.say(`demo: failed: ${error.code}: ${messageOf(error)}`);
-  process.exitCode = 1;
+  // What fails while everything is taken down is no news.
+  if (!interrupted.signal.aborted) {
+    if (!(error instanceof AppError)) throw error;
+    screen.say(`demo: failed: ${error.code}: ${messageOf(error)}`);
+    process.exitCode = 1;
+  }
 }

@@ -1,0 +1,75 @@
+// What `npm start` says when the cluster cannot start, or takes long to. Called by main.ts.
+import { open } from 'node:fs/promises';
+import { AppError, messageOf } from '#shared/runtime/errors.ts';
+
+/** Words for faults that the machine or the command line is to blame for; undefined for those of the program. */
+export const complaintOf = (error: unknown): string | undefined => {
+  if (error instanceof AppError) return messageOf(error);
+  if (!isSystemError(error)) return undefined;
+  return `${wordsOf(error)} (${error.message})`;
+};
+
+interface SystemError extends Error {
+  readonly code: string;
+  readonly syscall: string;
+  readonly path?: string;
+  readonly port?: number;
+}
+
+const isSystemError = (error: unknown): error is SystemError =>
+  error instanceof Error && 'code' in error && 'syscall' in error;
+
+const wordsOf = ({ code, path = 'a file', port }: SystemError): string => {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `something else listens on port ${port} of this machine: end it, or choose another --port`;
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return port === undefined
+        ? `${path} cannot be written: choose another --data-dir`
+        : `port ${port} is not for this user: choose another --port`;
+    case 'EEXIST':
+    case 'ENOTDIR':
+      return `${path} is no directory: choose another --data-dir`;
+    case 'ENOSPC':
+      return `the disk that holds ${path} is full: make room, or choose another --data-dir`;
+    default:
+      return 'the system refused';
+  }
+};
+
+/** Bytes at the end of the log that hold its last line. */
+const tailBytes = 8192;
+
+/** Tells, each `everyMs` until the returned function is called, that the start goes on and what the log said last. */
+export const watchStart = (logFile: string, say: (text: string) => void, everyMs = 15_000): (() => void) => {
+  const begun = performance.now();
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    void lastWords(logFile).then((words) => say(`still starting after ${seconds} s; ${logFile} ends with: ${words}`));
+  }, everyMs);
+  return () => clearInterval(timer);
+};
+
+/** The last entry of a log in words. */
+const lastWords = async (logFile: string): Promise<string> => {
+  try {
+    const line = (await tailOf(logFile)).trimEnd().split('\n').at(-1) ?? '';
+    const { message, error } = JSON.parse(line) as { readonly message: string; readonly error?: unknown };
+    return error === undefined ? message : `${message}: ${errorText(error)}`;
+  } catch {
+    return 'nothing yet';
+  }
+};
+
+const errorText = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+
+const tailOf = async (file: string): Promise<string> => {
+  await using handle = await open(file);
+  const { size } = await handle.stat();
+  const buffer = Buffer.alloc(Math.min(size, tailBytes));
+  await handle.read(buffer, 0, buffer.length, size - buffer.length);
+  return buffer.toString();
+};
