@@ -214,7 +214,12 @@ const rows: readonly Row[] = [
       ],
     }),
     actions: [],
-    state: { phase: 'Failed', reason: 'SourceStalled', failures: 6, message: 'no byte for 60 s (attempt 4 of 4, the last)' },
+    state: {
+      phase: 'Failed',
+      reason: 'SourceStalled',
+      failures: 6,
+      message: 'no byte for 60 s (attempt 4 of 4, the last)',
+    },
   },
   {
     name: 'a permanent fault ends the image at once',
