@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { TransferProgressedData } from '#events/catalogue.ts';
 import { type TransferReport, maxReportBytes, parseReport } from '#shared/transfer/report.ts';
 import { exitCodeOf } from '#functions/transfer-job/job.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
-import { noise } from '#test/support/disk.ts';
+import { convertDisk, noise } from '#test/support/disk.ts';
 import { type Answer, type Origin, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -141,6 +141,22 @@ describe('transfer-job', () => {
       .over;
     expect(status).toBe(1);
     expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceUnavailable', retryable: true });
+  });
+
+  it('looks for programs where it was told to, wherever a package manager puts them', async () => {
+    const directory = mkdtempSync(join(root, 'path-'));
+    const raw = join(directory, 'disk.raw');
+    writeFileSync(raw, disk);
+    const origin = await open(serve(convertDisk(raw, 'vmdk', join(directory, 'disk.vmdk'))));
+    const elsewhere = await startJob(origin, { env: { PATH: directory }, spec: { limits: { retries: 0 } } }).over;
+    expect(elsewhere.report).toMatchObject({
+      outcome: 'failed',
+      message: expect.stringContaining('cannot run qemu-img'),
+    });
+    const { stdout: program } = spawnSync('which', ['qemu-img'], { encoding: 'utf8' });
+    symlinkSync(program.trim(), join(directory, 'qemu-img'));
+    const there = await startJob(origin, { env: { PATH: directory } }).over;
+    expect(there.report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'vmdk' } });
   });
 
   it('reports a spec that is wrong, every fault at once', async () => {

@@ -63,5 +63,3 @@ export const decoderPrograms = {
     toFault: zstdFault,
   },
 } as const satisfies Record<string, DecoderProgram>;
-
-export const decoderEnvironment = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' };

@@ -3,8 +3,9 @@ import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { feed } from '#shared/transfer/compression/feed.ts';
-import { type DecoderProgram, decoderEnvironment, decoderPrograms } from '#shared/transfer/compression/program.ts';
+import { type DecoderProgram, decoderPrograms } from '#shared/transfer/compression/program.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import { toolEnvironment } from '#shared/transfer/tool/environment.ts';
 
 export type ProgramCompression = keyof typeof decoderPrograms;
 
@@ -13,7 +14,7 @@ export const canUnpackToFile = (compression: string): compression is ProgramComp
   Object.hasOwn(decoderPrograms, compression) && isInstalled(decoderPrograms[compression as ProgramCompression]);
 
 const isInstalled = ({ program }: DecoderProgram): boolean =>
-  spawnSync(program, ['--version'], { stdio: 'ignore', env: decoderEnvironment }).status === 0;
+  spawnSync(program, ['--version'], { stdio: 'ignore', env: toolEnvironment }).status === 0;
 
 export interface FileUnpacking {
   readonly compression: ProgramCompression;
@@ -44,7 +45,7 @@ const startDecoder = ({ compression, descriptor, limitBytes }: FileUnpacking): D
   const script = `ulimit -c 0 && ulimit -f ${Math.ceil(limitBytes / 512) + 1} && exec "$@"`;
   return spawn('/bin/sh', ['-c', script, 'sh', program, ...args], {
     stdio: ['pipe', descriptor, 'pipe'],
-    env: decoderEnvironment,
+    env: toolEnvironment,
   }) as Decoder;
 };
 

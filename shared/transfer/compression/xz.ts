@@ -1,9 +1,10 @@
 // xz, with any number of streams and blocks, through the xz program.
 import { spawn } from 'node:child_process';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { decoderEnvironment, decoderPrograms } from '#shared/transfer/compression/program.ts';
+import { decoderPrograms } from '#shared/transfer/compression/program.ts';
 import { feed } from '#shared/transfer/compression/feed.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import { toolEnvironment } from '#shared/transfer/tool/environment.ts';
 
 const maxComplaintChars = 500;
 
@@ -22,7 +23,7 @@ const endFault = (complaint: string, status: number | null, killedBy: string | n
 
 const startXz = () => {
   const { program, args } = decoderPrograms.xz;
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], env: decoderEnvironment });
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], env: toolEnvironment });
   let complaint = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     complaint = (complaint + text).slice(0, maxComplaintChars);

@@ -1,5 +1,6 @@
 // Runs a helper program to its end, within limits, killed when the transfer is cancelled.
 import { spawn } from 'node:child_process';
+import { toolEnvironment } from '#shared/transfer/tool/environment.ts';
 
 export interface ToolCall {
   readonly program: string;
@@ -45,13 +46,13 @@ const limitScript = ({ cpuSeconds, memoryBytes, fileBytes }: ToolLimits): string
 const commandOf = ({ program, args, limits }: ToolCall): readonly [string, readonly string[]] =>
   limits === undefined ? [program, args] : ['/bin/sh', ['-c', limitScript(limits), 'sh', program, ...args]];
 
-/** Never throws for what the program does; throws the signal's reason once it is aborted. The environment is not handed on. */
+/** Never throws for what the program does; throws the signal's reason once it is aborted. Of the environment only the search path is handed on. */
 export const runTool = async (call: ToolCall): Promise<ToolEnd> => {
   call.signal.throwIfAborted();
   const [file, args] = commandOf(call);
   const child = spawn(file, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
+    env: toolEnvironment,
   });
   const kill = () => child.kill('SIGKILL');
   call.signal.addEventListener('abort', kill, { once: true });
