@@ -3,12 +3,15 @@ import type { Hono } from 'hono';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createMutator } from '#shared/resources/admission.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
+import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface Deps {
   readonly kube: KubeClient;
   readonly log: Logger;
+  /** Left out: our own. */
+  readonly cdi?: CdiMode | undefined;
 }
 
-export const createApp = ({ kube, log }: Deps): Hono =>
-  admissionFunction({ name: 'mutate', log, review: createMutator(kube) });
+export const createApp = ({ kube, log, cdi }: Deps): Hono =>
+  admissionFunction({ name: 'mutate', log, review: createMutator(kube, cdi) });

@@ -1,5 +1,5 @@
 // What `mutate` can be told by its environment.
 import { z } from 'zod';
-import { kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
+import { cdiSettings, kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
 
-export const Config = z.object({ ...serverSettings, ...tlsSettings, ...kubeSettings });
+export const Config = z.object({ ...serverSettings, ...tlsSettings, ...kubeSettings, ...cdiSettings });

@@ -9,4 +9,10 @@ import { serve } from '#shared/runtime/serve.ts';
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel, fields: { function: 'mutate' } });
 const kube = createKubeClient(loadKubeConfig(config.kubeconfig));
-await serve({ app: createApp({ kube, log }), log, port: config.port, host: config.host, tls: tlsFilesOf(config) });
+await serve({
+  app: createApp({ kube, log, cdi: config.cdi }),
+  log,
+  port: config.port,
+  host: config.host,
+  tls: tlsFilesOf(config),
+});

@@ -1,6 +1,7 @@
 // Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by standing here.
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
@@ -16,4 +17,5 @@ export const servedKinds: readonly ServedKind[] = [
   served(dataImportCronKind),
   served(virtualMachinePvcKind),
   served(virtualMachineVolumeKind),
+  served(dataVolumeKind),
 ];

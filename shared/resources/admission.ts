@@ -1,5 +1,6 @@
 // Answers the reviews of every kind we serve from the rule tables. `functions/{validate,mutate}` call it.
 import { isDeepStrictEqual } from 'node:util';
+import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -9,6 +10,8 @@ import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
+import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { reviewGoldenDelete } from '#shared/resources/golden-rule.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
@@ -22,6 +25,7 @@ import type { DefaultRule, RequestRule, RuleRequest } from '#shared/resources/ru
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, type RefusalReason, allowed, refused } from '#shared/runtime/admission-function.ts';
+import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
@@ -53,6 +57,10 @@ const admitVolume = <T extends KubeObject>(
     defaults: [],
   });
 
+/** A CDI that is installed judges its kinds itself. */
+const kindsFor = (cdi: CdiMode | undefined): readonly AdmittedKind[] =>
+  admittedKinds(backends).filter(({ kind }) => cdi !== 'use' || kind.type.group !== cdiGroup);
+
 /** One line per kind: the tables that judge it. */
 const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   admitImage(hyperCloudImages, {
@@ -69,14 +77,14 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
   admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
   admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
+  admitVolume(dataVolumes, dataVolumeRequestRules),
 ];
 
 const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>
   kinds.find(({ kind }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
 
-/** `registry` differs from the product's own in tests only. */
-export const createValidator = (kube: KubeClient, registry: BackendRegistry = backends): Review => {
-  const kinds = admittedKinds(registry);
+export const createValidator = (kube: KubeClient, cdi?: CdiMode): Review => {
+  const kinds = kindsFor(cdi);
   return async (request) => {
     if (request.operation === 'DELETE') return reviewGoldenDelete(request, kube);
     const kind = findKind(kinds, request);
@@ -89,8 +97,8 @@ export const createValidator = (kube: KubeClient, registry: BackendRegistry = ba
 };
 
 /** Never refuses: what is wrong with an object is validation's to say. */
-export const createMutator = (kube: KubeClient): Review => {
-  const kinds = admittedKinds(backends);
+export const createMutator = (kube: KubeClient, cdi?: CdiMode): Review => {
+  const kinds = kindsFor(cdi);
   return async (request) => {
     const kind = findKind(kinds, request);
     const { object, oldObject } = request;

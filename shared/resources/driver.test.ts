@@ -1,6 +1,7 @@
 // One pass over one image: what is read, what is written, and what the sender of an event is told.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
@@ -155,6 +156,22 @@ describe('drive', () => {
       kind: 'waiting',
       for: 'PersistentVolumeClaim ubuntu-image-pvc: the pool is full',
     });
+  });
+
+  it('leaves the kinds of a CDI that is installed alone', async () => {
+    const object = kube.seed(dataVolumeKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { namespace: 'default', name: 'theirs' },
+      spec: {
+        source: { blank: {} },
+        storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+      },
+    });
+    expect(await drive({ ...deps, cdi: 'use' }, refOf(object))).toEqual({ kind: 'done' });
+    expect(kube.all(persistentVolumeClaims)).toEqual([]);
+    expect(await drive(deps, refOf(object))).toMatchObject({ kind: 'waiting' });
+    expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
   });
 
   it('never adopts a volume of somebody else', async () => {

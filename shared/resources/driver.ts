@@ -1,5 +1,6 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
 import type { Send } from '#events/send.ts';
+import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -18,6 +19,7 @@ import { execute } from '#shared/resources/execute.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import { announceFinal, sayNotes, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
+import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
 
@@ -25,6 +27,8 @@ export interface DriverDeps {
   readonly kube: KubeClient;
   readonly backends: BackendRegistry;
   readonly settings: PopulateSettings;
+  /** Left out: our own. */
+  readonly cdi?: CdiMode | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
@@ -59,7 +63,7 @@ const maxRounds = 5;
 /** Safe to call at any time, any number of times, from any number of places at once. Throws Unavailable when the API is. */
 export const drive = async (deps: DriverDeps, target: Target, options: DriveOptions = {}): Promise<Outcome> => {
   const driven = drivenOf(target);
-  if (driven === undefined) return done;
+  if (driven === undefined || isLeftToCdi(deps, driven)) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // Rounds follow each other: each begins with a fresh read.
@@ -72,6 +76,9 @@ export const drive = async (deps: DriverDeps, target: Target, options: DriveOpti
   }
   return retry(2, `${target.kind} ${target.name} keeps being changed by others`);
 };
+
+/** A CDI that is installed moves its own kinds. */
+const isLeftToCdi = ({ cdi }: DriverDeps, { kind }: Driven): boolean => cdi === 'use' && kind.type.group === cdiGroup;
 
 /** One object under the hand of one pass. */
 export interface Pass {

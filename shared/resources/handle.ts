@@ -28,8 +28,15 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
     return drive(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
   const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
-  const woken = driven.isSettled(driven.read(object)) ? await wakeOthers(deps, driven, object) : done;
+  const woken = hasComeToRest(driven, object) ? await wakeOthers(deps, driven, object) : done;
   return worstOf([own, woken, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
+};
+
+/** What is told to machines first comes to rest with that. */
+const hasComeToRest = (driven: Driven, object: KubeObject): boolean => {
+  const subject = driven.read(object);
+  const isQuiet = driven.announcementOf(subject, subject.state) === undefined;
+  return driven.isSettled(subject) || (isQuiet && driven.outcomeOf(subject.state).kind === 'done');
 };
 
 /** Data sources are told by what they stand for, which does not know of them. */

@@ -3,6 +3,8 @@ import { groupKindOf } from '#shared/api/owner.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import { drivenDataImportCron } from '#shared/resources/data-import-cron/index.ts';
 import { drivenDataSource } from '#shared/resources/data-source/index.ts';
+import { dataSourceGroupKind, dataVolumes } from '#shared/resources/data-volume/dialect.ts';
+import { readDataSourceOrigin } from '#shared/resources/data-volume/data-source-origin.ts';
 import type { Driven, Subject } from '#shared/resources/driven.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
@@ -20,7 +22,7 @@ const erased = <T extends KubeObject, S extends Subject>(driven: Driven<T, S>): 
 const volume = <T extends KubeObject>(driven: Driven<T, Volume>): Driven<KubeObject, Volume> =>
   driven as unknown as Driven<KubeObject, Volume>;
 
-const originReaders = { [imageGroupKind]: readImageOrigin };
+const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };
 
 const hyperCloudVolumeKinds = [
   volume(drivenVolume(virtualMachinePvcs, originReaders)),
@@ -33,6 +35,7 @@ export const drivenKinds: readonly Driven[] = [
   erased(drivenDataSource),
   erased(drivenDataImportCron),
   ...hyperCloudVolumeKinds.map(erased),
+  erased(drivenVolume(dataVolumes, originReaders)),
 ];
 
 /** `undefined` for kinds that are not driven. */

@@ -7,7 +7,14 @@ import { createObserver } from '#shared/golden/poll/observe.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
-import { kubeSettings, serverSettings, setting, sinkSettings, wholeNumber } from '#shared/runtime/config.ts';
+import {
+  cdiSettings,
+  kubeSettings,
+  serverSettings,
+  setting,
+  sinkSettings,
+  wholeNumber,
+} from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 const list = (separator: RegExp) =>
@@ -22,6 +29,7 @@ export const driverSettings = {
   ...serverSettings,
   ...kubeSettings,
   ...sinkSettings,
+  ...cdiSettings,
   transferImage: setting(
     'TRANSFER_IMAGE',
     'OCI image of transfer-job.',
@@ -102,6 +110,7 @@ export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps 
     kube,
     backends,
     settings: toPopulateSettings(config),
+    cdi: config.cdi,
     now: Date.now,
     log,
     observe: createObserver({ kube, allowedAddresses, plainRegistries, architecture, now: Date.now }),

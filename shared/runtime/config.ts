@@ -46,6 +46,17 @@ export const kubeSettings = {
   ),
 } as const;
 
+/** Whose the kinds of cdi.kubevirt.io are: ours, or those of a CDI that is installed. */
+export type CdiMode = 'serve' | 'use';
+
+export const cdiSettings = {
+  cdi: setting(
+    'CDI',
+    'Kinds of cdi.kubevirt.io: `serve` them, or `use` those of a CDI that is installed and leave them alone.',
+    z.enum(['serve', 'use']).default('serve'),
+  ),
+} as const;
+
 /** What every function that sends events can be told. */
 export const sinkSettings = {
   sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),

@@ -1,6 +1,7 @@
 // Imports under a storm: what may never happen on the way, and where each must arrive once the storm is over.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
@@ -73,6 +74,22 @@ const volumes = [
   volume(virtualMachinePvcKind as unknown as ServedKind, { virtualMachineImageName: 'ubuntu' }),
 ];
 
+const dataVolume = (name: string, source: object): { readonly type: ResourceType; readonly object: ImageObject } => ({
+  type: dataVolumeKind.type as unknown as ResourceType,
+  object: {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: dataVolumeKind.type.kind,
+    metadata: { namespace: 'default', name },
+    spec: { source, storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } } },
+  } as ImageObject,
+});
+
+/** One imported, and one made from it that waits meanwhile. */
+const dataVolumes = [
+  dataVolume('imported', { http: { url: 'https://images.example/ubuntu.img' } }),
+  dataVolume('made-from-it', { pvc: { namespace: 'default', name: 'imported' } }),
+];
+
 const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
 
 export const scenarios: readonly Scenario[] = [
@@ -98,6 +115,8 @@ export const scenarios: readonly Scenario[] = [
   { ...base, name: 'retried', user: 'retries', attempt: () => success },
   { ...base, name: 'restored', alongside: volumes, attempt: () => success },
   { ...base, name: 'copied', alongside: volumes, withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'data-volumes', alongside: dataVolumes, attempt: () => success },
+  { ...base, name: 'data-volumes-copied', alongside: dataVolumes, withoutSnapshots: true, attempt: () => success },
   { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
 ];
 

@@ -12,7 +12,15 @@ import { type World, imageIn } from '#test/support/simulation/world.ts';
 type Report = (text: string) => void;
 
 /** Kinds whose volume is filled. */
-const filledKinds = ['VirtualMachineImage', 'VirtualMachinePvc', 'VirtualMachineVolume'];
+const filledKinds = ['VirtualMachineImage', 'VirtualMachinePvc', 'VirtualMachineVolume', 'DataVolume'];
+
+/** The common part of status, wherever a kind keeps it. */
+const commonOf = ({ status }: ImageObject): ImageObject['status'] => {
+  const { detail, conditions } = (status ?? {}) as { readonly detail?: ImageObject['status'] } & NonNullable<
+    ImageObject['status']
+  >;
+  return detail === undefined ? status : { ...detail, conditions };
+};
 type Status = NonNullable<ImageObject['status']>;
 
 /** A listener for every change of the world. */
@@ -24,10 +32,10 @@ export const watchInvariants = (world: World, report: Report) => {
       if (type === 'ADDED') checkHeld(world, object, report);
       return;
     }
-    const { status } = object as ImageObject;
+    const status = commonOf(object as ImageObject);
     if (status === undefined) return;
     const before = known.get(object.metadata.uid!);
-    checkReady(world, object as ImageObject, report);
+    checkReady(world, { ...object, status }, report);
     if (before !== undefined) checkForward(before, status, report);
     known.set(object.metadata.uid!, status);
   };
@@ -110,7 +118,7 @@ export const summaryOf = (world: World): unknown => {
     others: world.kube
       .all<ImageObject>()
       .filter(({ kind }) => filledKinds.includes(kind) && kind !== 'VirtualMachineImage')
-      .toSorted((a, b) => a.kind.localeCompare(b.kind))
+      .toSorted((a, b) => `${a.kind}/${a.metadata.name}`.localeCompare(`${b.kind}/${b.metadata.name}`))
       .map(({ kind, status }) => ({ kind, phase: status?.phase, reason: conditionOf(status, 'Ready')?.reason })),
     finalizers: image?.metadata.finalizers,
     reason,

@@ -5,6 +5,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+import { groupKindOf } from '#shared/api/owner.ts';
 import { plan } from '#shared/resources/data-source/plan.ts';
 import { type DataSourceSeen, check } from '#shared/resources/data-source/seen.ts';
 import { type DataSourceState, type DataSourceSubject, readDataSource } from '#shared/resources/data-source/subject.ts';
@@ -54,4 +55,9 @@ export const drivenDataSource: Driven<DataSource, DataSourceSubject> = {
   failed: (_subject, { reason, message }) => unusable(reason, message),
   refused: (_subject, error) => unusable(`Api${error.code}`, `the Kubernetes API refused: ${messageOf(error)}`),
   fold: () => undefined,
+  links: {
+    waitsFor: [],
+    sourceOf: () => undefined,
+    offersOf: ({ ref }) => [{ groupKind: groupKindOf(ref), namespace: ref.namespace ?? '', name: ref.name }],
+  },
 };

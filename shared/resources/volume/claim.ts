@@ -14,6 +14,7 @@ import { failedState, waitingState } from '#shared/backends/state.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { claimProfileOf } from '#shared/populate/profile.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
+import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume } from '#shared/populate/volume.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
@@ -43,12 +44,12 @@ const planNoClass = (volume: Volume, origin: ReadyOrigin | undefined, context: P
 /** A claim that a Job fills from a source of bytes. */
 const planEmpty = (volume: Volume, storageClass: StorageClass, context: PlanContext): Plan => {
   const profile = claimProfileOf(storageClass);
-  const bytes = volume.claim.bytes ?? 0;
+  const volumeMode = volume.claim.volumeMode ?? profile.volumeMode;
   const claim = buildClaim(volume, {
     storageClass,
-    volumeMode: volume.claim.volumeMode ?? profile.volumeMode,
+    volumeMode,
     accessModes: volume.claim.accessModes ?? profile.accessModes,
-    bytes,
+    bytes: bytesFor(volume, volumeMode, context) ?? 0,
   });
   return makeClaim(volume, { claim, storageClass }, context);
 };
@@ -57,10 +58,12 @@ type Cloning = VolumeSeen & { readonly origin: ReadyOrigin; readonly storageClas
 
 const planClone = (volume: Volume, seen: Cloning, context: PlanContext): Plan => {
   const { origin, storageClass, sourceSnapshot } = seen;
+  if (origin.namespace !== volume.ref.namespace) return planElsewhere(volume, origin);
+  const volumeMode = volume.claim.volumeMode ?? origin.clone.volumeMode;
   const target = {
     storageClass,
-    volumeMode: volume.claim.volumeMode ?? origin.clone.volumeMode,
-    bytes: volume.claim.bytes ?? origin.clone.bytes,
+    volumeMode,
+    bytes: bytesFor(volume, volumeMode, context) ?? origin.clone.bytes,
     overhead: context.settings.filesystemOverhead,
   };
   const hasSnapshot = origin.clone.hasSnapshot || sourceSnapshot !== undefined;
@@ -75,6 +78,12 @@ const planClone = (volume: Volume, seen: Cloning, context: PlanContext): Plan =>
         ? planSourceSnapshot(volume, seen, context)
         : makeClone(volume, seen, { record: recordFor(choice, origin), target, context });
   }
+};
+
+const planElsewhere = ({ state, ref }: Volume, { clone, namespace }: ReadyOrigin): Plan => {
+  const where = `${clone.what} lies in namespace ${namespace}, and this object in ${ref.namespace ?? ''}`;
+  const message = `${where}: clones across namespaces are not served by this installation`;
+  return { actions: [], state: failedState(state, 'SourceElsewhere', message) };
 };
 
 type Choice = Pick<CloneRecord, 'strategy' | 'because'>;
@@ -147,6 +156,10 @@ const planSourceSnapshot = (volume: Volume, { origin, sourceSnapshot }: Cloning,
     state: waitingState(volume, next, { phase: 'Cloning', ...step }, context),
   };
 };
+
+const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
+  claim.bytes ??
+  (claim.diskBytes === undefined ? undefined : volumeBytesFor(claim.diskBytes, mode, settings.filesystemOverhead));
 
 interface Shape {
   readonly storageClass: StorageClass;

@@ -64,7 +64,7 @@ const planByStorage = (
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
 const fill = (volume: Volume, claim: PersistentVolumeClaim, population: Population): Plan => ({
-  actions: [patch(persistentVolumeClaims, claim, populatedPatch(population, {}))],
+  actions: [patch(persistentVolumeClaims, claim, populatedPatch(population, volume.claim.filled ?? {}))],
   state: usableState(volume, claim, population),
 });
 

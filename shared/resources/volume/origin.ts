@@ -20,6 +20,7 @@ import { type Population, populationOf, provisionerOf, requestedBytes, volumeMod
 /** A source that can be cloned now. */
 export interface ReadyOrigin {
   readonly is: 'ready';
+  readonly namespace: string;
   readonly clone: CloneSource;
   /** Present where the claim is there. */
   readonly claim?: PersistentVolumeClaim | undefined;
@@ -53,6 +54,7 @@ export const readClaimOrigin = async (
   const bytes = parseQuantity(claim.status.capacity?.['storage']) ?? requestedBytes(claim);
   return {
     is: 'ready',
+    namespace: key.namespace ?? '',
     clone: {
       what,
       driver,
@@ -114,6 +116,7 @@ export const readSnapshotOrigin = async (kube: KubeClient, key: ObjectKey, what:
   const bytes = parseQuantity(snapshot.status.restoreSize) ?? 0;
   return {
     is: 'ready',
+    namespace: key.namespace ?? '',
     clone: { what, driver, volumeMode, bytes, diskBytes: bytes, hasSnapshot: true, hasClaim: false },
     snapshot: key.name,
   };

@@ -65,6 +65,7 @@ const anOrigin = (
   snapshot: string | null = 'ubuntu-image-snapshot',
 ): ReadyOrigin => ({
   is: 'ready',
+  namespace: 'default',
   clone: {
     what: 'image ubuntu',
     driver: 'local.bullion.dev',

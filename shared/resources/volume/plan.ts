@@ -3,11 +3,13 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { remove } from '#shared/backends/actions.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { patch, remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { initialState, isRetryDue } from '#shared/backends/image.ts';
 import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
-import { type Population, populationOf } from '#shared/populate/volume.ts';
+import { type Population, populatedPatch, populationOf, requestedBytes } from '#shared/populate/volume.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
@@ -21,22 +23,51 @@ export const planVolume = (volume: Volume, seen: VolumeSeen, context: PlanContex
 
 const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const { claim, foreign } = seen;
-  if (foreign !== undefined) return planTaken(volume, foreign, context);
-  const population = populationOf(claim);
-  if (claim !== undefined && population !== undefined && isUsable(claim)) {
-    return planUsable(volume, { ...seen, claim }, population);
-  }
-  if (claim?.status?.phase === 'Lost' || (claim === undefined && volume.state.phase === 'Available')) {
-    const message = `the claim ${volume.claim.name} is gone or lost its data; ${retryHint}`;
-    return { actions: [], state: failedState(volume.state, 'VolumeLost', message) };
-  }
-  if (claim === undefined) return planClaim(volume, seen, context);
+  if (foreign !== undefined) return planForeign(volume, foreign, context);
+  if (claim === undefined)
+    return volume.state.phase === 'Available' ? planLost(volume) : planClaim(volume, seen, context);
+  if (claim.status?.phase === 'Lost') return planLost(volume);
   if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, claim, context);
-  return planFilling(volume, { ...seen, claim }, context);
+  const population = populationOf(claim) ?? populationKnown(volume);
+  return population === undefined
+    ? planFilling(volume, { ...seen, claim }, context)
+    : planUsable(volume, { ...seen, claim }, population);
+};
+
+/** What was usable once is never filled again, whatever became of the mark. */
+const populationKnown = ({ state }: Volume): Population | undefined =>
+  state.phase === 'Available'
+    ? { inspection: state.inspection ?? { format: 'raw', compression: 'none' }, digests: { ...state.digests } }
+    : undefined;
+
+const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan =>
+  volume.claim.adopts?.(claim) === true ? planAdopted(volume, claim) : planTaken(volume, claim, context);
+
+const planLost = (volume: Volume): Plan => {
+  const message = `the claim ${volume.claim.name} is gone or lost its data; ${retryHint}`;
+  return { actions: [], state: failedState(volume.state, 'VolumeLost', message) };
 };
 
 const isUsable = ({ metadata, status }: PersistentVolumeClaim): boolean =>
   metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
+
+/** It becomes ours, with what is in it; nothing is written to it. */
+const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan => {
+  const { labels, annotations, ownerReferences = [] } = childMetadata(volume.ref, 'disk', claim.metadata.name);
+  const bytes = parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
+  const population: Population = {
+    inspection: { format: 'raw', compression: 'none', virtualSize: bytes },
+    digests: {},
+  };
+  const mark = populatedPatch(population, { ...annotations, ...volume.claim.filled });
+  const { metadata } = mark as { readonly metadata: object };
+  const owners = [...(claim.metadata.ownerReferences ?? []), ...ownerReferences];
+  const change = { metadata: { ...metadata, labels, ownerReferences: owners } };
+  return {
+    actions: [patch(persistentVolumeClaims, claim, change)],
+    state: usableState(volume, claim, population),
+  };
+};
 
 const planTaken = (volume: Volume, { kind, metadata }: KubeObject, context: PlanContext): Plan => {
   const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;

@@ -36,6 +36,8 @@ export interface VolumeSeen {
 export type OriginReaders = Readonly<Record<string, (kube: KubeClient, key: Key) => Promise<Origin>>>;
 type Key = { readonly namespace: string; readonly name: string };
 
+const snapshotGroupKind = 'VolumeSnapshot.snapshot.storage.k8s.io';
+
 /** Of the snapshot taken of a source that has none. */
 export const sourceSnapshotName = ({ ref }: Volume): string => `clone-${ref.uid}`;
 
@@ -53,7 +55,8 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
 
 const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<VolumeSnapshot | undefined> => {
   const { source } = volume;
-  if (source?.type !== 'object' || source.groupKind !== 'PersistentVolumeClaim') return undefined;
+  // Whatever stands for a claim in the end may need one; a snapshot does not.
+  if (source?.type !== 'object' || source.groupKind === snapshotGroupKind) return undefined;
   return (await readOwn(kube, volumeSnapshots, volume.ref, sourceSnapshotName(volume))).own;
 };
 
@@ -78,7 +81,7 @@ const readOrigin = async (
   switch (groupKind) {
     case 'PersistentVolumeClaim':
       return readClaimOrigin(kube, key, { what: `PersistentVolumeClaim ${namespace}/${name}` });
-    case 'VolumeSnapshot.snapshot.storage.k8s.io':
+    case snapshotGroupKind:
       return readSnapshotOrigin(kube, key, `VolumeSnapshot ${namespace}/${name}`);
     default:
       return readers[groupKind]?.(kube, key) ?? waitFor('SourceUnknown', `nothing is known of ${groupKind} ${name}`);

@@ -1,5 +1,5 @@
 // A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
-import type { AccessMode, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { JobSource } from '#shared/populate/transfer-job.ts';
@@ -30,8 +30,14 @@ export interface ClaimRequest {
   readonly className?: string | undefined;
   readonly volumeMode?: VolumeMode | undefined;
   readonly accessModes?: readonly AccessMode[] | undefined;
-  /** Bytes of the claim. */
+  /** Bytes of the claim… */
   readonly bytes?: number | undefined;
+  /** …or of the guest's disk: a file system gets room for itself beside it. */
+  readonly diskBytes?: number | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
+  /** Annotations that clients look for once it is filled. */
+  readonly filled?: Readonly<Record<string, string>> | undefined;
+  /** Whether a claim of that name, which somebody else made and filled, may be taken over as it is. */
+  readonly adopts?: (claim: PersistentVolumeClaim) => boolean;
 }

@@ -1,0 +1,81 @@
+// What is asked of DataVolumes: one row for each rule, refused and accepted.
+import { describe, expect, it } from 'vitest';
+import { createApp } from '#functions/validate/app.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { type Draft, ask, clusterOf } from '#test/support/admission.ts';
+
+const app = createApp({ kube: clusterOf(), log: silentLogger });
+const theirs = createApp({ kube: clusterOf(), log: silentLogger, cdi: 'use' });
+
+const aDataVolume = (spec: Record<string, unknown>): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name: 'disk', namespace: 'default' },
+  spec,
+});
+const storage = { resources: { requests: { storage: '1Gi' } } };
+const http = { http: { url: 'https://images.example/a.qcow2' } };
+const of = (source: object) => aDataVolume({ source, storage });
+const httpWith = (more: object) => of({ http: { ...http.http, ...more } });
+
+describe('DataVolumes', () => {
+  it.each<[rule: string, denied: Draft, fault: RegExp]>([
+    ['a source', aDataVolume({ storage }), /spec\.source.*exactly one/],
+    ['one source', of({ ...http, blank: {} }), /spec\.source.*exactly one/],
+    ['one form', aDataVolume({ source: http, storage, pvc: storage }), /spec\.storage/],
+    ['a form', aDataVolume({ source: http }), /spec\.storage/],
+    ['a DataSource', aDataVolume({ sourceRef: { kind: 'Other', name: 'x' }, storage }), /spec\.sourceRef\.kind/],
+    ['no upload', of({ upload: {} }), /spec\.source\.upload.*not served/],
+    ['no s3', of({ s3: { url: 's3://a/b' } }), /spec\.source\.s3.*not served/],
+    ['no Secret', httpWith({ secretRef: 'x' }), /spec\.source\.http\.secretRef.*not served/],
+    ['no skipped verification', httpWith({ insecureSkipVerify: true }), /insecureSkipVerify.*not served/],
+    ['no archive', aDataVolume({ source: http, storage, contentType: 'archive' }), /spec\.contentType/],
+    [
+      'no checkpoints',
+      aDataVolume({ source: http, storage, checkpoints: [{ previous: '', current: 'a' }] }),
+      /spec\.checkpoints/,
+    ],
+    [
+      'a volume of its own',
+      aDataVolume({ source: http, storage: { ...storage, volumeName: 'pv' } }),
+      /spec\.storage\.volumeName/,
+    ],
+    ['an address', of({ http: { url: 'ftp://a/b' } }), /spec\.source\.http\.url/],
+    ['an image of a registry', of({ registry: { url: 'https://a/b' } }), /spec\.source\.registry\.url.*docker:/],
+    ['a digest', httpWith({ checksum: 'md5:1' }), /spec\.source\.http\.checksum/],
+    ['a size', aDataVolume({ source: http, storage: {} }), /spec\.storage\.resources\.requests\.storage.*missing/],
+    [
+      'a size in pvc, also of a clone',
+      aDataVolume({ source: { pvc: { namespace: 'default', name: 'a' } }, pvc: {} }),
+      /spec\.pvc\.resources/,
+    ],
+    [
+      'a claim that can be written',
+      aDataVolume({ source: http, storage: { ...storage, accessModes: ['ReadOnlyMany'] } }),
+      /accessModes/,
+    ],
+    [
+      'its own namespace',
+      of({ pvc: { namespace: 'other', name: 'a' } }),
+      /spec\.source\.pvc\.namespace.*across namespaces/,
+    ],
+  ])('are asked for %s', async (_rule, denied, fault) => {
+    const { allowed, status } = await ask(app, '/validate', { object: denied });
+    expect(allowed).toBe(false);
+    expect(status?.message).toMatch(fault);
+    expect(await ask(theirs, '/validate', { object: denied })).toMatchObject({ allowed: true });
+  });
+
+  it.each<[what: string, object: Draft]>([
+    ['a web server', of(http)],
+    ['a registry', of({ registry: { url: 'docker://quay.io/containerdisks/fedora:latest' } })],
+    ['a clone without a size', aDataVolume({ source: { pvc: { namespace: 'default', name: 'a' } }, storage: {} })],
+    [
+      'a DataSource of another namespace',
+      aDataVolume({ sourceRef: { kind: 'DataSource', name: 'a', namespace: 'golden' }, storage: {} }),
+    ],
+    ['nothing in it', of({ blank: {} })],
+  ])('are accepted with %s', async (_what, object) => {
+    expect(await ask(app, '/validate', { object })).toMatchObject({ allowed: true });
+  });
+});

@@ -1,0 +1,133 @@
+// cdi.kubevirt.io DataVolume ↔ volume. Its claim has its own name, and the labels and annotations that KubeVirt and virtctl read.
+import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import {
+  type DataVolume,
+  type DataVolumeSpec,
+  type DataVolumeStatus,
+  dataVolumeKind,
+} from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
+import { conditionsOf, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
+import { readMetadata } from '#shared/resources/dialect.ts';
+import { faultsOf } from '#shared/resources/rule.ts';
+import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
+import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
+import type { ClaimRequest, Volume, VolumeSource } from '#shared/resources/volume/volume.ts';
+
+/** The original tries for ever. */
+const retries = 3;
+
+export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
+
+const sourceKinds = {
+  claim: 'PersistentVolumeClaim',
+  snapshot: 'VolumeSnapshot.snapshot.storage.k8s.io',
+  dataSource: dataSourceGroupKind,
+} as const;
+
+const toVolume = (object: DataVolume): Volume => {
+  const { metadata, spec, status } = object;
+  const checksum = parseChecksum(spec.source?.http?.checksum ?? '');
+  return {
+    ...readMetadata(object),
+    faults: faultsOf(dataVolumeRules, object),
+    source: readSource(spec, metadata.namespace ?? 'default'),
+    checksum: 'value' in checksum ? checksum.value : undefined,
+    claim: readClaim(object),
+    waitsForConsumer: metadata.annotations?.[cdiAnnotations.immediateBinding] === undefined,
+    retries,
+    state: toVolumeState(status && { ...status.detail, conditions: status.conditions }, readPhase(status)),
+  };
+};
+
+/** What another installation filled, or failed to fill, before this one came stays as it is. */
+const readPhase = ({ phase, detail }: DataVolumeStatus = {}): string | undefined => {
+  if (detail?.phase !== undefined) return detail.phase;
+  return phase === 'Succeeded' ? 'Available' : phase === 'Failed' ? phase : undefined;
+};
+
+const readSource = ({ source = {}, sourceRef }: DataVolumeSpec, own: string): VolumeSource | undefined => {
+  const { http, registry, pvc, snapshot, blank } = source;
+  const { claim, snapshot: snapshotKind, dataSource } = sourceKinds;
+  if (sourceRef !== undefined) {
+    return { type: 'object', groupKind: dataSource, namespace: sourceRef.namespace ?? own, name: sourceRef.name };
+  }
+  if (pvc !== undefined) return { type: 'object', groupKind: claim, ...pvc };
+  if (snapshot !== undefined) return { type: 'object', groupKind: snapshotKind, ...snapshot };
+  if (http !== undefined) return { type: 'transfer', from: { type: 'http', url: http.url } };
+  if (blank !== undefined) return { type: 'transfer', from: { type: 'blank' } };
+  return registry?.url === undefined ? undefined : { type: 'transfer', from: readRegistry(registry.url, registry) };
+};
+
+const readRegistry = (
+  url: string,
+  { platform }: NonNullable<NonNullable<DataVolumeSpec['source']>['registry']>,
+): { readonly type: 'registry'; readonly url: string; readonly architecture?: string } => ({
+  type: 'registry',
+  url,
+  ...(platform?.architecture === undefined ? {} : { architecture: platform.architecture }),
+});
+
+/** `pvc` is taken as it is, which means a file system where it does not say; `storage` is completed from class and source. */
+const readClaim = ({ metadata, spec: { pvc, storage = {} } }: DataVolume): ClaimRequest => {
+  const { storageClassName, volumeMode, accessModes, resources } = pvc ?? storage;
+  const bytes = parseQuantity(resources?.requests?.['storage']);
+  return {
+    name: metadata.name,
+    className: storageClassName === '' ? undefined : storageClassName,
+    volumeMode: pvc === undefined ? volumeMode : (volumeMode ?? 'Filesystem'),
+    accessModes: accessModes?.length === 0 ? undefined : accessModes,
+    ...(pvc === undefined ? { diskBytes: bytes } : { bytes }),
+    labels: { ...metadata.labels, app: 'containerized-data-importer' },
+    annotations: {
+      ...passedOn(metadata.annotations),
+      [`${cdiGroup}/storage.populatedFor`]: metadata.name,
+      [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
+      [`${cdiGroup}/storage.contentType`]: 'kubevirt',
+    },
+    filled: {
+      [`${cdiGroup}/storage.pod.phase`]: 'Succeeded',
+      [`${cdiGroup}/storage.condition.running`]: 'false',
+      [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
+    },
+    adopts: (claim) => mayAdopt(metadata, claim.metadata.annotations ?? {}),
+  };
+};
+
+type Metadata = DataVolume['metadata'];
+
+const passedOn = (annotations: Metadata['annotations'] = {}): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(annotations).filter(
+      ([name]) => name !== 'kubectl.kubernetes.io/last-applied-configuration' && !name.startsWith('bullion.dev/'),
+    ),
+  );
+
+/** A claim that was prepared for a DataVolume of this name, by a restore or by hand. */
+const mayAdopt = ({ name, annotations = {} }: Metadata, found: Readonly<Record<string, string>>): boolean =>
+  found[`${cdiGroup}/storage.populatedFor`] === name ||
+  found[`${cdiGroup}/storage.prePopulated`] === name ||
+  annotations[`${cdiGroup}/storage.prePopulated`] === name ||
+  annotations[`${cdiGroup}/allowClaimAdoption`] === 'true';
+
+const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
+
+export const dataVolumes: VolumeDialect<DataVolume> = {
+  kind: dataVolumeKind,
+  sourceKinds: Object.values(sourceKinds),
+  toVolume,
+  toStatus: ({ status }, volume, state, now): DataVolumeStatus =>
+    withoutUndefined({
+      ...status,
+      observedGeneration: volume.generation,
+      claimName: state.children?.volume,
+      phase: phaseOf(state, volume.source),
+      progress: progressOf(state),
+      restartCount: state.attemptsFailed,
+      conditions: setCdiConditions(status?.conditions ?? [], conditionsOf(state), now),
+      detail: { ...toVolumeStatus(volume, state), phase: state.phase, conditions: undefined },
+    }),
+};

@@ -1,0 +1,91 @@
+// The original's words for each state a DataVolume comes to, and back: one row each.
+import { describe, expect, it } from 'vitest';
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import { type ImageState, initialState } from '#shared/backends/image.ts';
+import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
+import type { VolumeSource } from '#shared/resources/volume/volume.ts';
+import { conditionsOf, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
+
+const http: VolumeSource = { type: 'transfer', from: { type: 'http', url: 'https://a/b' } };
+const claim: VolumeSource = { type: 'object', groupKind: 'PersistentVolumeClaim', namespace: 'default', name: 'a' };
+const made = { children: { volume: 'disk' } };
+const by = (strategy: 'snapshot' | 'csi-clone' | 'copy') => ({ ...made, clone: { strategy, because: 'so' } });
+const state = (over: Partial<ImageState>): ImageState => ({ ...initialState, ...over });
+
+describe('the phase of a DataVolume', () => {
+  it.each<[source: VolumeSource, state: Partial<ImageState>, phase: string]>([
+    [http, {}, 'Pending'],
+    [http, { phase: 'Cloning', ...made }, 'ImportScheduled'],
+    [http, { phase: 'Pending', reason: 'Starting', ...made }, 'ImportScheduled'],
+    [http, { phase: 'Downloading', ...made }, 'ImportInProgress'],
+    [http, { phase: 'Verifying', ...made }, 'ImportInProgress'],
+    [http, { reason: 'WaitForFirstConsumer', ...made }, 'WaitForFirstConsumer'],
+    [http, { phase: 'Available', ...made }, 'Succeeded'],
+    [http, { phase: 'Failed' }, 'Failed'],
+    [claim, { reason: 'SourceNotFound' }, 'Pending'],
+    [claim, { phase: 'Cloning', reason: 'Snapshotting' }, 'SnapshotForSmartCloneInProgress'],
+    [claim, { phase: 'Cloning', ...by('snapshot') }, 'CloneFromSnapshotSourceInProgress'],
+    [claim, { phase: 'Cloning', ...by('csi-clone') }, 'CSICloneInProgress'],
+    [claim, { phase: 'Cloning', ...by('copy') }, 'CloneScheduled'],
+    [claim, { phase: 'Downloading', ...by('copy') }, 'CloneInProgress'],
+    [claim, { reason: 'WaitForFirstConsumer', ...by('snapshot') }, 'PendingPopulation'],
+    [claim, { reason: 'WaitForFirstConsumer', ...by('copy') }, 'WaitForFirstConsumer'],
+  ])('of %o in %o is %s', (source, over, phase) => {
+    expect(phaseOf(state(over), source)).toBe(phase);
+  });
+
+  it('knows a volume that CDI has filled before, and lets it be', () => {
+    const object: DataVolume = {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { name: 'disk', namespace: 'default', uid: 'u' },
+      spec: { source: { http: { url: 'https://a/b' } }, pvc: {} },
+      status: { phase: 'Succeeded' },
+    };
+    expect(dataVolumes.toVolume(object).state.phase).toBe('Available');
+    expect(dataVolumes.toVolume({ ...object, status: { phase: 'ImportInProgress' } }).state.phase).toBe('Pending');
+  });
+});
+
+describe('its progress', () => {
+  const transfer = {
+    run: 'r',
+    startedAt: '',
+    reportedAt: '',
+    sequence: 1,
+    phase: 'Downloading' as const,
+    percent: 37.421,
+    receivedBytes: 0,
+  };
+  it.each<[state: Partial<ImageState>, progress: string]>([
+    [{}, 'N/A'],
+    [{ phase: 'Downloading', transfer }, '37.42%'],
+    [{ phase: 'Failed', transfer }, 'N/A'],
+    [{ phase: 'Available' }, '100.0%'],
+  ])('of %o is %s', (over, progress) => {
+    expect(progressOf(state(over))).toBe(progress);
+  });
+});
+
+describe('its conditions', () => {
+  it.each<[state: Partial<ImageState>, bound: string, running: string, ready: string]>([
+    [{}, 'False NotFound', 'False Pending', 'False Pending'],
+    [{ phase: 'Cloning', reason: 'Starting', ...made }, 'False Pending', 'False Starting', 'False Starting'],
+    [
+      { phase: 'Downloading', reason: 'Downloading', ...made },
+      'True Bound',
+      'True Pod is running',
+      'False Downloading',
+    ],
+    [{ phase: 'Available', reason: 'Ready', ...made }, 'True Bound', 'False Completed', 'True Ready'],
+    [
+      { phase: 'Failed', reason: 'SourceNotFound', lastFailure: { reason: 'SourceNotFound', message: '404' }, ...made },
+      'False Pending',
+      'False Error',
+      'False SourceNotFound',
+    ],
+    [{ phase: 'Failed', reason: 'VolumeLost', ...made }, 'False ClaimLost', 'False VolumeLost', 'False VolumeLost'],
+  ])('of %o', (over, ...expected) => {
+    expect(conditionsOf(state(over)).map(({ status, reason }) => `${status} ${reason}`)).toEqual(expected);
+  });
+});

@@ -1,0 +1,134 @@
+// What a DataVolume must be, one rule one line. What the original can do and this installation cannot is named here, field by field.
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+
+type Check = SpecRule<DataVolume>['check'];
+
+const oneSource: Check = ({ spec: { source = {}, sourceRef } }) => {
+  const set = Object.entries(source).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const count = set.length + (sourceRef === undefined ? 0 : 1);
+  return faultIf(count !== 1, 'spec.source', 'must have exactly one of its fields, or sourceRef must be set instead');
+};
+
+const oneForm: Check = ({ spec }) =>
+  faultIf(
+    (spec.pvc === undefined) === (spec.storage === undefined),
+    'spec.storage',
+    'or spec.pvc must be set, and not both',
+  );
+
+const sourceKind: Check = ({ spec: { sourceRef } }) =>
+  faultIf(sourceRef !== undefined && sourceRef.kind !== 'DataSource', 'spec.sourceRef.kind', 'must be DataSource');
+
+const unservedSources: Check = ({ spec: { source = {} } }) =>
+  (['upload', 's3', 'gcs', 'imageio', 'vddk'] as const).flatMap((name) =>
+    faultIf(
+      source[name] !== undefined,
+      `spec.source.${name}`,
+      'is not served by this installation; use http, registry, pvc, snapshot or blank',
+    ),
+  );
+
+const unservedAccess: Check = ({ spec: { source = {} } }) => {
+  const { http, registry } = source;
+  const fields = {
+    'spec.source.http.secretRef': http?.secretRef,
+    'spec.source.http.certConfigMap': http?.certConfigMap,
+    'spec.source.http.extraHeaders': http?.extraHeaders,
+    'spec.source.http.secretExtraHeaders': http?.secretExtraHeaders,
+    'spec.source.http.insecureSkipVerify': http?.insecureSkipVerify || undefined,
+    'spec.source.registry.secretRef': registry?.secretRef,
+    'spec.source.registry.certConfigMap': registry?.certConfigMap,
+    'spec.source.registry.imageStream': registry?.imageStream,
+  };
+  return Object.entries(fields).flatMap(([field, value]) =>
+    faultIf(value !== undefined, field, 'is not served by this installation; leave it out'),
+  );
+};
+
+const unservedContent: Check = ({ spec }) => [
+  ...faultIf(spec.contentType === 'archive', 'spec.contentType', 'archive is not served by this installation'),
+  ...faultIf((spec.checkpoints ?? []).length > 0, 'spec.checkpoints', 'are not served by this installation'),
+];
+
+const ownVolume: Check = ({ spec }) => {
+  const form = spec.pvc === undefined ? 'storage' : 'pvc';
+  const claim = spec[form] ?? {};
+  return (['volumeName', 'selector', 'dataSource', 'dataSourceRef'] as const).flatMap((field) =>
+    faultIf(
+      claim[field] !== undefined,
+      `spec.${form}.${field}`,
+      'is not served by this installation: the volume is a new one, filled from spec.source',
+    ),
+  );
+};
+
+const url: Check = ({ spec: { source = {} } }) =>
+  source.http === undefined ? [] : faultOf(parseSourceUrl(source.http.url), 'spec.source.http.url');
+
+const registryUrl: Check = ({ spec: { source = {} } }) =>
+  faultIf(
+    source.registry !== undefined && source.registry.imageStream === undefined && !isRegistryUrl(source.registry.url),
+    'spec.source.registry.url',
+    'must name an image, such as docker://quay.io/containerdisks/fedora:latest',
+  );
+
+const isRegistryUrl = (text: string | undefined): boolean => text?.startsWith('docker://') === true;
+
+const checksum: Check = ({ spec: { source = {} } }) =>
+  source.http?.checksum === undefined ? [] : faultOf(parseChecksum(source.http.checksum), 'spec.source.http.checksum');
+
+/** A clone may take the size of its source, where `storage` asks; anything else needs one. */
+const size: Check = ({ spec }) => {
+  const form = spec.pvc === undefined ? 'storage' : 'pvc';
+  const field = `spec.${form}.resources.requests.storage`;
+  const request = spec[form]?.resources?.requests?.['storage'];
+  const isClone = spec.sourceRef !== undefined || spec.source?.pvc !== undefined || spec.source?.snapshot !== undefined;
+  if (request === undefined) return faultIf(form === 'pvc' || !isClone, field, 'is missing; write a size such as 10Gi');
+  return faultIf((parseQuantity(request) ?? 0) < 2 ** 20, field, 'must be an amount of storage, 1Mi at least');
+};
+
+const writable: Check = ({ spec }) => {
+  const form = spec.pvc === undefined ? 'storage' : 'pvc';
+  const modes = spec[form]?.accessModes ?? [];
+  return faultIf(
+    modes.length > 0 && modes.every((mode) => mode === 'ReadOnlyMany'),
+    `spec.${form}.accessModes`,
+    'must have one that can be written, such as ReadWriteOnce: the volume is filled first',
+  );
+};
+
+/** Reading another namespace's disks is a right of that namespace to give. */
+const ownNamespace: Check = ({ metadata, spec: { source = {} } }) =>
+  (['pvc', 'snapshot'] as const).flatMap((name) =>
+    faultIf(
+      source[name] !== undefined && source[name].namespace !== (metadata.namespace ?? 'default'),
+      `spec.source.${name}.namespace`,
+      'must be the namespace of the DataVolume: clones across namespaces are not served by this installation',
+    ),
+  );
+
+export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
+  { id: 'one-source', check: oneSource },
+  { id: 'one-form', check: oneForm },
+  { id: 'source-kind', check: sourceKind },
+  { id: 'served-source', check: unservedSources },
+  { id: 'served-access', check: unservedAccess },
+  { id: 'served-content', check: unservedContent },
+  { id: 'own-volume', check: ownVolume },
+  { id: 'url', check: url },
+  { id: 'registry-url', check: registryUrl },
+  { id: 'checksum', check: checksum },
+  { id: 'size', check: size },
+  { id: 'writable', check: writable },
+  { id: 'own-namespace', check: ownNamespace },
+];
+
+export const dataVolumeRequestRules: readonly RequestRule<KubeObject, Volume>[] = [
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+];

@@ -1,0 +1,228 @@
+// DataVolumes on the local cluster: every source that is served, every class, real bytes compared.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+
+const run = promisify(execFile);
+const type = dataVolumeKind.type;
+const mib = 2 ** 20;
+const immediate = { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' };
+
+const aDataVolume = (name: string, spec: object, annotations: Record<string, string> = {}): DataVolume => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace, annotations },
+  spec: spec as DataVolume['spec'],
+});
+
+describe('data volumes', { timeout: 240_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let diskBytes: number;
+  let url: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+
+  const until = async (name: string, isSo: (status: DataVolumeStatus) => boolean): Promise<DataVolumeStatus> => {
+    const deadline = Date.now() + 60_000;
+    for (;;) {
+      const { status } = (await cluster.kube.get(type, { namespace, name })) ?? {};
+      if (status !== undefined && isSo(status)) return status;
+      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
+      await sleep(50);
+    }
+  };
+  const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
+  const make = async (object: DataVolume, isSo = isOver): Promise<DataVolumeStatus> => {
+    await cluster.kube.create(type, object);
+    return until(object.metadata.name, isSo);
+  };
+  const sized = (extra = 0, rest: object = {}) => ({
+    resources: { requests: { storage: `${diskBytes / mib + extra}Mi` } },
+    ...rest,
+  });
+  const compare = async (claim: string) => {
+    const disk = await diskOf(cluster, { namespace, name: claim });
+    await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
+    return (await stat(disk)).size;
+  };
+  const conditionsOf = ({ conditions = [] }: DataVolumeStatus) =>
+    Object.fromEntries(conditions.map(({ type: name, status, reason }) => [name, `${status} ${reason}`]));
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-data-volumes-'));
+    raw = await makeLinuxDisk(dir);
+    diskBytes = (await stat(raw)).size;
+    server = await startFileServer();
+    const file = await publish(raw, 'qcow2');
+    url = server.offer(basename(file), file);
+    cluster = await startTestCluster();
+  }, 120_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('is filled from a web server, and says so as the original does', async () => {
+    const status = await make(aDataVolume('http', { source: { http: { url } }, storage: sized() }));
+    expect(status).toMatchObject({ phase: 'Succeeded', progress: '100.0%', claimName: 'http', restartCount: 0 });
+    expect(conditionsOf(status)).toEqual({ Bound: 'True Bound', Running: 'False Completed', Ready: 'True Ready' });
+    expect(await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'http' })).toMatchObject({
+      metadata: {
+        labels: { app: 'containerized-data-importer' },
+        annotations: {
+          'cdi.kubevirt.io/storage.populatedFor': 'http',
+          'cdi.kubevirt.io/storage.pod.phase': 'Succeeded',
+        },
+        ownerReferences: [{ kind: 'DataVolume', name: 'http', controller: true }],
+      },
+    });
+    await compare('http');
+  });
+
+  it('takes `pvc` as it is: a file system, whose disk fills it', async () => {
+    const pvc = sized(512, { accessModes: ['ReadWriteOnce'], storageClassName: 'local-plain' });
+    expect(await make(aDataVolume('literal', { source: { http: { url } }, pvc }))).toMatchObject({
+      phase: 'Succeeded',
+    });
+    const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'literal' });
+    expect(claim?.spec).toMatchObject({
+      volumeMode: 'Filesystem',
+      resources: { requests: { storage: `${diskBytes / mib + 512}Mi` } },
+    });
+    expect(await compare('literal')).toBeGreaterThan(diskBytes + 400 * mib);
+  });
+
+  it('clones a volume through a snapshot that is gone afterwards', async () => {
+    const source = { pvc: { namespace, name: 'http' } };
+    const status = await make(aDataVolume('clone', { source, storage: {} }));
+    expect(status).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
+    await compare('clone');
+    await until('clone', () => true);
+    const deadline = Date.now() + 10_000;
+    const listed = async () => (await cluster.kube.list(volumeSnapshots, { namespace })).items;
+    while ((await listed()).length > 0 && Date.now() < deadline) await sleep(100);
+    expect(await listed()).toEqual([]);
+  });
+
+  it('clones a volume that is made only later', async () => {
+    await make(
+      aDataVolume('early', { source: { pvc: { namespace, name: 'late' } }, storage: {} }),
+      ({ phase }) => phase === 'Pending',
+    );
+    await make(
+      aDataVolume('late', { source: { http: { url } }, storage: sized(0, { storageClassName: 'local-plain' }) }),
+    );
+    expect(await until('early', isOver)).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
+    await compare('early');
+  });
+
+  it('restores a snapshot', async () => {
+    await cluster.kube.create(volumeSnapshots, {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: { name: 'kept', namespace },
+      spec: { source: { persistentVolumeClaimName: 'http' } },
+    });
+    const source = { snapshot: { namespace, name: 'kept' } };
+    const storage = { storageClassName: 'local' };
+    expect(await make(aDataVolume('restored', { source, storage }))).toMatchObject({ phase: 'Succeeded' });
+    await compare('restored');
+    await cluster.kube.delete(volumeSnapshots, { namespace, name: 'kept' });
+  });
+
+  it('is what a DataSource stands for', async () => {
+    await cluster.kube.create(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: { name: 'linux', namespace },
+      spec: { source: { pvc: { namespace, name: 'http' } } },
+    });
+    const sourceRef = { kind: 'DataSource', name: 'linux' };
+    expect(await make(aDataVolume('by-name', { sourceRef, storage: sized(32) }))).toMatchObject({ phase: 'Succeeded' });
+    expect(await compare('by-name')).toBe(diskBytes + 32 * mib);
+  });
+
+  it('is blank, as large as it was asked for', async () => {
+    const pvc = sized(0, { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' });
+    expect(await make(aDataVolume('blank', { source: { blank: {} }, pvc }))).toMatchObject({ phase: 'Succeeded' });
+    const disk = await diskOf(cluster, { namespace, name: 'blank' });
+    const { size, blocks } = await stat(disk);
+    expect(size).toBeGreaterThan(0);
+    expect(blocks * 512).toBeLessThan(mib);
+  });
+
+  it('waits for its first consumer, and is filled before anybody else writes to it', async () => {
+    const storage = sized(0, { storageClassName: 'local-wffc' });
+    const status = await make(
+      aDataVolume('wffc', { source: { http: { url } }, storage }),
+      ({ phase }) => phase === 'WaitForFirstConsumer',
+    );
+    expect(conditionsOf(status)).toMatchObject({ Bound: 'False Pending', Ready: 'False WaitForFirstConsumer' });
+    await cluster.kube.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'virt-launcher', namespace },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [{ name: 'none', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'wffc' } }],
+      },
+    });
+    await until('wffc', isOver);
+    await compare('wffc');
+    await cluster.kube.delete(pods, { namespace, name: 'virt-launcher' });
+  });
+
+  it('does not wait where immediate binding is asked for', async () => {
+    const storage = sized(0, { storageClassName: 'local-wffc' });
+    await make(aDataVolume('at-once', { source: { http: { url } }, storage }, immediate));
+    await expect(compare('at-once')).resolves.toBe(diskBytes);
+  });
+
+  it('fails for good where its source is not there, and says why', async () => {
+    const wrong = url.replace(/[^/]+$/, 'nothing.qcow2');
+    const status = await make(aDataVolume('wrong', { source: { http: { url: wrong } }, storage: sized() }));
+    expect(status.phase).toBe('Failed');
+    expect(conditionsOf(status)).toMatchObject({ Running: 'False Error', Ready: 'False SourceNotFound' });
+  });
+
+  it('takes over a claim that was prepared for it, as it is', async () => {
+    await cluster.kube.create(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'prepared', namespace, annotations: { 'cdi.kubevirt.io/storage.prePopulated': 'prepared' } },
+      spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources: { requests: { storage: '16Mi' } } },
+    });
+    const pvc = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } };
+    const status = await make(aDataVolume('prepared', { source: { http: { url } }, pvc }));
+    expect(status).toMatchObject({ phase: 'Succeeded', claimName: 'prepared' });
+    const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'prepared' });
+    expect(claim?.metadata.ownerReferences).toMatchObject([{ kind: 'DataVolume', name: 'prepared' }]);
+  });
+
+  it('is refused with words where it asks for what is not served', async () => {
+    const asked = aDataVolume('upload', { source: { upload: {} }, storage: sized() });
+    await expect(cluster.kube.create(type, asked)).rejects.toThrow(/spec\.source\.upload.*is not served/);
+  });
+
+  it('takes everything with it', async () => {
+    for await (const { metadata } of cluster.kube.listAll(type)) {
+      await cluster.kube.delete(type, { namespace, name: metadata.name });
+    }
+    expect(await leftOvers(cluster.kube, cluster.dataDir, 30)).toEqual([]);
+  });
+});
