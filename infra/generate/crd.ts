@@ -59,7 +59,7 @@ const objectSchema = (kind: ServedKind): StructuralSchema => ({
     apiVersion: { type: 'string', description: 'The version of the schema this object is written in.' },
     kind: { type: 'string', description: 'The kind of this object, in CamelCase.' },
     metadata: { type: 'object' },
-    spec: toStructuralSchema(kind.spec),
-    status: toStructuralSchema(kind.status),
+    spec: { description: 'What is wanted.', ...toStructuralSchema(kind.spec) },
+    status: { description: 'What there is, and how it came to be.', ...toStructuralSchema(kind.status) },
   },
 });

@@ -11,7 +11,7 @@ export const HarvesterImageSpec = z
       .default('backingimage')
       .describe('how the image is stored')
       .meta(withRules({ rule: 'self == oldSelf', message: 'backend cannot be changed: create a new image instead' })),
-    description: z.string().optional(),
+    description: z.string().optional().describe('free text'),
     displayName: z.string().min(1).max(1024).describe('free text, unique in its namespace'),
     sourceType: z
       .enum(['download', 'upload', 'export-from-volume', 'restore', 'clone'])
@@ -21,9 +21,12 @@ export const HarvesterImageSpec = z
       .string()
       .optional()
       .describe('over the file as published: bare SHA-512 hex, or <algorithm>:<hex> with md5, sha1, sha256 or sha512'),
-    pvcName: z.string().optional(),
-    pvcNamespace: z.string().optional(),
-    storageClassParameters: z.record(z.string(), z.string()).optional(),
+    pvcName: z.string().optional().describe('claim that export-from-volume reads'),
+    pvcNamespace: z.string().optional().describe('where that claim is'),
+    storageClassParameters: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe('of the storage class that the backingimage backend makes'),
     retry: z.int().min(0).max(10).default(3).describe('failed attempts tolerated: attempts are one more'),
     securityParameters: z
       .object({
@@ -31,7 +34,8 @@ export const HarvesterImageSpec = z
         sourceImageName: z.string(),
         sourceImageNamespace: z.string(),
       })
-      .optional(),
+      .optional()
+      .describe('needed by clone: the image to encrypt or decrypt'),
     targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
   })
   .meta(

@@ -29,9 +29,12 @@ export const HyperCloudImageSource = z
 
 export const HyperCloudVolumeSpec = z
   .object({
-    accessModes: z.array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod'])).optional(),
-    volumeMode: z.enum(['Block', 'Filesystem']).optional(),
-    storageClassName: z.string().optional(),
+    accessModes: z
+      .array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod']))
+      .optional()
+      .describe('left out: what the storage class is known to take'),
+    volumeMode: z.enum(['Block', 'Filesystem']).optional().describe('left out: Block'),
+    storageClassName: z.string().optional().describe('counts where spec.storageClassName is left out'),
     volumeName: z.string().optional().describe('refused by admission: the volume is a new one'),
     selector: z.looseObject({}).optional().describe('refused by admission: the volume is a new one'),
     dataSource: z.looseObject({}).optional().describe('refused by admission: the volume is filled from source'),
@@ -40,7 +43,8 @@ export const HyperCloudVolumeSpec = z
         requests: z.record(z.string(), QuantityValue).optional(),
         limits: z.record(z.string(), QuantityValue).optional(),
       })
-      .optional(),
+      .optional()
+      .describe('requests.storage is the size of the volume; left out: the size of the disk in the image'),
   })
   .describe('claim of the golden volume, as the released operator had it');
 
