@@ -19,7 +19,7 @@ const outcomeOf = ({ phase, reason, message }: ImageState): Outcome => {
 };
 
 const refused = (subject: Filled, error: AppError, context: PlanContext): ImageState => {
-  const step = { reason: `Api${error.code}`, message: `the Kubernetes API refused: ${messageOf(error)}` };
+  const step = { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` };
   if (subject.deleting) return { ...subject.state, ...step, phase: 'Terminating' };
   const phase = isFinal(subject.state) ? 'Pending' : subject.state.phase;
   return waitingState(subject, subject.state, { phase, ...step }, context);

@@ -114,7 +114,6 @@ export const drivenDataImportCron: Driven<DataImportCron, CronSubject> = {
   announcementOf: () => undefined,
   revived: ({ state }) => state,
   failed: inTrouble,
-  refused: (cron, error) =>
-    inTrouble(cron, { reason: `Api${error.code}`, message: `the Kubernetes API refused: ${messageOf(error)}` }),
+  refused: (cron, error) => inTrouble(cron, { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` }),
   fold: () => undefined,
 };

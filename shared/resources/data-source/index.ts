@@ -53,7 +53,7 @@ export const drivenDataSource: Driven<DataSource, DataSourceSubject> = {
   announcementOf: () => undefined,
   revived: ({ state }) => state,
   failed: (_subject, { reason, message }) => unusable(reason, message),
-  refused: (_subject, error) => unusable(`Api${error.code}`, `the Kubernetes API refused: ${messageOf(error)}`),
+  refused: (_subject, error) => unusable(`Api${error.code}`, `refused: ${messageOf(error)}`),
   fold: () => undefined,
   links: {
     waitsFor: [],
