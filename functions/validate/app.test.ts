@@ -58,7 +58,18 @@ describe('creating a HyperCloud image', () => {
       image({ source: { http: 'https://u:p@a/b' } }),
       ['spec.source.http', 'user name or password'],
     ],
-    ['no object store', image(), image({ source: { objectStore } }), ['spec.source.objectStore', 'is not served']],
+    [
+      'a bucket',
+      image({ source: { objectStore } }),
+      image({ source: { objectStore: { ...objectStore, bucketName: 'VM_Images' } } }),
+      ['spec.source.objectStore.bucketName', 'is no name of a bucket'],
+    ],
+    [
+      'an object',
+      image({ source: { objectStore: { ...objectStore, objectName: 'ä/../ ?' } } }),
+      image({ source: { objectStore: { ...objectStore, objectName: '' } } }),
+      ['spec.source.objectStore.objectName', 'must have 1 to 1024 bytes'],
+    ],
     [
       'no host path',
       image(),
@@ -334,7 +345,7 @@ describe('updating an image', () => {
   });
 
   it('lets metadata of an image change that could not be created today', async () => {
-    const oldObject = aHyperCloudImage({ source: { objectStore } });
+    const oldObject = aHyperCloudImage({ source: { hostPath: { path: '/x', nodeName: 'n' } } });
     const object = { ...oldObject, metadata: { ...oldObject.metadata, annotations: { a: 'b' } } };
     expect(await denialOf({ object, oldObject })).toBe('allowed');
   });

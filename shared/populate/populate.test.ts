@@ -200,6 +200,21 @@ describe('buildTransferJob', () => {
     expect([1, 2, 3, 6, 7, 20].map(backoffSeconds)).toEqual([10, 20, 40, 320, 360, 360]);
   });
 
+  it('reads an object with the Secret of its own namespace, of which it knows the name alone', () => {
+    const objectStore = { endpoint: 'https://s3.example', region: 'r', pathStyle: true, secretName: 'store-login' };
+    const source = { type: 'object', bucket: 'vmimage', key: 'a/../b' } as const;
+    const built = buildTransferJob({ ...request, source }, { ...testSettings, objectStore }).spec.template.spec;
+    const [only] = built.containers;
+    const { source: told } = TransferSpec.parse(JSON.parse(only?.env?.[0]?.value ?? ''));
+    const { secretName, ...place } = objectStore;
+    expect(told).toEqual({ ...place, ...source, type: 's3', secretDir: '/source-secret', secretName });
+    expect(built.volumes).toContainEqual({ name: 'source-secret', secret: { secretName, optional: true } });
+    expect(only?.volumeMounts).toContainEqual({ name: 'source-secret', mountPath: '/source-secret', readOnly: true });
+    const open = buildTransferJob({ ...request, source }, { ...testSettings, objectStore: place });
+    expect(JSON.stringify(open)).not.toMatch(/secret/i);
+    expect(() => buildTransferJob({ ...request, source }, testSettings)).toThrow('no object store');
+  });
+
   it('mounts a file system volume as a folder', () => {
     const { containers } = buildTransferJob(
       { ...request, target: { ...block, volumeMode: 'Filesystem' } },

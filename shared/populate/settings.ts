@@ -13,6 +13,8 @@ export interface PopulateSettings {
   readonly allowedAddresses: readonly string[];
   /** Registries, as `host[:port]`, that are reached without TLS. */
   readonly plainRegistries: readonly string[];
+  /** Left out: images from an object store are refused. */
+  readonly objectStore?: ObjectStoreSettings | undefined;
   /** Where transfer-job posts progress; left out: it posts none. */
   readonly eventSink?: string | undefined;
   /** Seconds one attempt may take. */
@@ -21,6 +23,17 @@ export interface PopulateSettings {
   readonly childSeconds: number;
   /** Share of a volume that a file system keeps for itself. */
   readonly filesystemOverhead: number;
+}
+
+/** The store that images name objects of without saying where it is. */
+export interface ObjectStoreSettings {
+  /** URL of the store. */
+  readonly endpoint: string;
+  readonly region: string;
+  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
+  readonly pathStyle: boolean;
+  /** Secret with its credentials in the namespace of each image. Left out: nothing is signed. */
+  readonly secretName?: string | undefined;
 }
 
 export const defaultSettings: PopulateSettings = {

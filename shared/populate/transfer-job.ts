@@ -5,6 +5,7 @@ import { childMetadata } from '#shared/api/owner.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Checksum, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
 
 export type TransferMode = TransferSpec['mode'];
@@ -14,6 +15,7 @@ const devicePath = '/dev/bullion-target';
 const mountPath = '/target';
 const sourceDevicePath = '/dev/bullion-source';
 const sourceMountPath = '/source';
+const secretMountPath = '/source-secret';
 const scratchDir = '/scratch';
 
 /** KubeVirt runs guests as this user, so that it can read what we write. */
@@ -47,7 +49,14 @@ export interface ClaimSource {
   readonly volumeMode: VolumeMode;
 }
 
-export type JobSource = ClaimSource | Exclude<TransferSource, { readonly type: 'volume' }>;
+/** An object of the installation's object store. */
+export interface ObjectSource {
+  readonly type: 'object';
+  readonly bucket: string;
+  readonly key: string;
+}
+
+export type JobSource = ClaimSource | ObjectSource | Exclude<TransferSource, { readonly type: 'volume' | 's3' }>;
 
 export interface TransferRequest {
   readonly mode: TransferMode;
@@ -67,7 +76,7 @@ export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
-  source: reachedAs(sourceOf(request.source), settings),
+  source: reachedAs(sourceOf(request.source, settings), settings),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
@@ -82,10 +91,36 @@ const reachedAs = (source: TransferSource, { plainRegistries }: PopulateSettings
     ? { ...source, plainHttp: true }
     : source;
 
-const sourceOf = (source: JobSource): TransferSource =>
-  source.type === 'claim'
-    ? { type: 'volume', path: source.volumeMode === 'Block' ? sourceDevicePath : `${sourceMountPath}/disk.img` }
-    : source;
+const sourceOf = (source: JobSource, settings: PopulateSettings): TransferSource => {
+  switch (source.type) {
+    case 'claim':
+      return {
+        type: 'volume',
+        path: source.volumeMode === 'Block' ? sourceDevicePath : `${sourceMountPath}/disk.img`,
+      };
+    case 'object':
+      return storedObject(source, settings);
+    default:
+      return source;
+  }
+};
+
+const storedObject = ({ bucket, key }: ObjectSource, { objectStore }: PopulateSettings): TransferSource => {
+  if (objectStore === undefined) throw new InvalidInput('this installation has no object store');
+  const { secretName, ...place } = objectStore;
+  const secret = secretName === undefined ? {} : { secretDir: secretMountPath, secretName };
+  return { type: 's3', ...place, bucket, key, ...secret };
+};
+
+/** The Secret that the source is read with. Mounted by name, so that nobody but the kubelet reads it. */
+const secretNameOf = ({ source }: TransferRequest, { objectStore }: PopulateSettings): string | undefined =>
+  source.type === 'object' ? objectStore?.secretName : undefined;
+
+/** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */
+const secretVolumes = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => {
+  const secretName = secretNameOf(request, settings);
+  return secretName === undefined ? [] : [{ name: 'source-secret', secret: { secretName, optional: true } }];
+};
 
 const targetOf = (target: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
   path: target.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,
@@ -132,13 +167,20 @@ const attachedOf = ({ source, target }: TransferRequest): readonly Attached[] =>
   ...(target === undefined ? [] : [{ name: 'target', volumeMode: target.volumeMode, devicePath, mountPath }]),
 ];
 
-const mountsOf = (request: TransferRequest): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
+const secretMounts = (request: TransferRequest, settings: PopulateSettings): NonNullable<Container['volumeMounts']> =>
+  secretVolumes(request, settings).map(({ name }) => ({ name, mountPath: secretMountPath, readOnly: true }));
+
+const mountsOf = (
+  request: TransferRequest,
+  settings: PopulateSettings,
+): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
   const attached = attachedOf(request);
   const devices = attached.filter(({ volumeMode }) => volumeMode === 'Block');
   const mounts = attached.filter(({ volumeMode }) => volumeMode === 'Filesystem');
   return {
     volumeMounts: [
       { name: 'scratch', mountPath: scratchDir },
+      ...secretMounts(request, settings),
       ...mounts.map(({ name, mountPath: path, readOnly }) => ({
         name,
         mountPath: path,
@@ -156,7 +198,7 @@ const containerOf = (request: TransferRequest, settings: PopulateSettings): Cont
   image: settings.transferImage,
   command: settings.transferCommand,
   env: environmentOf(request, settings),
-  ...mountsOf(request),
+  ...mountsOf(request, settings),
   resources: settings.transferResources,
   terminationMessagePath: '/dev/termination-log',
   securityContext: {
@@ -205,7 +247,7 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
             seccompProfile: { type: 'RuntimeDefault' },
           },
           containers: [containerOf(request, settings)],
-          volumes: volumesOf(request),
+          volumes: [...volumesOf(request), ...secretVolumes(request, settings)],
         },
       },
     },

@@ -156,7 +156,6 @@ describe('HyperCloud', () => {
   });
 
   it.each([
-    ['an object store', { objectStore: { bucketName: 'a', objectName: 'b' } }, 'spec.source.objectStore'],
     ['a path of a node', { hostPath: { path: '/', nodeName: 'n' } }, 'spec.source.hostPath'],
     ['no source', {}, 'spec.source'],
     ['a file URL', { http: 'file:///etc/passwd' }, 'spec.source.http'],

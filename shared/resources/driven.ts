@@ -7,6 +7,7 @@ import type { Action } from '#shared/backends/actions.ts';
 import type { PlanContext, Sidecar } from '#shared/backends/backend.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { AppError } from '#shared/runtime/errors.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
@@ -72,7 +73,7 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   read(object: T): S;
   /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
   toStatus(object: T, subject: S, state: S['state'], now: string): object;
-  refusalOf(subject: S, backends: BackendRegistry): Refusal | undefined;
+  refusalOf(subject: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
   /** `undefined`: nobody plans for it, and nothing was made for it. */
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */

@@ -127,6 +127,20 @@ describe('drive', () => {
     expect(kube.all(jobs)).toEqual([]);
   });
 
+  it('fails an image from an object store where the installation has none, and takes it where it has one', async () => {
+    const source = { objectStore: { bucketName: 'vmimage', objectName: 'disk.img' } };
+    const image = kube.seed(clouds, { ...sized, spec: { ...sized.spec, source } });
+    expect(await driveOne(image)).toMatchObject({
+      kind: 'failed',
+      reason: 'InvalidSpec',
+      message: expect.stringContaining('OBJECT_STORE_ENDPOINT'),
+    });
+    const objectStore = { endpoint: 'https://s3.example', region: 'us-east-1', pathStyle: true };
+    const configured = { ...deps, settings: { ...deps.settings, objectStore } };
+    expect(await drive(configured, refOf(image), { which: 'all' })).toMatchObject({ kind: 'waiting' });
+    expect(kube.all(jobs)).toHaveLength(1);
+  });
+
   it('fails an image whose backend is not served, and says which to use', async () => {
     const object = aHarvesterImage();
     const image = kube.seed(harvesterImageKind.type, { ...object, spec: { ...object.spec, backend: 'cdi' } });

@@ -109,7 +109,7 @@ const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(),
 
 const advance = async (pass: Pass): Promise<Outcome> => {
   const { deps, driven, subject } = pass;
-  const refusal = driven.refusalOf(subject, deps.backends);
+  const refusal = driven.refusalOf(subject, deps.backends, deps.settings);
   if (refusal !== undefined) return conclude(pass, driven.failed(subject, refusal));
   const planner = driven.plannerOf(subject, deps.backends);
   if (planner === undefined) return done;

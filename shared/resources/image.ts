@@ -3,6 +3,7 @@ import { finalizers, labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type Filled, type Image, isFinal } from '#shared/backends/image.ts';
 import type { BackendRegistry, Registration } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -63,9 +64,17 @@ const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cl
   return found;
 };
 
-const refusalOf = (image: Image, backends: BackendRegistry): Refusal | undefined => {
+const noObjectStore: Refusal = {
+  reason: refusals.spec,
+  message:
+    'the source is an object store, and this installation knows none: an operator names one with OBJECT_STORE_ENDPOINT',
+};
+
+const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined => {
   const registration = backends[image.backend];
-  return registration.served ? refusalOfFaults(image) : { reason: refusals.backend, message: registration.because };
+  if (!registration.served) return { reason: refusals.backend, message: registration.because };
+  const isAdrift = image.source?.type === 'object' && settings.objectStore === undefined;
+  return refusalOfFaults(image) ?? (isAdrift ? noObjectStore : undefined);
 };
 
 /** A kind whose objects are made from images of one kind. */

@@ -62,6 +62,22 @@ export const driverSettings = {
     'Registries that are reached without TLS, as host:port, separated by commas.',
     z.string().default('').pipe(list(/,/)),
   ),
+  objectStoreEndpoint: setting(
+    'OBJECT_STORE_ENDPOINT',
+    'URL of the object store that `spec.source.objectStore` of images means; without it they are refused.',
+    z.url().optional(),
+  ),
+  objectStoreRegion: setting('OBJECT_STORE_REGION', 'Region of the object store.', z.string().default('us-east-1')),
+  objectStorePathStyle: setting(
+    'OBJECT_STORE_PATH_STYLE',
+    'Whether buckets are in the path (true) or in the host name (false).',
+    z.stringbool().default(true),
+  ),
+  objectStoreSecret: setting(
+    'OBJECT_STORE_SECRET',
+    'Name of the Secret with its credentials, looked for in the namespace of each image; without it requests are not signed.',
+    z.string().optional(),
+  ),
   attemptSeconds: setting(
     'ATTEMPT_SECONDS',
     'Seconds one attempt of a transfer may take.',
@@ -82,6 +98,16 @@ export const driverSettings = {
 /** What the schema of a function's configuration gives, as far as the driver is concerned. */
 export type DriverConfig = z.output<z.ZodObject<typeof driverSettings>>;
 
+const toObjectStore = (config: DriverConfig): PopulateSettings['objectStore'] =>
+  config.objectStoreEndpoint === undefined
+    ? undefined
+    : {
+        endpoint: config.objectStoreEndpoint,
+        region: config.objectStoreRegion,
+        pathStyle: config.objectStorePathStyle,
+        secretName: config.objectStoreSecret,
+      };
+
 export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   transferImage: config.transferImage,
   transferCommand: config.transferCommand,
@@ -92,6 +118,7 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   },
   allowedAddresses: config.allowedAddresses,
   plainRegistries: config.plainRegistries,
+  objectStore: toObjectStore(config),
   eventSink: config.transferSink ?? config.sink,
   attemptSeconds: config.attemptSeconds,
   childSeconds: config.childSeconds,

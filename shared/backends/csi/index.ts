@@ -21,7 +21,7 @@ const updateVirtualSize = (image: Image, seen: CsiSeen): ImageState | undefined 
 };
 
 export const csi: Backend<CsiSeen> = {
-  capabilities: { sources: ['http'] },
+  capabilities: { sources: ['http', 'object'] },
   check,
   initialize,
   updateVirtualSize,

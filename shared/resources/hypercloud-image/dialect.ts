@@ -10,7 +10,6 @@ import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.t
 import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { JobSource } from '#shared/populate/transfer-job.ts';
 
 /** The kind has no field for it. */
 const retries = 3;
@@ -34,12 +33,12 @@ const toImage = (object: HyperCloudImage): Image => {
 
 type Source = HyperCloudImage['spec']['source'];
 
-const unservedSources = ({ objectStore, hostPath }: Source): readonly Fault[] => [
-  ...faultIf(objectStore !== undefined, 'spec.source.objectStore', 'is not served by this installation; use http'),
+const unservedSources = ({ hostPath }: Source): readonly Fault[] => [
   ...faultIf(hostPath !== undefined, 'spec.source.hostPath', 'is not served, since it reads files of a node; use http'),
 ];
 
-const readSource = ({ http }: Source): JobSource | undefined => {
+const readSource = ({ http, objectStore }: Source): Image['source'] => {
+  if (objectStore !== undefined) return { type: 'object', bucket: objectStore.bucketName, key: objectStore.objectName };
   const parsed = parseSourceUrl(http ?? '');
   return 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
 };

@@ -18,6 +18,28 @@ const oneSource: Rule['check'] = ({ spec: { source } }) => {
 const httpUrl: Rule['check'] = ({ spec: { source } }) =>
   source.http === undefined ? [] : faultOf(parseSourceUrl(source.http), 'spec.source.http');
 
+/** What every store takes; some take more, and then only some of the time. */
+const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const mostKeyBytes = 1024;
+
+const storedObject: Rule['check'] = ({ spec: { source } }) => {
+  if (source.objectStore === undefined) return [];
+  const { bucketName, objectName } = source.objectStore;
+  const bytes = Buffer.byteLength(objectName);
+  return [
+    ...faultIf(
+      !bucketPattern.test(bucketName),
+      'spec.source.objectStore.bucketName',
+      'is no name of a bucket: 3 to 63 lower-case letters, digits, dots and dashes',
+    ),
+    ...faultIf(
+      bytes === 0 || bytes > mostKeyBytes,
+      'spec.source.objectStore.objectName',
+      `must have 1 to ${mostKeyBytes} bytes`,
+    ),
+  ];
+};
+
 const checksum: Rule['check'] = ({ spec }) =>
   spec.checksum === undefined ? [] : faultOf(parseChecksum(spec.checksum), 'spec.checksum');
 
@@ -63,6 +85,7 @@ const ownVolume: Rule['check'] = ({ spec: { pvc } }) =>
 export const hyperCloudImageRules: readonly Rule[] = [
   { id: 'one-source', check: oneSource },
   { id: 'http-url', check: httpUrl },
+  { id: 'stored-object', check: storedObject },
   { id: 'checksum', check: checksum },
   { id: 'storage-request', check: storageRequest },
   { id: 'one-storage-class', check: oneStorageClass },
