@@ -75,16 +75,23 @@ const createUndo = (): Undo => {
 /** Where a cluster on this directory writes down what happens. */
 export const clusterLogOf = (dataDir: string): string => join(dataDir, 'logs', 'cluster.log');
 
-/** Resolves when everything answers. Throws Conflict when another cluster runs on the directory. */
-export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
+/**
+ * Resolves when everything answers. Throws Conflict when another cluster runs on the directory, and the reason of `signal` when that fires
+ * first; what was started by then is ended.
+ */
+export const startCluster = async (options: ClusterOptions, signal?: AbortSignal): Promise<Cluster> => {
   const undo = createUndo();
   try {
-    return await start({ ...options, dataDir: resolve(options.dataDir) }, undo);
+    const started = start({ ...options, dataDir: resolve(options.dataDir) }, undo);
+    return await (signal === undefined ? started : Promise.race([started, untilAborted(signal)]));
   } catch (error) {
     await undo.all();
     throw error;
   }
 };
+
+const untilAborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
 const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   const { dataDir } = options;

@@ -1,5 +1,5 @@
 // `npm start`: the local cluster until it is told to end.
-import { clusterLogOf, startCluster } from '#infra/local/cluster.ts';
+import { type Cluster, type ClusterOptions, clusterLogOf, startCluster } from '#infra/local/cluster.ts';
 import { HostConfig, parseStartOptions, toEnvironment, usage } from '#infra/local/options.ts';
 import { complaintOf, watchStart } from '#infra/local/start-trouble.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
@@ -7,10 +7,21 @@ import { redacted } from '#shared/runtime/redact.ts';
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-const untilSignal = (): Promise<string> =>
-  new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve(signal));
-  });
+/** Fires with the name of the signal that asks to end. */
+const createStopSignal = (): AbortSignal => {
+  const stop = new AbortController();
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => stop.abort(name));
+  return stop.signal;
+};
+
+const startUnlessStopped = async (options: ClusterOptions, stop: AbortSignal): Promise<Cluster | undefined> => {
+  try {
+    return await startCluster(options, stop);
+  } catch (error) {
+    if (error === stop.reason) return undefined;
+    throw error;
+  }
+};
 
 const main = async (): Promise<number> => {
   const options = parseStartOptions(process.argv.slice(2));
@@ -18,16 +29,16 @@ const main = async (): Promise<number> => {
     process.stdout.write(usage);
     return 0;
   }
-  const ended = untilSignal();
+  const stop = createStopSignal();
+  const ended = new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
   const environment = toEnvironment(loadConfig(HostConfig));
   say(`starting a local cluster on ${options.dataDir}`);
   const unwatch = watchStart(clusterLogOf(options.dataDir), say);
-  const first = await Promise.race([startCluster({ ...options, environment }), ended]).finally(unwatch);
-  if (typeof first === 'string') {
-    say(`${first}: ended before everything answered`);
+  const cluster = await startUnlessStopped({ ...options, environment }, stop).finally(unwatch);
+  if (cluster === undefined) {
+    say(`${stop.reason}: ended before everything answered`);
     return 130;
   }
-  const cluster = first;
   process.stdout.write(`ready kubeconfig=${cluster.kubeconfigPath}\n`);
   say(
     `log: ${cluster.logFile}\ntry: kubectl --kubeconfig ${cluster.kubeconfigPath} get storageclasses,virtualmachineimages -A`,
@@ -36,7 +47,8 @@ const main = async (): Promise<number> => {
   say(
     `object store: ${objectStore.url} access key ${objectStore.accessKeyId}, secret ${redacted} (in ${objectStore.credentialsFile})`,
   );
-  say(`${await ended}: stopping`);
+  await ended;
+  say(`${stop.reason}: stopping`);
   await cluster.stop();
   return 0;
 };

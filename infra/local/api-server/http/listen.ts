@@ -1,7 +1,7 @@
 // HTTPS in front of the router: turns Node's requests into fetch's and streams the answers, headers first, so that a watch is open at once.
 import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Server, createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Handle } from './router.ts';
 
 export interface ListenOptions {
@@ -107,6 +107,12 @@ export const listen = async ({ handle, port, key, certificate }: ListenOptions):
   const server: Server = createServer({ key, cert: certificate, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
     serve(handle, incoming, outgoing).catch(() => outgoing.destroy());
   });
+  // The server itself knows a connection only after its TLS handshake: one that is still shaking hands would outlive `close`.
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);
@@ -116,7 +122,7 @@ export const listen = async ({ handle, port, key, certificate }: ListenOptions):
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        server.closeAllConnections();
+        for (const socket of sockets) socket.destroy();
       }),
   };
 };
