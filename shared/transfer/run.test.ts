@@ -376,7 +376,7 @@ describe('what goes wrong on the way', () => {
       signal: controller.signal,
     });
     expect(report).toMatchObject({ reason: 'Cancelled', retryable: true });
-    expect(Date.now() - cancelledAt).toBeLessThan(1000);
+    expect(Date.now() - cancelledAt).toBeLessThan(5000);
     expect(existsSync(target)).toBe(false);
     expect(leftovers).toEqual([]);
   });
@@ -669,7 +669,7 @@ describe('a qcow2 read in ranges', () => {
       { signal: controller.signal },
     );
     expect(report).toMatchObject({ reason: 'Cancelled' });
-    expect(Date.now() - cancelledAt).toBeLessThan(1000);
+    expect(Date.now() - cancelledAt).toBeLessThan(5000);
     expect(leftovers).toEqual([]);
   });
 
