@@ -97,6 +97,23 @@ describe('an object store', { timeout: 30_000 }, () => {
     expect((await s3.head({ bucket, key: 'far' })).size).toBe(1);
   });
 
+  it('names the bucket in the host where the store wants that', async () => {
+    const hosts: string[] = [];
+    // Names below localhost are not resolved everywhere.
+    const toStore: HttpClient = {
+      ...http,
+      get: (call) => {
+        hosts.push(call.url.hostname);
+        return http.get({ ...call, url: new URL(store.url) });
+      },
+    };
+    const endpoint = store.url.replace('127.0.0.1', 'localhost');
+    const s3 = clientWith({ http: toStore, endpoint, pathStyle: false });
+    await s3.put({ bucket, key: 'a/../b', body: Buffer.from('hosted') });
+    expect((await bytesOf(await s3.get({ bucket, key: 'a/../b' }))).toString()).toBe('hosted');
+    expect(new Set(hosts)).toEqual(new Set(['images.localhost']));
+  });
+
   it('takes temporary credentials, and none', async () => {
     const key = 'open';
     await clientWith({ credentials: temporary }).put({ bucket: 'public', key, body: Buffer.from('all') });
