@@ -4,8 +4,10 @@ import { jobs, kubeEvents, persistentVolumeClaims, storageClasses } from '#share
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { annotations, finalizers } from '#shared/api/names.ts';
+import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
+import { annotations, finalizers, labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
+import { sourceLabel } from '#shared/api/owner.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
@@ -170,6 +172,39 @@ describe('drive', () => {
       kind: 'waiting',
       for: 'PersistentVolumeClaim ubuntu-image-pvc: the pool is full',
     });
+  });
+
+  it('does not remove an image while it is being cloned, and says for whom', async () => {
+    const finalized = { name: 'ubuntu', namespace: 'default', finalizers: [finalizers.image] };
+    const image = kube.seed(clouds, { ...sized, metadata: finalized });
+    const volume = kube.seed(virtualMachineVolumeKind.type, {
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineVolume',
+      metadata: {
+        name: 'disk',
+        namespace: 'default',
+        labels: {
+          [labels.source]: sourceLabel({
+            groupKind: 'VirtualMachineImage.hypercloud.tmaxanc.com',
+            namespace: 'default',
+            name: 'ubuntu',
+          }),
+        },
+      },
+      spec: { virtualMachineImage: { name: 'ubuntu' } },
+      status: { phase: 'Cloning', children: { volume: 'disk-vmv-pvc' } },
+    });
+    await kube.delete(clouds, key);
+    expect(await driveOne(image)).toEqual({
+      kind: 'waiting',
+      for: expect.stringContaining('VirtualMachineVolume disk') as string,
+    });
+    expect((await imageNow()).status?.conditions?.find(({ type }) => type === 'Ready')?.reason).toBe('BeingCloned');
+    kube.edit(virtualMachineVolumeKind.type, refOf(volume), (edited) => {
+      edited.status = { phase: 'Available' };
+    });
+    expect(await driveOne(image)).toEqual({ kind: 'done' });
+    expect(await kube.get(clouds, key)).toBeUndefined();
   });
 
   it('leaves the kinds of a CDI that is installed alone', async () => {

@@ -1,6 +1,7 @@
 // A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
 import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { create, patch } from '#shared/backends/actions.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { create, patch, remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
@@ -49,7 +50,7 @@ const planByStorage = (
   { population, context }: { readonly population: Population | undefined; readonly context: PlanContext },
 ): Plan => {
   const { claim, warnings: [warning] = [] } = seen;
-  if (claim.status?.phase === 'Bound') return fill(volume, claim, population ?? nothingKnown);
+  if (claim.status?.phase === 'Bound') return fill(volume, seen, population ?? nothingKnown);
   if (isWaitingForConsumer(seen)) return restForConsumer(volume, claim);
   const step =
     warning === undefined
@@ -63,8 +64,12 @@ const planByStorage = (
 
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
-const fill = (volume: Volume, claim: PersistentVolumeClaim, population: Population): Plan => ({
-  actions: [patch(persistentVolumeClaims, claim, populatedPatch(population, volume.claim.filled ?? {}))],
+/** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
+const fill = (volume: Volume, { claim, sourceSnapshot }: Filling, population: Population): Plan => ({
+  actions: [
+    patch(persistentVolumeClaims, claim, populatedPatch(population, volume.claim.filled ?? {})),
+    ...remove(volumeSnapshots, sourceSnapshot),
+  ],
   state: usableState(volume, claim, population),
 });
 
@@ -86,7 +91,7 @@ const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan =>
   const known = recordOf(claim)?.population;
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
-  return fill(counted, claim, known ?? { inspection, digests });
+  return fill(counted, seen, known ?? { inspection, digests });
 };
 
 const startJob = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
