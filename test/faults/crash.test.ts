@@ -9,7 +9,7 @@ const named = (name: string): Scenario => scenarios.find((scenario) => scenario.
 const runKilled = (scenario: Scenario, at: number, verdict: Verdict) =>
   runScenario(scenario, 1, { chaos: calm, judge: (_call, index) => (index === at ? verdict : undefined) });
 
-describe.each(['import', 'flaky', 'deleted', 'retried', 'restored', 'copied'])('%s', (name) => {
+describe.each(['import', 'flaky', 'deleted', 'retried', 'restored', 'copied', 'data-volumes'])('%s', (name) => {
   it.each([
     ['before', { is: 'kill' }],
     ['after', deathAfterEffect],

@@ -330,8 +330,15 @@ describe('planVolume', () => {
       metadata: { ...childMetadata(ref, 'snapshot', `clone-${ref.uid}`), uid: 's' },
       spec: { source: { persistentVolumeClaimName: 'x' } },
     };
-    const plan = planVolume(aVolume(), { pods: [], claim: aClaim(filled, 'Bound'), sourceSnapshot }, context);
-    expect(actionsOf(plan)).toEqual(['delete VolumeSnapshot clone-<uid>']);
+    const actionsWith = (marks: Record<string, string>) =>
+      actionsOf(
+        planVolume(aVolume(), { pods: [], claim: aClaim(marks, 'Bound'), sourceSnapshot, storageClass }, context),
+      );
+    expect(actionsWith(clone('snapshot'))).toEqual([
+      'patch PersistentVolumeClaim disk-vmv-pvc',
+      'delete VolumeSnapshot clone-<uid>',
+    ]);
+    expect(actionsWith(filled)).toEqual(['delete VolumeSnapshot clone-<uid>']);
   });
 
   it('writes into the claim how it came to be, for passes that see no source any more', () => {
