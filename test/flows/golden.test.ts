@@ -4,7 +4,7 @@ import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
-import { namespaces, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
+import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
@@ -17,240 +17,234 @@ const namespace = 'golden-images';
 /** Crons leave the work to data volumes. */
 const hasImports = servedKinds.some(({ type }) => type.plural === dataVolumes.plural);
 
-describe.skipIf(!hasImports || !hasRegistry())('golden images on a cluster, from a real registry', () => {
-  let registry: TestRegistry;
-  let cluster: TestCluster;
-  let target: PushTarget;
-  beforeAll(async () => {
-    registry = await startRegistry({ withLogin: true });
-    const authorization = `Basic ${btoa('tester:s3cret-pass')}`;
-    target = { host: registry.host, repository: 'disks/fedora', authorization };
-    cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
-    await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
-    await cluster.kube.create(secrets, {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      type: 'kubernetes.io/basic-auth',
-      metadata: { namespace, name: 'login' },
-      data: { username: btoa('tester'), password: btoa('s3cret-pass') },
+describe.skipIf(!hasImports || !hasRegistry())(
+  'golden images on a cluster, from a real registry',
+  { timeout: 180_000 },
+  () => {
+    let registry: TestRegistry;
+    let cluster: TestCluster;
+    let target: PushTarget;
+    beforeAll(async () => {
+      registry = await startRegistry();
+      target = { host: registry.host, repository: 'disks/fedora' };
+      cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
+      await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     });
-  });
-  afterAll(async () => {
-    await cluster?.close();
-    await registry?.close();
-  });
+    afterAll(async () => {
+      await cluster?.close();
+      await registry?.close();
+    });
 
-  const aCron = (name: string, over: Partial<DataImportCronSpec> = {}, labels: Record<string, string> = {}) =>
-    cluster.kube.create(dataImportCronKind.type, {
-      apiVersion: 'cdi.kubevirt.io/v1beta1',
-      kind: 'DataImportCron',
-      metadata: { namespace, name, labels },
-      spec: {
-        schedule: '0 */12 * * *',
-        managedDataSource: name,
-        importsToKeep: 1,
-        template: {
-          spec: {
-            source: { registry: { url: `docker://${registry.host}/disks/fedora:${name}`, secretRef: 'login' } },
-            storage: { resources: { requests: { storage: '16Mi' } } },
+    const aCron = (name: string, over: Partial<DataImportCronSpec> = {}, labels: Record<string, string> = {}) =>
+      cluster.kube.create(dataImportCronKind.type, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataImportCron',
+        metadata: { namespace, name, labels },
+        spec: {
+          schedule: '0 */12 * * *',
+          managedDataSource: name,
+          importsToKeep: 1,
+          template: {
+            spec: {
+              source: { registry: { url: `docker://${registry.host}/disks/fedora:${name}` } },
+              storage: { resources: { requests: { storage: '16Mi' } } },
+            },
           },
+          ...over,
         },
-        ...over,
-      },
+      });
+
+    const get = <T extends KubeObject>(type: ResourceType<T>, name: string) =>
+      cluster.kube.get(type, { namespace, name });
+    const until = async <T extends KubeObject>(
+      type: ResourceType<T>,
+      name: string,
+      isSo: (object: T | undefined) => boolean,
+    ): Promise<T> => {
+      const deadline = Date.now() + 60_000;
+      for (;;) {
+        const object = await get(type, name);
+        if (isSo(object)) return object as T;
+        if (Date.now() > deadline)
+          throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
+        await sleep(50);
+      }
+    };
+    const conditionOf = (object: DataImportCron | DataSource | undefined, type: string) =>
+      object?.status?.conditions?.find((condition) => condition.type === type);
+    const isUpToDate = (cron: DataImportCron | undefined) => conditionOf(cron, 'UpToDate')?.status === 'True';
+    const versionOf = (name: string, digest: string) => `${name}-${digest.slice(7, 19)}`;
+    const pointsTo = (version: string) => (source: DataSource | undefined) =>
+      source?.spec.source.pvc?.name === version &&
+      conditionOf(source, 'Ready')?.status === 'True' &&
+      source.status?.source?.pvc?.name === version;
+    const pollNow = (name: string) =>
+      cluster.kube.mergePatch(
+        dataImportCronKind.type,
+        { namespace, name },
+        { metadata: { annotations: { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' } } },
+      );
+    const push = (name: string, seed: string) => pushDisk(target, noise(seed, 64 * 1024), name);
+    const ready = async (name: string, over: Partial<DataImportCronSpec> = {}, labels: Record<string, string> = {}) => {
+      const { digest } = await push(name, `${name}-1`);
+      await aCron(name, over, labels);
+      const version = versionOf(name, digest);
+      await until(dataImportCronKind.type, name, isUpToDate);
+      await until(dataSourceKind.type, name, pointsTo(version));
+      return version;
+    };
+
+    it('1: a new cron imports, and its data source is ready', async () => {
+      const labels = { 'instancetype.kubevirt.io/default-preference': 'fedora', invalid: 'x' };
+      const version = await ready('one', {}, labels);
+      const cron = await get(dataImportCronKind.type, 'one');
+      expect(cron?.status).toMatchObject({
+        currentImports: [{ DataVolumeName: version }],
+        lastImportedPVC: { namespace, name: version },
+        sourceFormat: 'pvc',
+        lastPoll: { outcome: 'Changed' },
+      });
+      expect(conditionOf(cron, 'Progressing')).toMatchObject({ status: 'False', reason: 'NoImport' });
+      const source = await get(dataSourceKind.type, 'one');
+      expect(source?.metadata.labels).toMatchObject({
+        [cdiLabels.cron]: 'one',
+        'instancetype.kubevirt.io/default-preference': 'fedora',
+      });
+      expect(source?.metadata.labels).not.toHaveProperty('invalid');
     });
 
-  const get = <T extends KubeObject>(type: ResourceType<T>, name: string) =>
-    cluster.kube.get(type, { namespace, name });
-  const until = async <T extends KubeObject>(
-    type: ResourceType<T>,
-    name: string,
-    isSo: (object: T | undefined) => boolean,
-  ): Promise<T> => {
-    const deadline = Date.now() + 30_000;
-    for (;;) {
-      const object = await get(type, name);
-      if (isSo(object)) return object as T;
-      if (Date.now() > deadline)
-        throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
-      await sleep(50);
-    }
-  };
-  const conditionOf = (object: DataImportCron | DataSource | undefined, type: string) =>
-    object?.status?.conditions?.find((condition) => condition.type === type);
-  const isUpToDate = (cron: DataImportCron | undefined) => conditionOf(cron, 'UpToDate')?.status === 'True';
-  const versionOf = (name: string, digest: string) => `${name}-${digest.slice(7, 19)}`;
-  const pointsTo = (version: string) => (source: DataSource | undefined) =>
-    source?.spec.source.pvc?.name === version &&
-    conditionOf(source, 'Ready')?.status === 'True' &&
-    source.status?.source?.pvc?.name === version;
-  const pollNow = (name: string) =>
-    cluster.kube.mergePatch(
-      dataImportCronKind.type,
-      { namespace, name },
-      { metadata: { annotations: { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' } } },
-    );
-  const push = (name: string, seed: string) => pushDisk(target, noise(seed, 64 * 1024), name);
-  const ready = async (name: string, over: Partial<DataImportCronSpec> = {}, labels: Record<string, string> = {}) => {
-    const { digest } = await push(name, `${name}-1`);
-    await aCron(name, over, labels);
-    const version = versionOf(name, digest);
-    await until(dataImportCronKind.type, name, isUpToDate);
-    await until(dataSourceKind.type, name, pointsTo(version));
-    return version;
-  };
-
-  it('1: a new cron imports, and its data source is ready', async () => {
-    const labels = { 'instancetype.kubevirt.io/default-preference': 'fedora', invalid: 'x' };
-    const version = await ready('one', {}, labels);
-    const cron = await get(dataImportCronKind.type, 'one');
-    expect(cron?.status).toMatchObject({
-      currentImports: [{ DataVolumeName: version }],
-      lastImportedPVC: { namespace, name: version },
-      sourceFormat: 'pvc',
-      lastPoll: { outcome: 'Changed' },
+    it('2: without digest and source, the next poll imports anew under the same name', async () => {
+      const version = await ready('two');
+      const before = (await get(dataVolumes, version))?.metadata.uid;
+      await cluster.kube.mergePatch(
+        dataImportCronKind.type,
+        { namespace, name: 'two' },
+        { metadata: { annotations: { [cdiAnnotations.desiredDigest]: '' } } },
+      );
+      await cluster.kube.delete(dataVolumes, { namespace, name: version });
+      await pollNow('two');
+      await until(dataVolumes, version, (object) => object !== undefined && object.metadata.uid !== before);
+      const cron = await until(dataImportCronKind.type, 'two', isUpToDate);
+      expect(cron.status?.lastImportedPVC?.name).toBe(version);
     });
-    expect(conditionOf(cron, 'Progressing')).toMatchObject({ status: 'False', reason: 'NoImport' });
-    const source = await get(dataSourceKind.type, 'one');
-    expect(source?.metadata.labels).toMatchObject({
-      [cdiLabels.cron]: 'one',
-      'instancetype.kubevirt.io/default-preference': 'fedora',
+
+    it('3: the data source is put right, and made anew', async () => {
+      const version = await ready('three');
+      await cluster.kube.mergePatch(
+        dataSourceKind.type,
+        { namespace, name: 'three' },
+        { spec: { source: { pvc: { name: 'dummy', namespace } } } },
+      );
+      const before = await until(dataSourceKind.type, 'three', pointsTo(version));
+      await cluster.kube.delete(dataSourceKind.type, { namespace, name: 'three' });
+      const after = await until(
+        dataSourceKind.type,
+        'three',
+        (source) => source?.metadata.uid !== before.metadata.uid && pointsTo(version)(source),
+      );
+      expect(after.metadata.labels?.[cdiLabels.cron]).toBe('three');
     });
-    expect(source?.metadata.labels).not.toHaveProperty('invalid');
-  });
 
-  it('2: without digest and source, the next poll imports anew under the same name', async () => {
-    const version = await ready('two');
-    const before = (await get(dataVolumes, version))?.metadata.uid;
-    await cluster.kube.mergePatch(
-      dataImportCronKind.type,
-      { namespace, name: 'two' },
-      { metadata: { annotations: { [cdiAnnotations.desiredDigest]: '' } } },
-    );
-    await cluster.kube.delete(dataVolumes, { namespace, name: version });
-    await pollNow('two');
-    await until(dataVolumes, version, (object) => object !== undefined && object.metadata.uid !== before);
-    const cron = await until(dataImportCronKind.type, 'two', isUpToDate);
-    expect(cron.status?.lastImportedPVC?.name).toBe(version);
-  });
+    it('4: what was imported is imported anew when it is deleted', async () => {
+      const version = await ready('four');
+      const before = (await get(dataVolumes, version))?.metadata.uid;
+      await cluster.kube.delete(dataVolumes, { namespace, name: version });
+      await until(dataVolumes, version, (object) => object !== undefined && object.metadata.uid !== before);
+      const source = await until(dataSourceKind.type, 'four', pointsTo(version));
+      expect(source.status?.source?.pvc?.name).toBe(version);
+    });
 
-  it('3: the data source is put right, and made anew', async () => {
-    const version = await ready('three');
-    await cluster.kube.mergePatch(
-      dataSourceKind.type,
-      { namespace, name: 'three' },
-      { spec: { source: { pvc: { name: 'dummy', namespace } } } },
-    );
-    const before = await until(dataSourceKind.type, 'three', pointsTo(version));
-    await cluster.kube.delete(dataSourceKind.type, { namespace, name: 'three' });
-    const after = await until(
-      dataSourceKind.type,
-      'three',
-      (source) => source?.metadata.uid !== before.metadata.uid && pointsTo(version)(source),
-    );
-    expect(after.metadata.labels?.[cdiLabels.cron]).toBe('three');
-  });
+    it('5: a digest that is not there fails, and a poll sets it right', async () => {
+      const version = await ready('five');
+      const missing = sha256(Buffer.from('missing'));
+      await cluster.kube.mergePatch(
+        dataImportCronKind.type,
+        { namespace, name: 'five' },
+        { metadata: { annotations: { [cdiAnnotations.desiredDigest]: missing } } },
+      );
+      const failed = versionOf('five', missing);
+      const cron = await until(
+        dataImportCronKind.type,
+        'five',
+        (object) => conditionOf(object, 'Degraded')?.reason === 'ImportFailed',
+      );
+      expect(cron.status?.currentImports).toEqual([{ DataVolumeName: failed, Digest: missing }]);
+      expect(pointsTo(version)(await get(dataSourceKind.type, 'five'))).toBe(true);
+      const { digest } = await push('five', 'five-2');
+      await pollNow('five');
+      await until(dataSourceKind.type, 'five', pointsTo(versionOf('five', digest)));
+      await until(dataVolumes, failed, (object) => object === undefined);
+      await until(persistentVolumeClaims, version, (object) => object === undefined);
+    });
 
-  it('4: what was imported is imported anew when it is deleted', async () => {
-    const version = await ready('four');
-    const before = (await get(dataVolumes, version))?.metadata.uid;
-    await cluster.kube.delete(dataVolumes, { namespace, name: version });
-    await until(dataVolumes, version, (object) => object !== undefined && object.metadata.uid !== before);
-    const source = await until(dataSourceKind.type, 'four', pointsTo(version));
-    expect(source.status?.source?.pvc?.name).toBe(version);
-  });
+    it('6: what stays and what goes with a cron is as its policy says', async () => {
+      const kept = await ready('stays');
+      const gone = await ready('goes', { retentionPolicy: 'None' });
+      for (const name of ['stays', 'goes']) {
+        await cluster.kube.delete(dataImportCronKind.type, { namespace, name });
+        await until(dataImportCronKind.type, name, (object) => object === undefined);
+      }
+      await until(persistentVolumeClaims, gone, (object) => object === undefined);
+      await until(dataSourceKind.type, 'goes', (object) => object === undefined);
+      expect(await get(dataVolumes, gone)).toBe(undefined);
+      expect(pointsTo(kept)(await get(dataSourceKind.type, 'stays'))).toBe(true);
+    });
 
-  it('5: a digest that is not there fails, and a poll sets it right', async () => {
-    const version = await ready('five');
-    const missing = sha256(Buffer.from('missing'));
-    await cluster.kube.mergePatch(
-      dataImportCronKind.type,
-      { namespace, name: 'five' },
-      { metadata: { annotations: { [cdiAnnotations.desiredDigest]: missing } } },
-    );
-    const failed = versionOf('five', missing);
-    const cron = await until(
-      dataImportCronKind.type,
-      'five',
-      (object) => conditionOf(object, 'Degraded')?.reason === 'ImportFailed',
-    );
-    expect(cron.status?.currentImports).toEqual([{ DataVolumeName: failed, Digest: missing }]);
-    expect(pointsTo(version)(await get(dataSourceKind.type, 'five'))).toBe(true);
-    const { digest } = await push('five', 'five-2');
-    await pollNow('five');
-    await until(dataSourceKind.type, 'five', pointsTo(versionOf('five', digest)));
-    await until(dataVolumes, failed, (object) => object === undefined);
-    await until(persistentVolumeClaims, version, (object) => object === undefined);
-  });
+    it('8: without a schedule, whoever writes the digest starts the import', async () => {
+      const { digest } = await push('eight', 'eight');
+      await aCron('eight', { schedule: '' });
+      await until(dataImportCronKind.type, 'eight', (object) => conditionOf(object, 'UpToDate')?.reason === 'NoDigest');
+      await cluster.kube.mergePatch(
+        dataImportCronKind.type,
+        { namespace, name: 'eight' },
+        { metadata: { annotations: { [cdiAnnotations.desiredDigest]: digest } } },
+      );
+      const source = await until(dataSourceKind.type, 'eight', pointsTo(versionOf('eight', digest)));
+      expect(source.spec.source.pvc?.name).toBe(versionOf('eight', digest));
+    });
 
-  it('6: what stays and what goes with a cron is as its policy says', async () => {
-    const kept = await ready('stays');
-    const gone = await ready('goes', { retentionPolicy: 'None' });
-    for (const name of ['stays', 'goes']) {
-      await cluster.kube.delete(dataImportCronKind.type, { namespace, name });
-      await until(dataImportCronKind.type, name, (object) => object === undefined);
-    }
-    await until(persistentVolumeClaims, gone, (object) => object === undefined);
-    await until(dataSourceKind.type, 'goes', (object) => object === undefined);
-    expect(await get(dataVolumes, gone)).toBe(undefined);
-    expect(pointsTo(kept)(await get(dataSourceKind.type, 'stays'))).toBe(true);
-  });
+    it('17: of two crons for one data source the second says so, and takes over when the first is gone', async () => {
+      await push('first', 'first');
+      await aCron('first', { managedDataSource: 'shared' });
+      await until(dataImportCronKind.type, 'first', isUpToDate);
+      const { digest } = await push('second', 'second');
+      await aCron('second', { managedDataSource: 'shared' });
+      await until(
+        dataImportCronKind.type,
+        'second',
+        (object) => conditionOf(object, 'Degraded')?.reason === 'DataSourceAlreadyManaged',
+      );
+      await cluster.kube.delete(dataImportCronKind.type, { namespace, name: 'first' });
+      const source = await until(dataSourceKind.type, 'shared', pointsTo(versionOf('shared', digest)));
+      expect(source.metadata.labels?.[cdiLabels.cron]).toBe('second');
+    });
 
-  it('8: without a schedule, whoever writes the digest starts the import', async () => {
-    const { digest } = await push('eight', 'eight');
-    await aCron('eight', { schedule: '' });
-    await until(dataImportCronKind.type, 'eight', (object) => conditionOf(object, 'UpToDate')?.reason === 'NoDigest');
-    await cluster.kube.mergePatch(
-      dataImportCronKind.type,
-      { namespace, name: 'eight' },
-      { metadata: { annotations: { [cdiAnnotations.desiredDigest]: digest } } },
-    );
-    const source = await until(dataSourceKind.type, 'eight', pointsTo(versionOf('eight', digest)));
-    expect(source.spec.source.pvc?.name).toBe(versionOf('eight', digest));
-  });
+    it('a newer digest takes the place of an import that hangs', async () => {
+      const { digest, layers } = await push('hangs', 'hangs-1');
+      // The request for its bytes is never answered.
+      registry.intercept = ({ path }) => path.includes(layers[0]?.digest ?? 'none');
+      await aCron('hangs');
+      await until(dataVolumes, versionOf('hangs', digest), (object) => object?.status?.phase === 'ImportInProgress');
+      const newer = await push('hangs', 'hangs-2');
+      await pollNow('hangs');
+      const source = await until(dataSourceKind.type, 'hangs', pointsTo(versionOf('hangs', newer.digest)));
+      expect(source.spec.source.pvc?.name).toBe(versionOf('hangs', newer.digest));
+      await until(dataVolumes, versionOf('hangs', digest), (object) => object === undefined);
+      registry.intercept = undefined;
+    });
 
-  it('17: of two crons for one data source the second says so, and takes over when the first is gone', async () => {
-    await ready('first', {
-      managedDataSource: 'shared',
-      template: undefined,
-      source: { registry: { url: `docker://${registry.host}/disks/fedora:first`, secretRef: 'login' } },
-    }).catch(() => {});
-    await until(dataImportCronKind.type, 'first', isUpToDate);
-    const { digest } = await push('second', 'second');
-    await aCron('second', { managedDataSource: 'shared' });
-    await until(
-      dataImportCronKind.type,
-      'second',
-      (object) => conditionOf(object, 'Degraded')?.reason === 'DataSourceAlreadyManaged',
-    );
-    await cluster.kube.delete(dataImportCronKind.type, { namespace, name: 'first' });
-    const source = await until(dataSourceKind.type, 'shared', pointsTo(versionOf('shared', digest)));
-    expect(source.metadata.labels?.[cdiLabels.cron]).toBe('second');
-  }, 120_000);
-
-  it('a newer digest takes the place of an import that hangs', async () => {
-    const { digest, layers } = await push('hangs', 'hangs-1');
-    // The request for its bytes is never answered.
-    registry.intercept = ({ path }) => path.includes(layers[0]?.digest ?? 'none');
-    await aCron('hangs');
-    await until(dataVolumes, versionOf('hangs', digest), (object) => object?.status?.phase === 'ImportInProgress');
-    const newer = await push('hangs', 'hangs-2');
-    await pollNow('hangs');
-    const source = await until(dataSourceKind.type, 'hangs', pointsTo(versionOf('hangs', newer.digest)));
-    expect(source.spec.source.pvc?.name).toBe(versionOf('hangs', newer.digest));
-    await until(dataVolumes, versionOf('hangs', digest), (object) => object === undefined);
-    registry.intercept = undefined;
-  });
-
-  it('a registry that refuses is a condition with its words, and with nothing of the Secret', async () => {
-    await push('refused', 'refused');
-    const source = { registry: { url: `docker://${registry.host}/disks/fedora:refused` } };
-    await aCron('refused', { template: undefined, source });
-    const cron = await until(
-      dataImportCronKind.type,
-      'refused',
-      (object) => conditionOf(object, 'Degraded')?.reason === 'PollFailed',
-    );
-    expect(conditionOf(cron, 'Degraded')?.message).toContain('answered 401');
-    expect(JSON.stringify(cron)).not.toContain('s3cret-pass');
-  });
-});
+    it('a source that is not there is a condition, and is found as soon as it is there', async () => {
+      await aCron('late');
+      const cron = await until(
+        dataImportCronKind.type,
+        'late',
+        (object) => conditionOf(object, 'Degraded')?.reason === 'PollFailed',
+      );
+      expect(conditionOf(cron, 'Degraded')?.message).toContain('answered 404');
+      const { digest } = await push('late', 'late');
+      await pollNow('late');
+      const source = await until(dataSourceKind.type, 'late', pointsTo(versionOf('late', digest)));
+      expect(source.spec.source.pvc?.name).toBe(versionOf('late', digest));
+    });
+  },
+);
