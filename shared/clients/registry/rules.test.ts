@@ -41,7 +41,11 @@ describe('references', () => {
   });
 
   it('never throws anything but its own words', () => {
-    fc.assert(fc.property(fc.string(), (text) => expect(Object.keys(readReference(text)).length).toBe(1)));
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(Object.keys(readReference(text)).length).toBe(1);
+      }),
+    );
   });
 });
 
