@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runTransfer } from '#shared/transfer/run.ts';
@@ -94,6 +94,13 @@ describe('copying a volume', () => {
     expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
     expect(report).toMatchObject({ message: expect.stringMatching(/3145728 bytes.*1048576 bytes/) });
     expect(names).not.toContain('to');
+  });
+
+  it('follows no link out of the volume', async () => {
+    const link = join(root, 'link');
+    symlinkSync('/etc/passwd', link);
+    const { report } = await copy({ source: { type: 'volume', path: link } });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'SourceInterrupted' });
   });
 
   it('tries again later when the source cannot be read', async () => {

@@ -1,5 +1,6 @@
 // Another volume as a source: a guest's raw disk, on a device or as `disk.img`. What a guest wrote is never looked into: a disk that begins
 // like a qcow2 file is copied as it is.
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -34,7 +35,8 @@ const fault = (path: string, error: unknown): TransferError =>
 
 /** Opened read-only. Throws TransferError when there is no disk. */
 export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): Promise<Source> => {
-  const file = await open(path, 'r').catch((error: unknown) => {
+  // Whoever could write to the volume could have made its disk a link to a file of ours.
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
     throw fault(path, error);
   });
   let received = 0;
