@@ -50,6 +50,22 @@ describe('the meter', () => {
     expect(sent.at(-1)?.bytesPerSecond).toBe(0);
   });
 
+  it('says how long nothing has come, until something does or nothing more is to come', () => {
+    const { meter, sent, pass } = setup();
+    const noteAfter = (seconds: number, bytes: number, fraction = 0.2) => {
+      pass(seconds, bytes);
+      meter.advance(fraction);
+      meter.tick();
+      return sent.at(-1)?.note;
+    };
+    meter.enter('Downloading', 97);
+    expect(noteAfter(2, 200)).toBeUndefined();
+    expect(noteAfter(9, 0)).toBeUndefined();
+    expect(noteAfter(14, 0)).toBe('nothing received for more than 20 s');
+    expect(noteAfter(2, 1)).toBeUndefined();
+    expect(noteAfter(60, 0, 1)).toBeUndefined();
+  });
+
   it('says nothing of bytes a second while it converts', () => {
     const { meter, sent, pass } = setup();
     meter.enter('Converting', 95);

@@ -6,6 +6,9 @@ import type { Inspection } from '#shared/transfer/report.ts';
 /** At most one report in this time, phase changes and the inspection aside. */
 export const reportEveryMs = 2000;
 
+/** A source that is silent for this long is said to be, in steps of as much. */
+const silenceMs = 10_000;
+
 export interface MeterOptions {
   readonly run: string;
   /** Milliseconds since the epoch. */
@@ -45,10 +48,12 @@ export const createMeter = (options: MeterOptions): Meter => {
   const facts: Facts = { phase: 'Inspecting' };
   const scale = createScale();
   const pace = createPace(now);
+  const silence = createSilence(options);
   let sequence = 0;
 
   const current = (): TransferProgress => {
     const { bytesPerSecond, etaSeconds } = pace.measure(receivedBytes(), scale.fraction());
+    const note = facts.note ?? silence(facts.phase, scale.fraction());
     return {
       run: options.run,
       startedAt,
@@ -58,6 +63,7 @@ export const createMeter = (options: MeterOptions): Meter => {
       ...(bytesPerSecond === undefined || facts.phase !== 'Downloading' ? {} : { bytesPerSecond }),
       ...(etaSeconds === undefined ? {} : { etaSeconds }),
       ...facts,
+      ...(note === undefined ? {} : { note }),
     };
   };
   return {
@@ -80,5 +86,17 @@ export const createMeter = (options: MeterOptions): Meter => {
       else facts.note = text;
     },
     tick: () => void send(current()),
+  };
+};
+
+/** Words for a source that sends nothing although more is to come, long before it is given up. */
+const createSilence = ({ now, receivedBytes }: MeterOptions) => {
+  let last = { bytes: receivedBytes(), at: now() };
+  return (phase: TransferPhase, fraction: number): string | undefined => {
+    const bytes = receivedBytes();
+    if (bytes !== last.bytes) last = { bytes, at: now() };
+    const isReading = phase === 'Inspecting' || (phase === 'Downloading' && fraction < 1);
+    const steps = Math.floor((now() - last.at) / silenceMs);
+    return isReading && steps > 0 ? `nothing received for more than ${(steps * silenceMs) / 1000} s` : undefined;
   };
 };
