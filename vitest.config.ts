@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ['{functions,events,shared,infra,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**'],
+    globalSetup: 'test/support/setup.ts',
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

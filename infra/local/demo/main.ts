@@ -11,8 +11,8 @@ import { buildDemoImage, diskOf, followImage, readyOf } from '#infra/local/demo/
 import { type Screen, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
 import { fetchReference, proveIdentical } from '#infra/local/demo/prove.ts';
 import { type DemoSource, prepareSource } from '#infra/local/demo/source.ts';
-import { ensureQemuImg } from '#infra/local/demo/tools.ts';
 import { HostConfig, parseDemoOptions, demoUsage, toEnvironment } from '#infra/local/options.ts';
+import { ensurePrograms, qemuImg, thisHost } from '#infra/local/system-programs.ts';
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
@@ -32,7 +32,8 @@ const main = async (): Promise<number> => {
   }
   await using undo = new AsyncDisposableStack();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void giveUp(undo));
-  await ensureQemuImg(screen.say);
+  const environment = toEnvironment(loadConfig(HostConfig));
+  await ensurePrograms([qemuImg], screen.say, thisHost(environment.PATH ?? ''));
   const dir = await mkdtemp(join(tmpdir(), 'bullion-demo-'));
   undo.defer(() => rm(dir, { recursive: true, force: true }));
   const server = await startFileServer();
@@ -41,7 +42,6 @@ const main = async (): Promise<number> => {
   screen.say(`source:  ${source.about}`);
 
   const begun = performance.now();
-  const environment = toEnvironment(loadConfig(HostConfig));
   const cluster = await startCluster({ dataDir: join(dir, 'cluster'), apiServer, environment });
   undo.defer(cluster.stop);
   screen.say(`cluster: ready after ${formatSeconds(secondsSince(begun))}`);

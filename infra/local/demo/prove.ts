@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { run } from '#infra/local/demo/tools.ts';
+import { run } from '#infra/local/demo/run.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 export interface Published {

@@ -1,0 +1,71 @@
+// Programs that come from the system and not from npm. The demo and the tests see here that they are there.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
+
+export interface SystemProgram {
+  /** A name to find in the search path, or the absolute path of something the package brings. */
+  readonly program: string;
+  /** Debian's package. */
+  readonly package: string;
+}
+
+export const qemuImg: SystemProgram = { program: 'qemu-img', package: 'qemu-utils' };
+
+interface Host {
+  readonly isRoot: boolean;
+  readonly hasApt: boolean;
+  /** Where programs are looked for: the value of PATH. */
+  readonly path: string;
+  /** Runs a command; rejects when it fails. */
+  readonly execute: (program: string, args: readonly string[]) => Promise<void>;
+}
+
+const isThere = ({ program }: SystemProgram, path: string): boolean =>
+  isAbsolute(program) ? existsSync(program) : path.split(delimiter).some((folder) => existsSync(join(folder, program)));
+
+const installArgs = ['install', '-y', '--no-install-recommends'] as const;
+
+/**
+ * Installs what is missing where that is possible without asking: as root, on Debian. Else throws InvalidInput naming the command that does.
+ * Throws Unavailable when installing did not bring it.
+ */
+export const ensurePrograms = async (
+  programs: readonly SystemProgram[],
+  say: (line: string) => void,
+  host: Host,
+): Promise<void> => {
+  const missing = programs.filter((one) => !isThere(one, host.path));
+  if (missing.length === 0) return;
+  const names = missing.map(({ program }) => program).join(', ');
+  const packages = [...new Set(missing.map((one) => one.package))];
+  const command = ['apt-get', ...installArgs, ...packages].join(' ');
+  if (!host.hasApt) throw new InvalidInput(`${names} missing: install what Debian calls ${packages.join(' ')}`);
+  if (!host.isRoot) throw new InvalidInput(`${names} missing: sudo ${command}`);
+  say(`${names} missing: ${command}`);
+  await host.execute('apt-get', ['update']);
+  await host.execute('apt-get', [...installArgs, ...packages]);
+  const still = missing.filter((one) => !isThere(one, host.path));
+  if (still.length > 0)
+    throw new Unavailable(`still missing after ${command}: ${still.map((one) => one.program).join(', ')}`);
+};
+
+/** This machine. */
+export const thisHost = (path: string): Host => ({
+  isRoot: process.getuid?.() === 0,
+  hasApt: existsSync('/usr/bin/apt-get'),
+  path,
+  execute,
+});
+
+/** Its output goes to standard error. */
+const execute = (program: string, args: readonly string[]): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['ignore', 2, 2] });
+    child.once('error', reject);
+    child.once('exit', (code) => {
+      if (code === 0) resolve();
+      else reject(new Unavailable(`${program} ${args.join(' ')} ended with ${code}`));
+    });
+  });
