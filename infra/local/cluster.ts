@@ -135,6 +135,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     port: ports.broker,
     subscribers: functions.subscribers,
   });
+  undo.add(functions.idle);
   undo.add(eventing.stop);
   // Whatever happened while this cluster was down has left no event.
   eventing.tick();
@@ -146,7 +147,8 @@ const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logge
   await mkdir(join(file, '..'), { recursive: true });
   const stream = createWriteStream(file, { flags: 'a' });
   undo.add(() => new Promise((done) => stream.end(() => done(undefined))));
-  return createLogger({ level, write: (line) => void stream.write(line) });
+  // A start that was given up may still have something to say.
+  return createLogger({ level, write: (line) => void (stream.writable && stream.write(line)) });
 };
 
 const installObjects = async (kube: KubeClient): Promise<void> => {

@@ -34,6 +34,8 @@ export interface Functions {
   readonly admission: Hono;
   /** OCI image that Jobs of the functions name. */
   readonly transferImage: string;
+  /** Resolves once no event is being handled. A broker that stops gives up on answers, not on the functions that still work on them. */
+  readonly idle: () => Promise<void>;
 }
 
 export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: FunctionsOptions): Functions => {
@@ -51,9 +53,17 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
     ['cron-tick', createCronTick(depsOf('cron-tick'))],
   ] as const;
+  const inFlight = new Set<Promise<Response>>();
+  const track = (answer: Promise<Response>): Promise<Response> => {
+    inFlight.add(answer);
+    return answer.finally(() => inFlight.delete(answer));
+  };
   return {
     admission,
     transferImage: config.transferImage,
-    subscribers: new Map(handlers.map(([name, app]) => [name, async (request: Request) => app.fetch(request)])),
+    subscribers: new Map(
+      handlers.map(([name, app]) => [name, (request: Request) => track(Promise.resolve(app.fetch(request)))]),
+    ),
+    idle: async () => void (await Promise.allSettled(inFlight)),
   };
 };
