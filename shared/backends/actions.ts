@@ -1,4 +1,5 @@
 // What a plan may ask for: data, so that plans are compared in tests and carried out by one small executor.
+import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import { keyOf } from '#shared/api/object.ts';
 
@@ -19,6 +20,8 @@ export type Action =
       readonly key: ObjectKey;
       /** Only the object that was seen is deleted, never a successor of its name. */
       readonly uid: string;
+      /** Foreground: gone, and told as gone, only once what it owns is gone. */
+      readonly propagation: 'Background' | 'Foreground';
     };
 
 const erased = <T extends KubeObject>(type: ResourceType<T>): ResourceType => type as unknown as ResourceType;
@@ -39,6 +42,16 @@ export const patch = <T extends KubeObject>(type: ResourceType<T>, seen: T, chan
 
 /** Nothing when the object is not there or is already on its way out. */
 export const remove = <T extends KubeObject>(type: ResourceType<T>, seen: T | undefined): readonly Action[] =>
+  removal(type, seen, 'Background');
+
+/** As `remove`, with its pods first: those are not followed, and who waits for them must hear of their end through the Job. */
+export const removeJob = (seen: Job | undefined): readonly Action[] => removal(jobs, seen, 'Foreground');
+
+const removal = <T extends KubeObject>(
+  type: ResourceType<T>,
+  seen: T | undefined,
+  propagation: 'Background' | 'Foreground',
+): readonly Action[] =>
   seen === undefined || seen.metadata.deletionTimestamp !== undefined
     ? []
-    : [{ do: 'delete', type: erased(type), key: keyOf(seen), uid: seen.metadata.uid ?? '' }];
+    : [{ do: 'delete', type: erased(type), key: keyOf(seen), uid: seen.metadata.uid ?? '', propagation }];

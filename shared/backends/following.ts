@@ -1,6 +1,6 @@
 // A transfer that has not succeeded (yet), told as the state of the object it fills. Called by plans of backends and of volumes.
-import { type Job, type KubeEvent, jobs } from '#shared/api/foreign/core.ts';
-import { remove } from '#shared/backends/actions.ts';
+import type { Job, KubeEvent } from '#shared/api/foreign/core.ts';
+import { removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
 import {
@@ -31,7 +31,7 @@ export const followTransfer = (image: Filled, followed: Followed, context: PlanC
   const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
   const state = stateOf(image, counted, followed, context);
   const isStuck = state.phase === 'Failed' && run.is !== 'failed';
-  return { actions: isStuck ? remove(jobs, job) : [], state };
+  return { actions: isStuck ? removeJob(job) : [], state };
 };
 
 const stateOf = (image: Filled, state: ImageState, followed: Followed, context: PlanContext): ImageState => {

@@ -23,7 +23,7 @@ const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
       await kube.mergePatch(action.type, action.key, withVersion(action.patch, action.resourceVersion));
       return;
     case 'delete':
-      await kube.delete(action.type, action.key, { uid: action.uid, propagation: 'Background' });
+      await kube.delete(action.type, action.key, { uid: action.uid, propagation: action.propagation });
       return;
   }
 };

@@ -1,8 +1,8 @@
 // Taking away what an image made: all of it when the image is deleted, what is not worth keeping when the user starts it over.
-import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { type Action, remove } from '#shared/backends/actions.ts';
+import { type Action, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type Image, initialState } from '#shared/backends/image.ts';
 import { waitingState } from '#shared/backends/state.ts';
@@ -32,8 +32,8 @@ const describe = ({ kind, metadata }: KubeObject): string => {
 };
 
 const removeAll = (seen: CsiSeen): readonly Action[] => [
-  ...remove(jobs, seen.inspectJob),
-  ...remove(jobs, seen.importJob),
+  ...removeJob(seen.inspectJob),
+  ...removeJob(seen.importJob),
   ...remove(volumeSnapshots, seen.snapshot),
   ...remove(persistentVolumeClaims, seen.volume),
 ];

@@ -1,7 +1,7 @@
 // No volume yet: find out how large the disk is, where the user did not say, and make the volume together with the Job that fills it.
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import { type Action, create, remove } from '#shared/backends/actions.ts';
+import { type Action, create, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
@@ -30,7 +30,7 @@ const planRefill = (image: Image, seen: CsiSeen, context: PlanContext): Plan => 
     message: 'the volume was removed while it was being filled; starting again',
   } as const;
   const next = { ...image.state, attempts: 0, attemptsFailed: 0, transfer: undefined, progress: 0 };
-  return { actions: remove(jobs, seen.importJob), state: waitingState(image, next, step, context) };
+  return { actions: removeJob(seen.importJob), state: waitingState(image, next, step, context) };
 };
 
 const planNoClass = (image: Image, context: PlanContext): Plan => {

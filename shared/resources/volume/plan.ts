@@ -1,11 +1,11 @@
 // The decisions about a volume: make its claim, see it filled by the storage or by a Job, mark it, start over. Pure.
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { patch, remove } from '#shared/backends/actions.ts';
+import { patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { initialState, isRetryDue } from '#shared/backends/image.ts';
 import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
@@ -104,7 +104,7 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
     } as const;
     const state = waitingState(volume, volume.state, step, context);
     const handledRetryToken = state.phase === 'Failed' ? volume.retryToken : state.handledRetryToken;
-    const actions = [...remove(jobs, seen.job), ...remove(persistentVolumeClaims, seen.claim)];
+    const actions = [...removeJob(seen.job), ...remove(persistentVolumeClaims, seen.claim)];
     return { actions, state: { ...state, handledRetryToken } };
   }
   const { failures, lastFailureTime } = volume.state;
