@@ -415,6 +415,32 @@ describe('progress', () => {
     expect(touched[0]).toBe(false);
   });
 
+  it.each([
+    ['gz', gzipSync(noise('p', 2 * mib))],
+    ['zst', zstdCompressSync(noise('p', 2 * mib))],
+  ])('tells the virtual size of raw in %s before the target is touched', async (_, packed) => {
+    const seen: (number | undefined | string)[] = [];
+    const { report } = await transfer(serve(packed), {
+      onProgress: ({ inspection }, target) => {
+        if (inspection === undefined) return;
+        seen.push(existsSync(target) || existsSync(`${target}.partial`) ? 'touched' : inspection.virtualSize);
+      },
+    });
+    expect(seen[0]).toBe(2 * mib);
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: 2 * mib } });
+  });
+
+  it('refuses a packed disk that is too large without touching the target', async () => {
+    const touched: boolean[] = [];
+    const { report, target } = await transfer(serve(gzipSync(Buffer.alloc(8 * mib))), {
+      capacityBytes: 4 * mib,
+      onProgress: (_, path) => touched.push(existsSync(path) || existsSync(`${path}.partial`)),
+    });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
+    expect(touched).not.toContain(true);
+    expect(existsSync(target)).toBe(false);
+  });
+
   it('names phases in order, counts up, and stays below 100', async () => {
     const { progress } = await transfer(serve(gzipSync(noise('p', 2 * mib))));
     expect([...new Set(progress.map(({ phase }) => phase))]).toEqual(['Inspecting', 'Downloading', 'Verifying']);

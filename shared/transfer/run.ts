@@ -48,14 +48,30 @@ const finishInspect = (pass: Pass): Promise<PassResult> => {
   return route === 'stream' ? measureStream(pass) : measureScratch(pass);
 };
 
-const finishImport = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+/**
+ * What only reading everything can tell is found out before the target is touched, so that status says what comes and a disk too large changes
+ * nothing. An earlier look that found it out is believed: the file is then read once.
+ */
+const withVirtualSize = async (pass: Pass): Promise<Pass> => {
+  const { plan, spec, meter } = pass;
+  if (plan.route !== 'stream' || plan.inspection.virtualSize !== undefined) return pass;
+  if (spec.expected?.virtualSize !== undefined) return pass;
+  meter.enter('Inspecting', 40);
+  const { inspection } = await measureStream(pass);
+  const second = { ...spec, expected: inspection };
+  return { ...pass, spec: second, plan: { ...plan, inspection }, digester: createDigester(spec.checksum) };
+};
+
+const finishImport = async (looked: Pass, sink: Sink): Promise<PassResult> => {
+  const pass = await withVirtualSize(looked);
   const { inspection, route } = pass.plan;
-  if (inspection.virtualSize !== undefined) checkCapacity(inspection.virtualSize, sink.limitBytes);
-  await pass.meter.inspected(inspection);
+  const virtualSize = inspection.virtualSize ?? pass.spec.expected?.virtualSize;
+  if (virtualSize !== undefined) checkCapacity(virtualSize, sink.limitBytes);
+  await pass.meter.inspected({ ...inspection, ...(virtualSize === undefined ? {} : { virtualSize }) });
   pass.meter.enter('Downloading', route === 'scratch' ? 60 : 97);
   if (route === 'scratch') return importScratch(pass, sink);
   if (route === 'direct') return importDirect(pass, sink);
-  await sink.prepare(inspection.virtualSize ?? 0);
+  await sink.prepare(virtualSize ?? 0);
   return importStream(pass, sink);
 };
 
