@@ -1,6 +1,6 @@
 // A pod's volumes as directories and files of the host.
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import {
   type Pod,
   type Volume,
@@ -96,21 +96,25 @@ const missing = (kind: string, name: string): Obstacle => ({
   message: `${kind} "${name}" not found`,
 });
 
-/** Written beside and swapped in, so that a reader sees all of it or nothing. */
+/**
+ * Brings the directory up to date while a process may be reading it: what has not changed is left alone, and a file that has is written beside
+ * and swapped in, so that a reader sees all of the old or all of the new.
+ */
 const projectFiles = async (
   path: string,
   data: Readonly<Record<string, string>>,
   encoding: 'base64' | 'utf8',
 ): Promise<HostVolume> => {
   const draft = `${path}.part`;
-  await rm(draft, { recursive: true, force: true });
-  await mkdir(draft, { recursive: true, mode: 0o700 });
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  for (const name of await readdir(path)) if (!Object.hasOwn(data, name)) await rm(join(path, name), { force: true });
   for (const [name, value] of Object.entries(data)) {
-    await writeFile(join(draft, name), Buffer.from(value, encoding), { mode: 0o600 });
+    const content = Buffer.from(value, encoding);
+    const present = await readFile(join(path, name)).catch(() => undefined);
+    if (present?.equals(content) === true) continue;
+    await writeFile(draft, content, { mode: 0o600 });
+    await rename(draft, join(path, name));
   }
-  await rm(path, { recursive: true, force: true });
-  await mkdir(dirname(path), { recursive: true });
-  await rename(draft, path);
   return { path };
 };
 
