@@ -54,6 +54,14 @@ const show = (image: BenchImage, costs: ReadonlyMap<Way, readonly Cost[]>): void
   console.log(`\n${toTable([[image.name, 'seconds', 'cpu s', 'MiB', '÷ ours'], ...rows])}`);
 };
 
+/** Those named, all without names. Throws on a name that is none, so that nothing is left out in silence. */
+const chooseImages = (names: readonly string[] | undefined): typeof benchImages => {
+  const known = benchImages.map(({ name }) => name);
+  const unknown = (names ?? []).filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`no image is called ${unknown.join(', ')}; there are: ${known.join(', ')}`);
+  return benchImages.filter(({ name }) => names === undefined || names.includes(name));
+};
+
 export const run = async (args: readonly string[]): Promise<void> => {
   const { values } = parseArgs({
     args: [...args],
@@ -66,8 +74,7 @@ export const run = async (args: readonly string[]): Promise<void> => {
   });
   const missing = missingPackages();
   if (missing.length > 0) throw new Error(`needs programs: apt-get install -y ${missing.join(' ')}`);
-  const names = values.images?.split(',');
-  const images = benchImages.filter(({ name }) => names === undefined || names.includes(name));
+  const images = chooseImages(values.images?.split(','));
   const raw = makeImages(values.directory, images);
   const nginx = await startNginx(values.directory, values.rate);
   try {
