@@ -7,6 +7,7 @@ import {
   type ImageReadyData,
   type SourcePolledData,
   type TransferProgressedData,
+  type VersionData,
   eventTypes,
 } from '#events/catalogue.ts';
 import { subjectOf } from '#events/subject.ts';
@@ -50,6 +51,17 @@ export const buildSourcePolled = (
   origin: Origin & { readonly now: Date },
 ): EventOf<typeof eventTypes.sourcePolled> =>
   about(eventTypes.sourcePolled, data.cron, { id: `${data.cron.uid}.polled.${origin.now.getTime()}`, data, origin });
+
+export type VersionEventType = Extract<EventType, `dev.bullion.version.${string}`>;
+
+/** `transition` tells it from what else became of versions of the same cron. */
+export const buildVersionEvent = (
+  type: VersionEventType,
+  data: z.infer<typeof VersionData>,
+  transition: string,
+  origin: Origin,
+): EventOf<VersionEventType> =>
+  about(type, data.cron, { id: `${data.cron.uid}.${transition}`, data, origin }) as EventOf<VersionEventType>;
 
 /** Subject and extensions are those of ApiServerSource, so that one Trigger filter serves both. */
 const about = <T extends EventType, D>(

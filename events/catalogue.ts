@@ -43,6 +43,17 @@ export const ImageFailedData = ImageReadyData.extend({
 /** What a poll of a cron's source told. */
 export const SourcePolledData = z.object({ cron: ObjectRefData, observation: Observation });
 
+/** What became of one version of a golden image. */
+export const VersionData = z.object({
+  cron: ObjectRefData,
+  /** Name of its volume or snapshot. */
+  version: z.string(),
+  digest: z.string().optional(),
+  /** CamelCase, stable; the same as on the cron's conditions and Events. */
+  reason: z.string(),
+  message: z.string(),
+});
+
 export const eventTypes = {
   objectAdded: 'dev.knative.apiserver.resource.add',
   objectUpdated: 'dev.knative.apiserver.resource.update',
@@ -55,6 +66,10 @@ export const eventTypes = {
   imageReady: 'dev.bullion.image.ready',
   imageFailed: 'dev.bullion.image.failed',
   sourcePolled: 'dev.bullion.source.polled',
+  versionImported: 'dev.bullion.version.imported',
+  versionFailed: 'dev.bullion.version.failed',
+  versionSuperseded: 'dev.bullion.version.superseded',
+  versionCollected: 'dev.bullion.version.collected',
 } as const;
 
 export type EventType = (typeof eventTypes)[keyof typeof eventTypes];
@@ -71,6 +86,10 @@ export const catalogue = {
   [eventTypes.imageReady]: ImageReadyData,
   [eventTypes.imageFailed]: ImageFailedData,
   [eventTypes.sourcePolled]: SourcePolledData,
+  [eventTypes.versionImported]: VersionData,
+  [eventTypes.versionFailed]: VersionData,
+  [eventTypes.versionSuperseded]: VersionData,
+  [eventTypes.versionCollected]: VersionData,
 } as const satisfies Record<EventType, z.ZodType>;
 
 /** An event of one catalogued type with its data checked. */

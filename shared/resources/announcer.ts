@@ -1,16 +1,18 @@
-// Tells the outside that an image is ready or has failed. Made at the edge from a sender, and passed to the driver.
+// Tells the outside that an image, or a version of a golden image, is ready or has failed. Made at the edge from a sender, and passed to the driver.
 import { buildImageFailed, buildImageReady } from '#events/build.ts';
+import type { CloudEvent } from '#events/event.ts';
 import type { Send } from '#events/send.ts';
 import type { DrivenState, Subject } from '#shared/resources/driven.ts';
 
 /** Whether the event was taken. Called again for the same transition until it was; its id shows the repeat. */
-export type Announce = (subject: Subject, state: DrivenState) => Promise<boolean>;
+export type Announce = (subject: Subject, state: DrivenState, event?: CloudEvent) => Promise<boolean>;
 
 const source = 'bullion.dev/images';
 
 export const createAnnouncer =
   (send: Send): Announce =>
-  async (subject, state) => {
+  async (subject, state, ending) => {
+    if (ending !== undefined) return (await send(ending)).isDelivered;
     const { namespace, ...ref } = subject.ref;
     const about = {
       image: namespace === undefined ? ref : { ...ref, namespace },

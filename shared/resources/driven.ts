@@ -1,5 +1,6 @@
 // What the driver needs to know of a kind: how to read it, what its next step is, how to write down where it has come to. One line per
 // kind in registry.ts; `fillable.ts` has what kinds have in common whose volume is filled.
+import type { CloudEvent } from '#events/event.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
@@ -89,6 +90,8 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   notesOf(before: S['state'], after: S['state']): readonly Note[];
   /** Names the final transition that machines are told of; `undefined` while there is none. */
   announcementOf(subject: S, state: S['state']): string | undefined;
+  /** The event of that transition; left out where it is that of an image. */
+  endingOf?(subject: S, state: S['state']): CloudEvent | undefined;
   /** An object that was refused before anything was made for it begins like a new one once it is refused no more; others keep their state. */
   revived(subject: S): S['state'];
   failed(subject: S, refusal: Refusal): S['state'];

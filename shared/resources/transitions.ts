@@ -1,9 +1,16 @@
 // What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the driver.
 import { createHash } from 'node:crypto';
+import type { VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { fieldManager } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+
+/** What machines are told of a version beside; best effort, as all notes are. */
+export interface VersionNote {
+  readonly type: VersionEventType;
+  readonly name: string;
+}
 
 export interface Note {
   readonly type: 'Normal' | 'Warning';
@@ -11,6 +18,7 @@ export interface Note {
   readonly message: string;
   /** Tells this occurrence from others of the same object; a repeat of the same occurrence has the same. */
   readonly occurrence: string;
+  readonly version?: VersionNote | undefined;
 }
 
 /** Bytes Kubernetes allows in the message of an Event. */

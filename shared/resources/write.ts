@@ -1,5 +1,6 @@
 // The writes that follow a decision: status, Kubernetes Events, the announcement. Called by the driver and by progress reports.
 import { isDeepStrictEqual } from 'node:util';
+import { buildVersionEvent } from '#events/build.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { isoTime } from '#shared/backends/state.ts';
@@ -25,7 +26,21 @@ export const sayNotes = async ({ deps, driven, subject }: Pass, state: DrivenSta
   for (const note of driven.notesOf(subject.state, state)) {
     // oxlint-disable-next-line no-await-in-loop
     await sayNote(deps, subject.ref, note);
+    // oxlint-disable-next-line no-await-in-loop
+    await tellVersion(deps, subject.ref, note);
   }
+};
+
+const tellVersion = async (
+  { send, log, now }: DriverDeps,
+  cron: ObjectRef,
+  { version, reason, message, occurrence }: Note,
+): Promise<void> => {
+  if (version === undefined || send === undefined) return;
+  const data = { cron, version: version.name, reason, message };
+  const origin = { source: 'bullion.dev/golden', now: new Date(now()) };
+  const { isDelivered } = await send(buildVersionEvent(version.type, data, occurrence, origin));
+  if (!isDelivered) log.warn('event not sent', { type: version.type, version: version.name });
 };
 
 /** Events are for people: one that cannot be written is logged, and nothing waits for it. */
@@ -46,7 +61,7 @@ export const announceFinal = async (pass: Pass, state: DrivenState, now: string)
   const { announce } = pass.deps;
   const announcement = pass.driven.announcementOf(pass.subject, state);
   if (announce === undefined || announcement === undefined || announcement === state.announced) return true;
-  if (!(await announce(pass.subject, state))) return false;
+  if (!(await announce(pass.subject, state, pass.driven.endingOf?.(pass.subject, state)))) return false;
   await writeStatus(pass, { ...state, announced: announcement }, now);
   return true;
 };

@@ -61,6 +61,29 @@ describe.skipIf(!hasRegistry())('a registry', () => {
     expect(asked()).toEqual(['HEAD']);
   });
 
+  it('is asked once in a round, for whichever architectures', async () => {
+    const images = await Promise.all(
+      ['amd64', 'arm64'].map(async (architecture, index) => ({
+        architecture,
+        image: await pushDisk(target, Buffer.alloc(512, 20 + index), `round-${architecture}`),
+      })),
+    );
+    await pushIndex(target, images, 'round');
+    registry.requests.length = 0;
+    const observe = observerOf([registry.host]);
+    const round = {};
+    const observations = await Promise.all(
+      ['amd64', 'arm64', undefined].map((architecture) => {
+        const platform = architecture === undefined ? {} : { platform: { architecture } };
+        const source = sourceOf({ registry: { ...url(':round'), ...platform, secretRef: 'login' } });
+        return observe({ source, namespace: 'golden', known: {}, round });
+      }),
+    );
+    const digests = images.map(({ image }) => image.digest);
+    expect(observations).toMatchObject([...digests, digests[0]].map((digest) => ({ is: 'found', digest })));
+    expect(asked()).toEqual(['HEAD', 'GET']);
+  });
+
   it('tells the digest for the platform, and reads an index anew only when it changed', async () => {
     const amd = await pushDisk(target, Buffer.alloc(512, 2), 'amd');
     const arm = await pushDisk(target, Buffer.alloc(512, 3), 'arm');

@@ -9,6 +9,7 @@ import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/
 import type { Reference } from '#shared/clients/registry/reference.ts';
 import { pollHttp } from '#shared/golden/poll/http.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import { type RoundAnswers, createRoundAnswers } from '#shared/golden/poll/round.ts';
 import { pollRegistry } from '#shared/golden/poll/registry.ts';
 import type { CronSource, HttpCronSource, RegistryCronSource } from '#shared/golden/source.ts';
 import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
@@ -19,6 +20,8 @@ export interface ObserveRequest {
   /** Where Secrets and ConfigMaps are looked up. */
   readonly namespace: string;
   readonly known: Memory;
+  /** Looks of the same round share what they ask of a registry. */
+  readonly round?: object | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -42,10 +45,11 @@ const idleMs = 15_000;
 
 interface Tools extends ObserveOptions {
   readonly pace: RegistryPace;
+  readonly answers: RoundAnswers;
 }
 
 export const createObserver = (options: ObserveOptions): Observe => {
-  const tools = { ...options, pace: createRegistryPace(options.now) };
+  const tools = { ...options, pace: createRegistryPace(options.now), answers: createRoundAnswers() };
   return async (request) => {
     try {
       return await look(tools, request);
@@ -74,7 +78,7 @@ const look = async (tools: Tools, request: ObserveRequest): Promise<Observation>
 
 const lookAtRegistry = async (
   tools: Tools,
-  { namespace, known, signal }: ObserveRequest,
+  { namespace, known, round, signal }: ObserveRequest,
   source: RegistryCronSource,
   http: HttpClient,
 ): Promise<Observation> => {
@@ -82,7 +86,9 @@ const lookAtRegistry = async (
   const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
   const plainHttp = tools.plainRegistries.includes(image.host);
   const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, pace: tools.pace, signal });
-  return pollRegistry(client, source, known, tools.architecture);
+  const access =
+    source.secretName === undefined && source.caName === undefined ? [] : [namespace, source.secretName, source.caName];
+  return pollRegistry(tools.answers.sharing(client, round, access), source, known, tools.architecture);
 };
 
 const lookAtFile = async (

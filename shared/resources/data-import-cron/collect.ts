@@ -1,4 +1,6 @@
 // What may go: versions beyond those to keep, imports that a newer digest made pointless, the form of a version that is not offered. Pure.
+import type { VersionEventType } from '#events/build.ts';
+import { eventTypes } from '#events/catalogue.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
@@ -7,7 +9,7 @@ import { type Action, remove } from '#shared/backends/actions.ts';
 import { outdatedVersions } from '#shared/golden/retention.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
-import { hasSnapshot, hasVolume, isUsable } from '#shared/resources/data-import-cron/version.ts';
+import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
 /** A volume goes with its import. */
@@ -24,11 +26,14 @@ export interface Collection {
   readonly notes: readonly Note[];
 }
 
-const gone = (reason: string, name: string, message: string): Note => ({
+type Gone = Pick<Note, 'reason' | 'message'> & { readonly event: VersionEventType };
+
+/** The same version may come and go more than once. */
+const gone = (name: string, { dataVolume, volume, snapshot }: SeenVersion, { event, ...said }: Gone): Note => ({
   type: 'Normal',
-  reason,
-  message,
-  occurrence: `${reason}/${name}`,
+  ...said,
+  occurrence: `${said.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
+  version: { type: event, name },
 });
 
 const lastUseOf = ({ volume, snapshot, dataVolume }: SeenVersion): string => {
@@ -51,8 +56,12 @@ export const supersede = (cron: CronSubject, seen: CronSeen, target: string): Co
   );
   return {
     actions: pointless.flatMap(([, version]) => removeVersion(version)),
-    notes: pointless.map(([name]) =>
-      gone('ImportSuperseded', name, `the import of ${name} was given up for ${target}`),
+    notes: pointless.map(([name, version]) =>
+      gone(name, version, {
+        event: eventTypes.versionSuperseded,
+        reason: 'ImportSuperseded',
+        message: `the import of ${name} was given up for ${target}`,
+      }),
     ),
   };
 };
@@ -60,11 +69,18 @@ export const supersede = (cron: CronSubject, seen: CronSeen, target: string): Co
 /** Only once the version in use is the newest. */
 export const collect = (cron: CronSubject, seen: CronSeen, current: string): Collection => {
   if (!cron.collects) return { actions: [], notes: [] };
-  const versions = [...seen.versions].map(([name, version]) => ({ name, lastUse: lastUseOf(version) }));
+  const there = [...seen.versions].filter(([, version]) => !isGoing(version));
+  const versions = there.map(([name, version]) => ({ name, lastUse: lastUseOf(version) }));
   const outdated = outdatedVersions(versions, { keep: cron.keep, current, inUse: seen.inUse });
   return {
     actions: outdated.flatMap((name) => removeVersion(seen.versions.get(name) ?? {})),
-    notes: outdated.map((name) => gone('VersionCollected', name, `${name} was removed: ${cron.keep} are kept`)),
+    notes: outdated.map((name) =>
+      gone(name, seen.versions.get(name) ?? {}, {
+        event: eventTypes.versionCollected,
+        reason: 'VersionCollected',
+        message: `${name} was removed: ${cron.keep} are kept`,
+      }),
+    ),
   };
 };
 

@@ -1,3 +1,7 @@
+import type { Delivery } from '#events/delivery.ts';
+import type { CloudEvent } from '#events/event.ts';
+import type { Send } from '#events/send.ts';
+import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -485,6 +489,49 @@ describe('a DataImportCron', () => {
   });
 });
 
+describe('machines', () => {
+  const events: CloudEvent[] = [];
+  let isTaking: boolean;
+  beforeEach(() => {
+    events.length = 0;
+    isTaking = true;
+    const send: Send = (event) => {
+      if (isTaking) events.push(event);
+      return Promise.resolve({ isDelivered: isTaking } as Delivery);
+    };
+    deps = { ...deps, send, announce: createAnnouncer(send) };
+  });
+  const typesNow = () => events.map(({ type }) => type.replace('dev.bullion.version.', ''));
+
+  it('hear of each version that came into use, was given up, failed, or was removed', async () => {
+    aCron();
+    await importVersion('a');
+    await poll('b');
+    await poll('c');
+    await finishImport(nameOf('c'), 'Failed');
+    await poll('d');
+    kube.collectGarbage();
+    await finishImport(nameOf('d'));
+    expect(typesNow()).toEqual(['imported', 'superseded', 'failed', 'superseded', 'collected', 'imported']);
+    expect(events[0]).toMatchObject({
+      subject: '/apis/cdi.kubevirt.io/v1beta1/namespaces/golden-images/dataimportcrons/cron',
+      data: { cron: { name: 'cron' }, version: nameOf('a'), digest: digestOf('a') },
+    });
+    expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
+  });
+
+  it('hear it later where nobody took it', async () => {
+    aCron();
+    isTaking = false;
+    await importVersion('a');
+    expect(conditionsOf()).toMatchObject({ UpToDate: 'True/UpToDate' });
+    isTaking = true;
+    await tick(deps);
+    await tick(deps);
+    expect(typesNow().filter((type) => type === 'imported')).toEqual(['imported']);
+  });
+});
+
 describe('admission', () => {
   const review = (operation: 'CREATE' | 'UPDATE', object: DataImportCron, oldObject?: DataImportCron) =>
     createValidator(kube)({
@@ -535,6 +582,18 @@ describe('polls', () => {
     time += 5 * minute;
     await tick(deps);
     expect(asked.length).toBe(5);
+  });
+
+  it('ask once though crons know different things, and tell each what is new to it', async () => {
+    aCron({}, { name: 'old' });
+    await tick(deps);
+    aCron({ managedDataSource: 'other' }, { name: 'new' });
+    answer = () => found('b');
+    time += 13 * 60 * minute;
+    await tick(deps);
+    expect(asked.length).toBe(2);
+    expect(asked[1]?.known).toEqual({});
+    expect(['old', 'new'].map((name) => cronNow(name).status?.lastPoll?.outcome)).toEqual(['Changed', 'Changed']);
   });
 
   it('share nothing between those who log in with a Secret of their own', async () => {

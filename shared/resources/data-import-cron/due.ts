@@ -1,4 +1,5 @@
 // Whether a cron's source is to be asked now, what is asked, and when it is asked next. Pure.
+import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dueTime, nextPollAfter } from '#shared/golden/due.ts';
@@ -47,11 +48,15 @@ export const duePoll = (cron: DataImportCron, now: number): ObserveRequest | und
   return due === undefined || due > now ? undefined : { source, namespace, known: knownOf(cron) };
 };
 
-/** Crons with the same key get the same answer: what is asked, with whose access, and what is known already. */
-export const pollKey = ({ source, namespace, known }: ObserveRequest): string => {
+/** Crons with the same key get the same answer: what is asked, and with whose access. */
+export const pollKey = ({ source, namespace }: ObserveRequest): string => {
   const isShared = source.type !== 'pvc' && source.secretName === undefined && source.caName === undefined;
-  return JSON.stringify([source, isShared ? '' : namespace, known]);
+  return JSON.stringify([source, isShared ? '' : namespace]);
 };
+
+/** One question for two crons: where they do not know the same, nothing is taken as known, and the answer tells the digest to both. */
+export const joinRequests = (one: ObserveRequest, other: ObserveRequest): ObserveRequest =>
+  isDeepStrictEqual(one.known, other.known) ? one : { ...one, known: {} };
 
 /** Waits after polls that failed one after the other, in minutes; never longer than to the schedule's next time. */
 const backoffMs = (failures: number): number => Math.min(60, 2 ** Math.min(failures - 1, 10)) * 60_000;

@@ -15,6 +15,7 @@ import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import type { Sidecar } from '#shared/backends/backend.ts';
+import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/ending.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
 import { planRemoval } from '#shared/resources/data-import-cron/removal.ts';
 import { type CronSeen, check } from '#shared/resources/data-import-cron/seen.ts';
@@ -107,11 +108,15 @@ export const drivenDataImportCron: Driven<DataImportCron, CronSubject> = {
   plannerOf: () => planner as unknown as Planner<CronSubject>,
   finalizerOf: () => finalizers.cron,
   isSettled: (cron) =>
-    !cron.deleting && !isAskedFor(cron) && (cron.state.phase === 'Ready' || cron.state.phase === 'Failed'),
+    !cron.deleting &&
+    !isAskedFor(cron) &&
+    (cron.state.phase === 'Ready' || cron.state.phase === 'Failed') &&
+    cron.state.announced === endNameOf(cron.state),
   isRetryDue: isAskedFor,
   outcomeOf,
   notesOf: (_before, after) => after.notes ?? [],
-  announcementOf: () => undefined,
+  announcementOf: (_cron, state) => endNameOf(state),
+  endingOf: buildEnding,
   revived: ({ state }) => state,
   failed: inTrouble,
   refused: (cron, error) => inTrouble(cron, { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` }),

@@ -5,7 +5,7 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
-import { duePoll, pollKey, recordOf } from '#shared/resources/data-import-cron/due.ts';
+import { duePoll, joinRequests, pollKey, recordOf } from '#shared/resources/data-import-cron/due.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
@@ -16,7 +16,7 @@ const width = 8;
 const maxRounds = 5;
 
 interface Group {
-  readonly request: ObserveRequest;
+  request: ObserveRequest;
   readonly crons: ObjectRef[];
 }
 
@@ -33,6 +33,8 @@ const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
 /** One tick's polls. Memory grows with the crons that are due, by a reference each. */
 export const createDuePolls = (deps: DriverDeps): DuePolls => {
   const groups = new Map<string, Group>();
+  /** Crons that ask the same reference in different ways, such as for other architectures, share the requests of this tick. */
+  const round = {};
   return {
     visit: (object) => {
       if (!isCron(object)) return;
@@ -40,6 +42,7 @@ export const createDuePolls = (deps: DriverDeps): DuePolls => {
       if (request === undefined) return;
       const key = pollKey(request);
       const group = groups.get(key) ?? { request, crons: [] };
+      group.request = joinRequests(group.request, request);
       groups.set(key, group);
       group.crons.push(refOf(object));
     },
@@ -49,7 +52,7 @@ export const createDuePolls = (deps: DriverDeps): DuePolls => {
         for (const group of waiting) {
           if (signal?.aborted === true) return;
           // oxlint-disable-next-line no-await-in-loop
-          await pollGroup(deps, group, signal);
+          await pollGroup(deps, { ...group, request: { ...group.request, round, signal } });
         }
       };
       await Promise.all(Array.from({ length: Math.min(width, groups.size) }, work));
@@ -60,13 +63,9 @@ export const createDuePolls = (deps: DriverDeps): DuePolls => {
 };
 
 /** A source in trouble must not keep the others from being asked; one that was not asked is due again at the next tick. */
-const pollGroup = async (
-  deps: DriverDeps,
-  { request, crons }: Group,
-  signal: AbortSignal | undefined,
-): Promise<void> => {
+const pollGroup = async (deps: DriverDeps, { request, crons }: Readonly<Group>): Promise<void> => {
   try {
-    const observation = await deps.observe?.({ ...request, signal });
+    const observation = await deps.observe?.(request);
     if (observation === undefined) return;
     for (const cron of crons) {
       // oxlint-disable-next-line no-await-in-loop

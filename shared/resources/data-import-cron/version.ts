@@ -16,6 +16,10 @@ const isThere = (object: { readonly metadata: { readonly deletionTimestamp?: str
 const isLeftOver = ({ metadata }: PersistentVolumeClaim): boolean =>
   metadata.ownerReferences?.some(({ kind }) => kind === dataVolumes.kind) ?? false;
 
+/** Nothing but the volume of an import that was removed: the garbage collector takes it. */
+export const isGoing = ({ dataVolume, volume, snapshot }: SeenVersion): boolean =>
+  dataVolume === undefined && snapshot === undefined && volume !== undefined && isLeftOver(volume);
+
 /** A volume without an import was imported before, or put there by somebody who labelled it. */
 const isFilled = (volume: PersistentVolumeClaim): boolean => {
   const isOurs = volume.metadata.labels?.[labels.ownerUid] !== undefined;
