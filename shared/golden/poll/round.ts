@@ -24,10 +24,10 @@ export const createRoundAnswers = (): RoundAnswers => {
           return answer;
         };
       return {
-        head: once('head', client.head),
-        manifest: once('manifest', client.manifest),
-        tags: once('tags', client.tags),
-        blob: client.blob,
+        head: once('head', (image) => client.head(image)),
+        manifest: once('manifest', (image) => client.manifest(image)),
+        tags: once('tags', (image) => client.tags(image)),
+        blob: (image, digest, offset) => client.blob(image, digest, offset),
       };
     },
   };
