@@ -226,13 +226,23 @@ describe('creating a Harvester image', () => {
     expect(await denialOf({ object: denied })).toEqual(invalid(...fault));
   });
 
-  it.each(['upload', 'export-from-volume', 'restore', 'clone'])(
-    'refuses sourceType %s at the door',
-    async (sourceType) => {
-      const object = image({ sourceType, url: undefined });
-      expect(await denialOf({ object })).toEqual(invalid('spec.sourceType', 'is not served'));
-    },
-  );
+  it.each([
+    ['upload', {}],
+    ['export-from-volume', { pvcName: 'disk', pvcNamespace: 'default' }],
+    ['restore', { url: 's3://backups@region/?backingImage=vmi-1' }],
+    ['clone', { securityParameters: { sourceImageName: 'image-b', sourceImageNamespace: 'default' } }],
+  ])('refuses sourceType %s where the backend cannot take it', async (sourceType, rest) => {
+    const object = image({ sourceType, url: undefined, ...rest });
+    expect(await denialOf({ object })).toEqual(invalid('spec.sourceType', `cannot take a ${sourceType} source`));
+  });
+
+  it.each([
+    ['C8', 'clone', ['spec.securityParameters.sourceImageName', 'spec.securityParameters.sourceImageNamespace']],
+    ['C21', 'export-from-volume', ['spec.pvcNamespace', 'spec.pvcName']],
+  ])('asks what the image is made from (%s)', async (_rule, sourceType, fields) => {
+    const denial = await denialOf({ object: image({ sourceType, url: undefined }) });
+    expect(Object.keys((denial as { readonly causes: object }).causes)).toEqual(fields);
+  });
 
   it('refuses a URL beside a source that has none (C7)', async () => {
     expect(await denialOf({ object: image({ sourceType: 'upload' }) })).toMatchObject({

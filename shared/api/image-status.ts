@@ -13,7 +13,13 @@ export const ConditionSchema = z.object({
 });
 
 export const ChildrenStatus = z
-  .object({ volume: z.string().optional(), snapshot: z.string().optional(), job: z.string().optional() })
+  .object({
+    volume: z.string().optional(),
+    snapshot: z.string().optional(),
+    job: z.string().optional(),
+    backingImage: z.string().optional(),
+    storageClass: z.string().optional(),
+  })
   .describe('names of the objects made for this image');
 
 export const TransferStatus = z

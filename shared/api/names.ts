@@ -22,6 +22,8 @@ export const annotations = {
   inspected: 'bullion.dev/inspected',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
+  /** On a child that stands for one attempt: its number, from 1. */
+  attempt: 'bullion.dev/attempt',
   /** On a volume made from another one: how, and why so (JSON). */
   clone: 'bullion.dev/clone',
 } as const;

@@ -1,12 +1,12 @@
 // What a storage backend is. One folder each, one line in registry.ts; outside its folder nobody compares backend names.
+import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
 import type { Action } from '#shared/backends/actions.ts';
-import type { Image, ImageState } from '#shared/backends/image.ts';
+import type { Image, ImageSource, ImageState } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
-import type { JobSource } from '#shared/populate/transfer-job.ts';
 
 /** Decided by a pure function, carried out by the executor: actions in order, then one status write if `state` differs. */
 export interface Plan {
@@ -28,6 +28,8 @@ export interface PlanContext {
  */
 export interface Backend<Seen = unknown> {
   readonly capabilities: BackendCapabilities;
+  /** What must be installed in the cluster beside a storage driver; left out: nothing. */
+  readonly needs?: Need | undefined;
   /** Reads what the next step of this image depends on, no more. Throws only AppErrors of the client. */
   check(kube: KubeClient, image: Image): Promise<Seen>;
   /** The next step from what was seen towards a usable golden image, or the reason why there is none. */
@@ -36,6 +38,8 @@ export interface Backend<Seen = unknown> {
   updateVirtualSize(image: Image, seen: Seen): ImageState | undefined;
   /** The next step of removal. `removed` once nothing of the image is left. */
   delete(image: Image, seen: Seen, context: PlanContext): Plan & { readonly removed: boolean };
+  /** What a disk made from a usable image begins as. */
+  rootDiskOf(image: Image): RootDisk;
   /** Child kinds whose changes concern an image. Triggers, sources and RBAC are generated from this. */
   readonly sidecars: readonly Sidecar[];
   /** Kinds that are read and not followed. RBAC is generated from this. */
@@ -46,8 +50,24 @@ export interface Backend<Seen = unknown> {
 
 export interface BackendCapabilities {
   /** Source types this backend can fill an image from. */
-  readonly sources: readonly JobSource['type'][];
+  readonly sources: readonly ImageSource['type'][];
 }
+
+/** A product is installed where its kind is served. */
+export interface Need {
+  readonly type: ResourceType;
+  /** Namespace the kind is looked for in. */
+  readonly namespace: string;
+  /** What a user should do where it is not. */
+  readonly because: string;
+}
+
+/** How a disk is made from an image. */
+export type RootDisk =
+  /** An empty claim of this class: the storage fills it. */
+  | { readonly is: 'class'; readonly className: string }
+  /** A copy of the golden volume, in the image's namespace. */
+  | { readonly is: 'copy'; readonly volume: string; readonly snapshot?: string | undefined };
 
 export type Change = 'add' | 'update' | 'delete';
 
@@ -55,20 +75,31 @@ export type Change = 'add' | 'update' | 'delete';
 export interface Sidecar {
   readonly type: ResourceType;
   readonly verbs: readonly ('create' | 'patch' | 'delete')[];
+  /** Name of the product that brings the kind, where a cluster may lack it: nothing else may wait for its events. */
+  readonly product?: string | undefined;
   /** The image a child belongs to; `undefined` for objects that are none of ours. */
   ownerOf(object: KubeObject): Owner | undefined;
   /** Whether a change of this child can move its image on. Saying `true` too often costs a few reads, `false` wrongly a minute. */
   matters(object: KubeObject, change: Change): boolean;
 }
 
-/** Rules beyond those of the kind and of `image.faults`. Each returns every fault at once, none when the request is fine. */
+/**
+ * Rules beyond those of the kind and of `image.faults`. Each returns every fault at once, none when the request is fine. Look-ups are
+ * bounded: one object, or one page.
+ */
 export interface BackendValidator {
-  create(image: Image): readonly Fault[];
+  create(image: Image, kube: KubeClient): readonly Fault[] | Promise<readonly Fault[]>;
   update(before: Image, after: Image): readonly Fault[];
   delete(image: Image): readonly Fault[];
 }
 
 export interface BackendMutator {
-  /** The image with what this backend fills in at creation; the same object when nothing is missing. */
-  create(image: Image): Image;
+  /**
+   * Parameters of the storage class that the backend makes for an image, decided once at creation: those of the class it is modelled on, else
+   * those `asked` for. `undefined` where the backend makes no class.
+   */
+  classParameters(
+    asked: Readonly<Record<string, string>> | undefined,
+    template: StorageClass | undefined,
+  ): Readonly<Record<string, string>> | undefined;
 }

@@ -44,7 +44,7 @@ export interface Image extends Filled {
   readonly backend: BackendName;
   readonly displayName: string;
   /** `undefined` only where `faults` says why. */
-  readonly source: JobSource | undefined;
+  readonly source: ImageSource | undefined;
   readonly checksum?: Checksum | undefined;
   readonly storage: ImageStorage;
   /** Names of children that clients of this kind look up by name. */
@@ -55,6 +55,28 @@ export interface Image extends Filled {
 
 type Annotations = Readonly<Record<string, string>>;
 
+/** What a transfer Job can fetch by itself. */
+export type FetchedSource = Exclude<JobSource, { readonly type: 'claim' }>;
+
+/** Where the bytes of an image come from. Which of them a backend takes is its capability. */
+export type ImageSource =
+  | FetchedSource
+  /** Sent by a client. */
+  | { readonly type: 'upload' }
+  /** A claim, of any namespace. */
+  | { readonly type: 'export-from-volume'; readonly namespace: string; readonly claimName: string }
+  | CloneSource
+  /** A backup, by its URL. */
+  | { readonly type: 'restore'; readonly url: string };
+
+/** Another image of the same kind; `operation` left out: a plain copy. */
+export interface CloneSource {
+  readonly type: 'clone';
+  readonly namespace: string;
+  readonly imageName: string;
+  readonly operation?: 'encrypt' | 'decrypt' | undefined;
+}
+
 export interface ImageStorage {
   /** Left out: the cluster's default class. */
   readonly className?: string | undefined;
@@ -64,6 +86,8 @@ export interface ImageStorage {
   readonly capacityBytes?: number | undefined;
   /** Left out: the class of the volume's driver, if there is one. */
   readonly snapshotClassName?: string | undefined;
+  /** Of the storage class that a backend makes for the image. */
+  readonly classParameters?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What status says: written by one pass, read by the next. Everything in it can be shown to the user. */
@@ -121,7 +145,15 @@ export interface ImageChildren {
   readonly volume?: string | undefined;
   readonly snapshot?: string | undefined;
   readonly job?: string | undefined;
+  readonly backingImage?: string | undefined;
+  /** Made for this image alone. */
+  readonly storageClass?: string | undefined;
 }
+
+const unfetched = ['upload', 'export-from-volume', 'clone', 'restore'] as const;
+
+export const isFetched = (source: ImageSource): source is FetchedSource =>
+  !(unfetched as readonly string[]).includes(source.type);
 
 /** The state of an image nobody has looked at yet. */
 export const initialState: ImageState = {

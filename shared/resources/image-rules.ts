@@ -1,13 +1,22 @@
 // Rules that every image kind has, whatever its words. The tables of the kinds come on top.
 import type { KubeObject } from '#shared/api/object.ts';
+import type { ImageSource } from '#shared/backends/image.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
-import { type RequestRule, faultIf } from '#shared/resources/rule.ts';
+import type { RequestRule } from '#shared/resources/rule.ts';
 
 /** Where a kind says what these rules are about. */
 export interface RuleFields {
   readonly backend: string;
   readonly source: string;
 }
+
+/** Why a backend cannot be filled from such a source; `undefined` when it can. */
+export const unfitSource = (
+  backend: string,
+  { type }: ImageSource,
+  taken: readonly ImageSource['type'][],
+): string | undefined =>
+  taken.includes(type) ? undefined : `backend "${backend}" cannot take a ${type} source; it takes ${taken.join(', ')}`;
 
 export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
   const isServed: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
@@ -19,14 +28,13 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
   const canFill: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
     const registration = backends[image.backend];
     if (!registration.served || image.source === undefined) return [];
-    const { sources } = registration.backend.capabilities;
-    const message = `backend "${image.backend}" cannot take a ${image.source.type} source; it takes ${sources.join(', ')}`;
-    return faultIf(!sources.includes(image.source.type), fields.source, message);
+    const message = unfitSource(image.backend, image.source, registration.backend.capabilities.sources);
+    return message === undefined ? [] : [{ field: fields.source, message }];
   };
 
-  const canCreate: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
+  const canCreate: RequestRule<KubeObject>['check'] = ({ subject: image, kube }) => {
     const registration = backends[image.backend];
-    return registration.served ? registration.backend.validator.create(image) : [];
+    return registration.served ? registration.backend.validator.create(image, kube) : [];
   };
 
   const canUpdate: RequestRule<KubeObject>['check'] = ({ subject: image, subjectBefore: imageBefore }) => {

@@ -9,6 +9,7 @@ import type { BackendRegistry, Registration } from '#shared/backends/registry.ts
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
+import { unfitSource } from '#shared/resources/image-rules.ts';
 import { fillable, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
@@ -74,7 +75,13 @@ const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSe
   const registration = backends[image.backend];
   if (!registration.served) return { reason: refusals.backend, message: registration.because };
   const isAdrift = image.source?.type === 'object' && settings.objectStore === undefined;
-  return refusalOfFaults(image) ?? (isAdrift ? noObjectStore : undefined);
+  return refusalOfFaults(image) ?? (isAdrift ? noObjectStore : refusalOfSource(image, registration.backend));
+};
+
+/** What admission refuses with the same words. */
+const refusalOfSource = ({ backend, source }: Image, { capabilities }: Backend): Refusal | undefined => {
+  const fault = source === undefined ? undefined : unfitSource(backend, source, capabilities.sources);
+  return fault === undefined ? undefined : { reason: refusals.spec, message: fault };
 };
 
 /** A kind whose objects are made from images of one kind. */

@@ -30,12 +30,12 @@ export const HarvesterImageSpec = z
     retry: z.int().min(0).max(10).default(3).describe('failed attempts tolerated: attempts are one more'),
     securityParameters: z
       .object({
-        cryptoOperation: z.enum(['encrypt', 'decrypt']),
+        cryptoOperation: z.enum(['encrypt', 'decrypt']).optional().describe('left out: a plain copy'),
         sourceImageName: z.string(),
         sourceImageNamespace: z.string(),
       })
       .optional()
-      .describe('needed by clone: the image to encrypt or decrypt'),
+      .describe('needed by clone: the image to copy, encrypt or decrypt'),
     targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
   })
   .meta(

@@ -26,6 +26,11 @@ export const csi: Backend<CsiSeen> = {
   initialize,
   updateVirtualSize,
   delete: planDelete,
+  rootDiskOf: ({ childNames, state }) => ({
+    is: 'copy',
+    volume: state.children?.volume ?? childNames.volume,
+    snapshot: state.children?.snapshot,
+  }),
   sidecars,
   reads: [pods, storageClasses, volumeSnapshotClasses, kubeEvents].map((type) => type as unknown as ResourceType),
   validator,

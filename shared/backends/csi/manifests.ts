@@ -1,16 +1,17 @@
 // The two Jobs of an image. Called by the plans of this folder.
 import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import type { Image } from '#shared/backends/image.ts';
+import { type FetchedSource, type Image, isFetched } from '#shared/backends/image.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
-import { type JobSource, buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** Images whose spec has faults never get as far as a Job. */
-const sourceOf = (image: Image): JobSource => {
-  if (image.source === undefined) throw new InvalidInput(`image ${image.ref.name} has no source`, image.faults);
-  return image.source;
+const sourceOf = ({ ref, source, faults }: Image): FetchedSource => {
+  if (source === undefined || !isFetched(source))
+    throw new InvalidInput(`nothing can be fetched for ${ref.name}`, faults);
+  return source;
 };
 
 export const buildInspectJob = (image: Image, settings: PopulateSettings): Job =>

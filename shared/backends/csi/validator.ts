@@ -48,4 +48,4 @@ export const validator: BackendValidator = {
   delete: () => [],
 };
 
-export const mutator: BackendMutator = { create: (image) => image };
+export const mutator: BackendMutator = { classParameters: () => undefined };

@@ -3,14 +3,12 @@ import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { Image, ImagePhase, ImageState } from '#shared/backends/image.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
-import { faultIf, faultsOf } from '#shared/resources/rule.ts';
+import { readSource } from '#shared/resources/harvester-image/source.ts';
+import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
-import type { Fault } from '#shared/runtime/errors.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
-import type { JobSource } from '#shared/populate/transfer-job.ts';
 
 const defaultRetries = 3;
 
@@ -25,11 +23,12 @@ const toImage = (object: HarvesterImage): Image => {
     ...readMetadata(object),
     backend: spec.backend ?? 'backingimage',
     displayName: spec.displayName,
-    faults: [...faultsOf(harvesterImageRules, object), ...unservedSource(spec)],
+    faults: faultsOf(harvesterImageRules, object),
     source: readSource(spec),
     checksum: readChecksum(spec.checksum),
     storage: {
       className: spec.targetStorageClassName || metadata.annotations?.[harvesterAnnotations.storageClassName],
+      classParameters: spec.storageClassParameters,
     },
     childNames: { volume: name, snapshot: name },
     volumeMarks: { filling: imageId(object), filled: {} },
@@ -42,18 +41,6 @@ const toImage = (object: HarvesterImage): Image => {
 const imageId = ({ metadata }: HarvesterImage): Readonly<Record<string, string>> => ({
   'harvesterhci.io/imageId': `${metadata.namespace ?? ''}/${metadata.name}`,
 });
-
-const unservedSource = ({ sourceType }: HarvesterImage['spec']): readonly Fault[] =>
-  faultIf(
-    sourceType !== 'download',
-    'spec.sourceType',
-    `"${sourceType}" is not served by this installation; use download`,
-  );
-
-const readSource = ({ sourceType, url }: HarvesterImage['spec']): JobSource | undefined => {
-  const parsed = sourceType === 'download' ? parseSourceUrl(url ?? '') : undefined;
-  return parsed !== undefined && 'value' in parsed ? { type: 'http', url: parsed.value } : undefined;
-};
 
 const readChecksum = (text: string | undefined): Image['checksum'] => {
   const parsed = text === undefined || text === '' ? undefined : parseChecksum(text, 'sha512');

@@ -51,11 +51,34 @@ const urlAbsent: Rule['check'] = (object) =>
 const checksum: Rule['check'] = ({ spec }) =>
   textOf(spec.checksum) === undefined ? [] : faultOf(parseChecksum(spec.checksum ?? '', 'sha512'), 'spec.checksum');
 
+const sourceImagePresent: Rule['check'] = ({ spec }) => {
+  if (spec.sourceType !== 'clone') return [];
+  const { sourceImageName, sourceImageNamespace } = spec.securityParameters ?? {};
+  return [
+    ...faultIf(!textOf(sourceImageName), 'spec.securityParameters.sourceImageName', 'is required to clone an image'),
+    ...faultIf(
+      !textOf(sourceImageNamespace),
+      'spec.securityParameters.sourceImageNamespace',
+      'is required to clone an image',
+    ),
+  ];
+};
+
+const claimPresent: Rule['check'] = ({ spec }) =>
+  spec.sourceType === 'export-from-volume'
+    ? [
+        ...faultIf(!textOf(spec.pvcNamespace), 'spec.pvcNamespace', 'is required to export a volume'),
+        ...faultIf(!textOf(spec.pvcName), 'spec.pvcName', 'is required to export a volume'),
+      ]
+    : [];
+
 export const harvesterImageRules: readonly Rule[] = [
   { id: 'C4', check: sameStorageClass },
   { id: 'C5', check: urlPresent },
   { id: 'C6', check: urlValid },
   { id: 'C7', check: urlAbsent },
+  { id: 'C8', check: sourceImagePresent },
+  { id: 'C21', check: claimPresent },
   { id: 'checksum', check: checksum },
 ];
 
