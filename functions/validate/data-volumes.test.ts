@@ -1,10 +1,16 @@
 // What is asked of DataVolumes: one row for each rule, refused and accepted.
 import { describe, expect, it } from 'vitest';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { type Draft, ask, clusterOf } from '#test/support/admission.ts';
+import { type Draft, ask, clusterOf, patched, withAccess } from '#test/support/admission.ts';
 
-const app = createApp({ kube: clusterOf(), log: silentLogger });
+const kube = withAccess(clusterOf(), () => true);
+const app = createApp({ kube, log: silentLogger });
+const mutate = createMutate({ kube, log: silentLogger });
+/** As the API server asks: what mutation made of it. */
+const review = async (object: Draft) =>
+  ask(app, '/validate', { object: patched(object, await ask(mutate, '/mutate', { object })) });
 const theirs = createApp({ kube: clusterOf(), log: silentLogger, cdi: 'use' });
 
 const aDataVolume = (spec: Record<string, unknown>): Draft => ({
@@ -60,7 +66,7 @@ describe('DataVolumes', () => {
       /spec\.source\.pvc\.namespace.*across namespaces/,
     ],
   ])('are asked for %s', async (_rule, denied, fault) => {
-    const { allowed, status } = await ask(app, '/validate', { object: denied });
+    const { allowed, status } = await review(denied);
     expect(allowed).toBe(false);
     expect(status?.message).toMatch(fault);
     expect(await ask(theirs, '/validate', { object: denied })).toMatchObject({ allowed: true });
@@ -76,6 +82,6 @@ describe('DataVolumes', () => {
     ],
     ['nothing in it', of({ blank: {} })],
   ])('are accepted with %s', async (_what, object) => {
-    expect(await ask(app, '/validate', { object })).toMatchObject({ allowed: true });
+    expect(await review(object)).toMatchObject({ allowed: true });
   });
 });

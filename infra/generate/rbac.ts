@@ -8,6 +8,7 @@ import {
   deadLetterFunction,
   pollLookups,
 } from '#infra/generate/wiring.ts';
+import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -89,10 +90,11 @@ export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Ma
   );
 
 export const buildAdmissionAccess = (objects: readonly ResourceType[]): readonly Manifest[] =>
-  grant(
-    'admission',
-    uniqueTypes([...objects, ...admissionLookups]).map((type) => rule(type, ['get', 'list'])),
-  );
+  grant('admission', [
+    ...uniqueTypes([...objects, ...admissionLookups]).map((type) => rule(type, ['get', 'list'])),
+    // Whether the author of an object may use what it is made from.
+    rule(subjectAccessReviews, ['create']),
+  ]);
 
 /** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
 export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manifest[] => [

@@ -3,7 +3,13 @@
 import { restricted } from '#infra/generate/knative.ts';
 import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { type AdmissionFunction, type Webhook, admissionFunctions, goldenKinds } from '#infra/generate/wiring.ts';
-import { clusterControllers, labels, ownAccountPrefix, systemNamespace } from '#shared/api/names.ts';
+import {
+  clusterControllers,
+  labels,
+  ownAccountPrefix,
+  systemNamespace,
+  unguardedNamespaces,
+} from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 const workload = 'admission';
@@ -15,15 +21,7 @@ const namespaceSelector = {
     {
       key: 'kubernetes.io/metadata.name',
       operator: 'NotIn',
-      values: [
-        'kube-system',
-        'kube-public',
-        'kube-node-lease',
-        'knative-eventing',
-        'knative-serving',
-        'cert-manager',
-        systemNamespace,
-      ],
+      values: unguardedNamespaces,
     },
   ],
 };

@@ -26,6 +26,8 @@ export const annotations = {
   attempt: 'bullion.dev/attempt',
   /** On a volume made from another one: how, and why so (JSON). */
   clone: 'bullion.dev/clone',
+  /** On an object made from what lies elsewhere: what its author was found to be allowed to use (JSON). Written by admission alone. */
+  granted: 'bullion.dev/granted',
 } as const;
 
 export const finalizers = {
@@ -55,3 +57,17 @@ export const clusterControllers = [
 
 /** Prefix of the user names of all our functions. */
 export const ownAccountPrefix = serviceAccount(systemNamespace, '');
+
+/**
+ * Namespaces whose objects pass without admission of ours, so that an outage of it can never keep the cluster, Knative or our own pods from
+ * coming back. Nothing that admission has to vouch for is believed in them.
+ */
+export const unguardedNamespaces = [
+  'kube-system',
+  'kube-public',
+  'kube-node-lease',
+  'knative-eventing',
+  'knative-serving',
+  'cert-manager',
+  systemNamespace,
+] as const;

@@ -8,23 +8,26 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/access-rule.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { dataVolumeSources } from '#shared/resources/data-volume/sources.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { reviewGoldenDelete } from '#shared/resources/golden-rule.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
+import { harvesterImageSources } from '#shared/resources/harvester-image/sources.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
-import type { DefaultRule, RequestRule, RuleRequest } from '#shared/resources/rule.ts';
+import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
-import { type AdmissionAnswer, type RefusalReason, allowed, refused } from '#shared/runtime/admission-function.ts';
+import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -37,7 +40,11 @@ interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly read: (object: T) => S;
   readonly rules: readonly RequestRule<T, S>[];
   readonly defaults: readonly DefaultRule<T>[];
+  /** What its author must be allowed to use; left out: nothing but what is in its own namespace. */
+  readonly sources?: SourcesOf<T>;
 }
+
+const noSources: SourcesOf<KubeObject> = () => [];
 
 const admit = <T extends KubeObject, S>(kind: AdmittedKind<T, S>): AdmittedKind => kind as unknown as AdmittedKind;
 
@@ -49,12 +56,14 @@ const admitImage = <T extends ImageObject>(
 const admitVolume = <T extends KubeObject>(
   dialect: VolumeDialect<T>,
   rules: readonly RequestRule<KubeObject, Volume>[],
+  sources?: SourcesOf<T>,
 ): AdmittedKind =>
   admit<T, Volume>({
     kind: dialect.kind,
     read: (object) => dialect.toVolume(object),
     rules: rules as readonly RequestRule<T, Volume>[],
     defaults: [],
+    ...(sources === undefined ? {} : { sources }),
   });
 
 /** A CDI that is installed judges its kinds itself. */
@@ -73,11 +82,12 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
       ...harvesterImageRequestRules,
     ],
     defaults: harvesterImageDefaults,
+    sources: harvesterImageSources,
   }),
   admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
   admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
   admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
-  admitVolume(dataVolumes, dataVolumeRequestRules),
+  admitVolume(dataVolumes, dataVolumeRequestRules, dataVolumeSources),
 ];
 
 const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>
@@ -92,6 +102,9 @@ export const createValidator = (kube: KubeClient, cdi?: CdiMode): Review => {
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
     const shapeFaults = readShape(kind, object);
     if (shapeFaults.length > 0) return refused('Invalid', shapeFaults);
+    // Before anything is looked up that the answer might tell of.
+    const forbidden = await reviewAccess(request, object, kind.sources ?? noSources, kube);
+    if (forbidden !== undefined) return forbidden;
     return judge(kind.rules, toRuleRequest(kind, object, { request, kube }), request.operation);
   };
 };
@@ -105,7 +118,7 @@ export const createMutator = (kube: KubeClient, cdi?: CdiMode): Review => {
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
     if (readShape(kind, object).length > 0) return allowed;
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
-    let filled = object;
+    let filled = await fillGrants(request, object, kind.sources ?? noSources, kube);
     for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
     return { kind: 'allowed', object: filled };
   };
@@ -157,11 +170,11 @@ const toRuleRequest = (
 };
 
 interface Finding {
-  readonly reason: RefusalReason;
+  readonly reason: RuleReason;
   readonly faults: readonly Fault[];
 }
 
-/** All faults at once, except that who may not ask learns nothing else. */
+/** All faults at once. */
 const judge = async (
   rules: readonly RequestRule<KubeObject, unknown>[],
   request: RuleRequest<KubeObject, unknown>,
@@ -172,11 +185,10 @@ const judge = async (
     asked.map(async ({ reason, check }): Promise<Finding> => ({ reason, faults: await check(request) })),
   );
   const found = findings.filter(({ faults }) => faults.length > 0);
-  const reason = (['Forbidden', 'Invalid', 'Conflict'] as const).find((one) => found.some((it) => it.reason === one));
+  const reason = (['Invalid', 'Conflict'] as const).find((one) => found.some((it) => it.reason === one));
   if (reason === undefined) return allowed;
-  const told = reason === 'Forbidden' ? found.filter((it) => it.reason === reason) : found;
   return refused(
     reason,
-    told.flatMap(({ faults }) => faults),
+    found.flatMap(({ faults }) => faults),
   );
 };

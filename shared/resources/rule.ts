@@ -3,7 +3,6 @@
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { RefusalReason } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 /** What can be said of an object by looking at it. Checked at creation. */
@@ -13,11 +12,14 @@ export interface SpecRule<T extends KubeObject> {
   readonly check: (object: T) => readonly Fault[];
 }
 
+/** What is wrong with the object, or what it collides with. What its author may not do is access-rule.ts's to say. */
+export type RuleReason = 'Invalid' | 'Conflict';
+
 /** What takes a look at the cluster, at the object's older self, or at who asks. */
 export interface RequestRule<T extends KubeObject, S = Image> {
   readonly id: string;
   readonly on: 'CREATE' | 'UPDATE';
-  readonly reason: RefusalReason;
+  readonly reason: RuleReason;
   readonly check: (request: RuleRequest<T, S>) => readonly Fault[] | Promise<readonly Fault[]>;
 }
 

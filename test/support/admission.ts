@@ -2,6 +2,7 @@
 import type { Hono } from 'hono';
 import type { AdmissionResponse } from '#shared/api/admission.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 type Loose = Record<string, unknown>;
@@ -49,11 +50,18 @@ export interface Asked {
   readonly object?: Draft;
   readonly oldObject?: Draft;
   readonly username?: string;
+  readonly groups?: readonly string[];
   readonly subResource?: string;
 }
 
 /** The operation follows from which objects there are. */
-export const aReview = ({ object, oldObject, username = 'jane', subResource }: Asked): object => {
+export const aReview = ({
+  object,
+  oldObject,
+  username = 'jane',
+  groups = ['system:authenticated'],
+  subResource,
+}: Asked): object => {
   const subject = object ?? oldObject;
   const [group, version] = subject!.apiVersion.includes('/') ? subject!.apiVersion.split('/') : ['', 'v1'];
   const before = oldObject === undefined ? 'CREATE' : 'UPDATE';
@@ -67,7 +75,7 @@ export const aReview = ({ object, oldObject, username = 'jane', subResource }: A
       name: subject!.metadata['name'],
       namespace: subject!.metadata['namespace'],
       operation: object === undefined ? 'DELETE' : before,
-      userInfo: { username, groups: ['system:authenticated'] },
+      userInfo: { username, groups },
       object: object ?? null,
       oldObject: oldObject ?? null,
       dryRun: false,
@@ -89,7 +97,7 @@ interface Operation {
   readonly value?: unknown;
 }
 
-/** The object after the patch of an answer. Mutation answers adds and replacements of fields only. */
+/** The object after the patch of an answer. Mutation answers changes of fields only, none of list items. */
 export const patched = (object: Draft, { patch }: AdmissionResponse): Draft => {
   const result = structuredClone(object) as unknown as Loose;
   const operations = patch === undefined ? [] : (JSON.parse(Buffer.from(patch, 'base64').toString()) as Operation[]);
@@ -100,8 +108,9 @@ export const patched = (object: Draft, { patch }: AdmissionResponse): Draft => {
       .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
     const last = steps.pop()!;
     const parent = steps.reduce<Loose>((node, step) => node[step] as Loose, result);
-    if (!['add', 'replace'].includes(op) || parent === undefined) throw new Error(`cannot ${op} ${path}`);
-    parent[last] = value;
+    if (!['add', 'replace', 'remove'].includes(op) || parent === undefined) throw new Error(`cannot ${op} ${path}`);
+    if (op === 'remove') delete parent[last];
+    else parent[last] = value;
   }
   return result as unknown as Draft;
 };
@@ -148,3 +157,27 @@ export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
     raw: refuse,
   };
 };
+
+export type AccessQuestion = SubjectAccessReview['spec'];
+
+/** The cluster with an answer to whether somebody may do something; every question is kept. */
+export const withAccess = (
+  kube: KubeClient,
+  mayDo: (question: AccessQuestion) => boolean,
+): KubeClient & { readonly questions: readonly AccessQuestion[] } => {
+  const questions: AccessQuestion[] = [];
+  return {
+    ...kube,
+    questions,
+    create: async (type, object, options) => {
+      if ((type.plural as string) !== subjectAccessReviews.plural) return kube.create(type, object, options);
+      const { spec } = object as unknown as SubjectAccessReview;
+      questions.push(spec);
+      return { ...object, status: { allowed: mayDo(spec) } };
+    },
+  };
+};
+
+/** The right in short: `verb resource[/subresource] namespace/name`. */
+export const rightOf = ({ resourceAttributes: asked }: AccessQuestion): string =>
+  `${asked.verb} ${asked.resource}${asked.subresource === undefined ? '' : `/${asked.subresource}`} ${asked.namespace ?? ''}/${asked.name ?? '*'}`;

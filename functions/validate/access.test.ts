@@ -1,0 +1,196 @@
+// Who may make what from content of other namespaces: asked for the author, before anything is told of it.
+import { describe, expect, it } from 'vitest';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
+import { createApp } from '#functions/validate/app.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import {
+  type Asked,
+  type Draft,
+  aHarvesterImage,
+  ask,
+  clusterOf,
+  patched,
+  rightOf,
+  withAccess,
+} from '#test/support/admission.ts';
+
+const dataVolume = (spec: Record<string, unknown>, metadata: Record<string, unknown> = {}): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name: 'disk', namespace: 'tenant', ...metadata },
+  spec: { storage: {}, ...spec },
+});
+const dataSource = (source: object, status?: object): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataSource',
+  metadata: { name: 'fedora', namespace: 'golden' },
+  spec: { source } as Record<string, unknown>,
+  ...(status === undefined ? {} : { status: status as Record<string, unknown> }),
+});
+const claimSource = { source: { pvc: { namespace: 'golden', name: 'fedora' } } };
+const snapshotSource = { source: { snapshot: { namespace: 'golden', name: 'fedora' } } };
+const reference = { sourceRef: { kind: 'DataSource', namespace: 'golden', name: 'fedora' } };
+const clone = 'create datavolumes/source golden/*';
+const exported = (metadata: Record<string, unknown> = {}) =>
+  aHarvesterImage(
+    { sourceType: 'export-from-volume', url: undefined, pvcNamespace: 'golden', pvcName: 'fedora' },
+    metadata,
+  );
+const cloned = aHarvesterImage({
+  sourceType: 'clone',
+  url: undefined,
+  securityParameters: { cryptoOperation: 'encrypt', sourceImageNamespace: 'golden', sourceImageName: 'fedora' },
+});
+
+const having = (rights: readonly string[], ...objects: readonly Draft[]) =>
+  withAccess(clusterOf(...objects), (question) => question.user === 'jane' && rights.includes(rightOf(question)));
+
+const admit = async (asked: Asked, kube: KubeClient) => {
+  const deps = { kube, log: silentLogger };
+  const object = patched(asked.object!, await ask(createMutate(deps), '/mutate', asked));
+  return { object, answer: await ask(createApp(deps), '/validate', { ...asked, object }) };
+};
+const grantsOf = ({ metadata }: Draft): unknown => {
+  const text = (metadata['annotations'] as Record<string, string> | undefined)?.[annotations.granted];
+  return text === undefined ? undefined : JSON.parse(text);
+};
+
+describe('an author who may not', () => {
+  it.each<[what: string, object: Draft, field: string]>([
+    ['clone a claim', dataVolume(claimSource), 'spec.source.pvc'],
+    ['restore a snapshot', dataVolume(snapshotSource), 'spec.source.snapshot'],
+    ['use what a DataSource leads to', dataVolume(reference), 'spec.sourceRef'],
+    ['export a claim (C22)', exported(), 'spec.pvcName'],
+    ['use an image (C10)', cloned, 'spec.securityParameters.sourceImageName'],
+  ])('%s learns that alone', async (_what, object, field) => {
+    const { answer } = await admit({ object }, having([], dataSource({ pvc: { name: 'secret-claim' } })));
+    expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: 'Forbidden' } });
+    expect(answer.status?.details?.causes).toEqual([
+      { reason: 'FieldValueForbidden', field, message: expect.stringContaining('user jane is not allowed to') },
+    ]);
+    expect(JSON.stringify(answer)).not.toContain('secret');
+  });
+
+  it('is told the same whether the source is there or not', async () => {
+    const there = await admit({ object: dataVolume(claimSource) }, having([], dataSource({ pvc: { name: 'fedora' } })));
+    const missing = await admit({ object: dataVolume(claimSource) }, having([]));
+    expect(there.answer).toEqual(missing.answer);
+  });
+});
+
+describe('an author who may', () => {
+  const grant = (use: string, name = '*') => ({ use, namespace: 'golden', name });
+  it.each<
+    [what: string, object: Draft, rights: readonly string[], grants: readonly object[], objects: readonly Draft[]]
+  >([
+    ['export a claim', exported(), ['get persistentvolumeclaims golden/fedora'], [grant('export-claim', 'fedora')], []],
+    ['use an image', cloned, ['get virtualmachineimages golden/*'], [grant('use-image')], []],
+    ['clone a claim', dataVolume(claimSource), [clone], [grant('clone-claim')], []],
+    [
+      'clone one claim',
+      dataVolume(claimSource),
+      ['create datavolumes/source golden/fedora'],
+      [grant('clone-claim', 'fedora')],
+      [],
+    ],
+    ['restore a snapshot', dataVolume(snapshotSource), [clone], [grant('clone-snapshot')], []],
+    [
+      'use a DataSource that is not there yet',
+      dataVolume(reference),
+      [clone],
+      [grant('clone-claim'), grant('clone-snapshot')],
+      [],
+    ],
+    [
+      'use a DataSource, whatever its format is later',
+      dataVolume(reference),
+      [clone],
+      [grant('clone-snapshot'), grant('clone-claim')],
+      [dataSource({ snapshot: { name: 'fedora-1' } })],
+    ],
+    [
+      'use one thing that a DataSource leads to, and no other later',
+      dataVolume(reference),
+      ['create datavolumes/source golden/fedora-1'],
+      [grant('clone-claim', 'fedora-1')],
+      [dataSource({ pvc: { name: 'old' } }, { source: { pvc: { name: 'fedora-1' } } })],
+    ],
+  ])('%s has it written down', async (_what, object, rights, grants, objects) => {
+    const { object: stored, answer } = await admit({ object }, having(rights, ...objects));
+    expect(grantsOf(stored)).toEqual(grants);
+    expect(answer.status?.code).not.toBe(403);
+  });
+
+  it('needs nobody in the own namespace, for the kinds of CDI', async () => {
+    const kube = having([]);
+    const { object, answer } = await admit(
+      { object: dataVolume({ source: { pvc: { namespace: 'tenant', name: 'a' } } }) },
+      kube,
+    );
+    expect([answer.allowed, grantsOf(object), kube.questions]).toEqual([true, undefined, []]);
+  });
+
+  it('is asked about what a DataSource leads to, wherever that is', async () => {
+    const elsewhere = dataSource({ pvc: { namespace: 'vault', name: 'x' } });
+    const { answer } = await admit({ object: dataVolume(reference) }, having([clone], elsewhere));
+    expect(answer.status?.code).toBe(403);
+  });
+
+  it('adopts a claim that is filled already, and clones nothing', async () => {
+    const object = dataVolume(claimSource, { annotations: { 'cdi.kubevirt.io/storage.prePopulated': 'disk' } });
+    const { object: stored } = await admit({ object }, having([]));
+    expect(grantsOf(stored)).toBeUndefined();
+  });
+});
+
+describe('a grant', () => {
+  const forged = { annotations: { [annotations.granted]: '[{"use":"clone-claim","namespace":"golden","name":"*"}]' } };
+
+  it('that was written by hand is taken away by mutate', async () => {
+    const { object } = await admit({ object: dataVolume({ source: { blank: {} } }, forged) }, having([]));
+    expect(grantsOf(object)).toBeUndefined();
+  });
+
+  it.each<[what: string, object: Draft, kube: KubeClient]>([
+    ['by hand', dataVolume({ source: { blank: {} } }, forged), having([])],
+    ['for a source that is not granted', dataVolume(claimSource, forged), having([])],
+    ['for more than is granted', dataVolume(claimSource, forged), having(['create datavolumes/source golden/fedora'])],
+  ])('that was written %s past mutate is refused', async (_what, object, kube) => {
+    const answer = await ask(createApp({ kube, log: silentLogger }), '/validate', { object });
+    expect(answer).toMatchObject({ allowed: false, status: { code: 403 } });
+  });
+
+  it('that mutate could not write is waited for: the failure policy refuses, and the next try may succeed', async () => {
+    const kube = having([clone]);
+    const asked = ask(createApp({ kube, log: silentLogger }), '/validate', { object: dataVolume(claimSource) });
+    await expect(asked).rejects.toThrow(/HTTP 500.*try again/);
+  });
+
+  it('stays as it is on update, however the object is written, and costs no question', async () => {
+    const kube = having([]);
+    const oldObject = dataVolume(claimSource, forged);
+    const { object, answer } = await admit(
+      { object: dataVolume(claimSource, { labels: { a: 'b' } }), oldObject },
+      kube,
+    );
+    expect([grantsOf(object), answer.allowed, kube.questions]).toEqual([grantsOf(oldObject), true, []]);
+    const past = await ask(createApp({ kube, log: silentLogger }), '/validate', {
+      object: dataVolume(claimSource, forged),
+      oldObject: dataVolume(claimSource),
+    });
+    expect(past).toMatchObject({ allowed: false, status: { code: 403 } });
+  });
+
+  it('is written by functions of ours for those they act for', async () => {
+    const username = 'system:serviceaccount:bullion-system:initialize';
+    const kube = having([]);
+    const { object, answer } = await admit({ object: dataVolume(claimSource, forged), username }, kube);
+    expect([grantsOf(object), answer.status?.code === 403, kube.questions]).toEqual([
+      grantsOf(dataVolume({}, forged)),
+      false,
+      [],
+    ]);
+  });
+});

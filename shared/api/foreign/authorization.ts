@@ -1,0 +1,29 @@
+// authorization.k8s.io: the question whether a user may do something, and its answer.
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+
+export interface SubjectAccessReview extends KubeObject {
+  readonly spec: {
+    readonly user: string;
+    readonly uid?: string;
+    readonly groups?: readonly string[];
+    readonly extra?: Readonly<Record<string, readonly string[]>>;
+    readonly resourceAttributes: {
+      readonly verb: string;
+      readonly group: string;
+      readonly resource: string;
+      readonly subresource?: string | undefined;
+      readonly namespace?: string | undefined;
+      readonly name?: string | undefined;
+    };
+  };
+  /** Filled in by the answer; a SubjectAccessReview is never stored. */
+  readonly status?: { readonly allowed: boolean; readonly reason?: string };
+}
+
+export const subjectAccessReviews: ResourceType<SubjectAccessReview> = {
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  kind: 'SubjectAccessReview',
+  plural: 'subjectaccessreviews',
+  namespaced: false,
+};

@@ -1,0 +1,116 @@
+// Whether the author of an object may use what it is made from: asked and written down by `mutate`, asked again and enforced by `validate`,
+// and told before anything else. Why this cannot be forged: shared/access/README.md.
+import { type Grant, type UsedSource, anyName, toGrantText } from '#shared/access/grant.ts';
+import { grantFor } from '#shared/access/sources.ts';
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { annotations, ownAccountPrefix } from '#shared/api/names.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
+import { type Fault, Unavailable } from '#shared/runtime/errors.ts';
+
+/** A source, and how to speak of it. */
+export interface AskedSource extends UsedSource {
+  readonly field: string;
+  /** Reached by a reference of the user's: where it leads to may be none of their business. */
+  readonly indirect?: boolean;
+  /** What a reference may lead to later on: granted where it is allowed, and not missed where it is not. */
+  readonly optional?: boolean;
+}
+
+/** What an object is made from that lies outside of what its author owns. One or two looks at the cluster at most. */
+export type SourcesOf<T extends KubeObject> = (
+  object: T,
+  kube: KubeClient,
+) => readonly AskedSource[] | Promise<readonly AskedSource[]>;
+
+const field = `metadata.annotations[${annotations.granted}]`;
+const grantTextOf = (object: KubeObject | undefined): string | undefined =>
+  object?.metadata.annotations?.[annotations.granted];
+
+/** Our functions ask for the users they act for, and write down what they found. */
+const isOwnAccount = ({ userInfo }: AdmissionRequest): boolean => userInfo.username.startsWith(ownAccountPrefix);
+
+const withGrants = (object: KubeObject, text: string | undefined): KubeObject => {
+  if (grantTextOf(object) === text) return object;
+  const { [annotations.granted]: _, ...rest } = object.metadata.annotations ?? {};
+  const all = text === undefined ? rest : { ...rest, [annotations.granted]: text };
+  return { ...object, metadata: { ...object.metadata, annotations: all } };
+};
+
+interface Asked {
+  readonly grants: readonly Grant[];
+  readonly denied: readonly AskedSource[];
+}
+
+const askAll = async (
+  { userInfo }: AdmissionRequest,
+  sources: readonly AskedSource[],
+  kube: KubeClient,
+): Promise<Asked> => {
+  const asked = await Promise.all(
+    sources.map(async (source) => ({ source, grant: await grantFor(kube, userInfo, source) })),
+  );
+  return {
+    grants: asked.flatMap(({ grant }) => grant ?? []),
+    denied: asked.flatMap(({ source, grant }) => (grant === undefined && source.optional !== true ? [source] : [])),
+  };
+};
+
+/** The object with its grants: those of its author at creation, and the ones it had from then on. */
+export const fillGrants = async (
+  request: AdmissionRequest,
+  object: KubeObject,
+  ...[sourcesOf, kube]: [SourcesOf<KubeObject>, KubeClient]
+): Promise<KubeObject> => {
+  if (isOwnAccount(request)) return object;
+  if (request.operation === 'UPDATE') return withGrants(object, grantTextOf(request.oldObject));
+  const { grants } = await askAll(request, await sourcesOf(object, kube), kube);
+  return withGrants(object, toGrantText(grants));
+};
+
+const shown = ({ indirect, namespace, name }: AskedSource): string => {
+  if (indirect === true) return 'what it leads to';
+  return name === anyName ? namespace : `${namespace}/${name}`;
+};
+
+const toFault =
+  ({ userInfo }: AdmissionRequest) =>
+  (source: AskedSource): Fault => ({
+    field: source.field,
+    message: `user ${userInfo.username} is not allowed to ${wordsOf[source.use]} ${shown(source)}: ${adviceOf[source.use]}`,
+  });
+
+const wordsOf = {
+  'clone-claim': 'clone from',
+  'clone-snapshot': 'clone from',
+  'export-claim': 'export the claim',
+  'use-image': 'use the image',
+} as const;
+
+const cloneAdvice = 'it takes the right to create datavolumes/source of cdi.kubevirt.io there';
+const adviceOf = {
+  'clone-claim': cloneAdvice,
+  'clone-snapshot': cloneAdvice,
+  'export-claim': 'it takes the right to get it',
+  'use-image': 'it takes the right to get it',
+} as const;
+
+/** `undefined`: nothing to object to. Throws Unavailable where mutation was passed by, so that creation can be tried again. */
+export const reviewAccess = async (
+  request: AdmissionRequest,
+  object: KubeObject,
+  ...[sourcesOf, kube]: [SourcesOf<KubeObject>, KubeClient]
+): Promise<AdmissionAnswer | undefined> => {
+  if (isOwnAccount(request)) return undefined;
+  const written = grantTextOf(object);
+  if (request.operation === 'UPDATE') return written === grantTextOf(request.oldObject) ? undefined : foreignGrant;
+  const { grants, denied } = await askAll(request, await sourcesOf(object, kube), kube);
+  if (denied.length > 0) return refused('Forbidden', denied.map(toFault(request)));
+  const text = toGrantText(grants);
+  if (written === text) return undefined;
+  if (written === undefined) throw new Unavailable('the right to its source was not written down by mutate: try again');
+  return foreignGrant;
+};
+
+const foreignGrant = refused('Forbidden', [{ field, message: 'is written by admission alone: leave it as it is' }]);
