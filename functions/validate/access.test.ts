@@ -117,7 +117,7 @@ describe('an author who may', () => {
       [grant('clone-claim', 'fedora-1')],
       [dataSource({ pvc: { name: 'old' } }, { source: { pvc: { name: 'fedora-1' } } })],
     ],
-  ])('%s has it written down', async (_what, object, rights, grants, objects) => {
+  ])('%s has it written down', async (_what, object, rights, ...[grants, objects]) => {
     const { object: stored, answer } = await admit({ object }, having(rights, ...objects));
     expect(grantsOf(stored)).toEqual(grants);
     expect(answer.status?.code).not.toBe(403);
