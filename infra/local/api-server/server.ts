@@ -6,6 +6,7 @@ import { type Authority, loadAuthority } from './auth/certificates.ts';
 import { listen } from './http/listen.ts';
 import type { Handle } from './http/router.ts';
 import { type ApiOptions, createApi } from './server/api.ts';
+import { loadFrontProxy, publishFrontProxy } from './server/front-proxy.ts';
 
 export interface ApiServerOptions extends ApiOptions {
   /** Everything the server keeps; the same folder gives the same cluster again. */
@@ -38,7 +39,9 @@ export const createApiServer = async (options: ApiServerOptions): Promise<ApiSer
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const authority = await loadAuthority(dataDir);
   const { certificate, key } = await authority.issue('kube-apiserver', hosts);
-  const api = createApi(options);
+  const frontProxy = await loadFrontProxy(dataDir);
+  const api = createApi({ ...options, proxyCertificate: frontProxy.certificate });
+  publishFrontProxy(api, frontProxy.caPem);
   const listener = await listen({ handle: api.handle, port, key, certificate });
   api.setAddress(`127.0.0.1:${listener.port}`);
   const url = `https://127.0.0.1:${listener.port}`;

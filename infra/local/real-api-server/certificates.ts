@@ -31,6 +31,9 @@ export interface ControlPlaneFiles {
   /** What etcd accepts from kube-apiserver. */
   readonly clientCertificate: string;
   readonly clientKey: string;
+  /** What kube-apiserver shows to extension servers. */
+  readonly proxyCertificate: string;
+  readonly proxyKey: string;
   readonly serviceAccountKey: string;
 }
 
@@ -49,6 +52,8 @@ export const ensureControlPlaneFiles = async (folder: string): Promise<ControlPl
     key: join(folder, 'server.key'),
     clientCertificate: join(folder, 'client.pem'),
     clientKey: join(folder, 'client.key'),
+    proxyCertificate: join(folder, 'front-proxy-client.pem'),
+    proxyKey: join(folder, 'front-proxy-client.key'),
     serviceAccountKey: join(folder, 'service-account.key'),
   };
   if (Object.values(files).every((file) => existsSync(file))) return files;
@@ -62,6 +67,9 @@ const writeFiles = async (files: ControlPlaneFiles): Promise<void> => {
   // etcd's HTTP gateway calls etcd itself with the serving certificate.
   const server = await issue(authority, 'bullion-server', [ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]);
   const client = await issue(authority, 'bullion-etcd-client', [ExtendedKeyUsage.clientAuth]);
+  const proxy = await issue(authority, 'front-proxy-client', [ExtendedKeyUsage.clientAuth]);
+  await writePrivate(files.proxyCertificate, proxy.certificate);
+  await writePrivate(files.proxyKey, proxy.key);
   await writePrivate(files.ca, authority.certificate.toString('pem'));
   await writePrivate(files.certificate, server.certificate);
   await writePrivate(files.key, server.key);

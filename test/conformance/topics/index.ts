@@ -1,5 +1,6 @@
 // All topics, in the order they run: those that wait longest first.
 import type { Topic } from '#test/conformance/suite/case.ts';
+import { aggregation } from '#test/conformance/topics/aggregation.ts';
 import { admission } from '#test/conformance/topics/admission.ts';
 import { applyTopic } from '#test/conformance/topics/apply.ts';
 import { authorization } from '#test/conformance/topics/authorization.ts';
@@ -43,6 +44,7 @@ export const topics: readonly Topic[] = [
   crdSchema,
   crdCel,
   tables,
+  aggregation,
   admission,
   identity,
   authorization,

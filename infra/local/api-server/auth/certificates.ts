@@ -33,7 +33,7 @@ export interface KeyPair {
 
 export interface Authority {
   readonly caPem: string;
-  /** A server certificate for host names and addresses, as PEM. */
+  /** A server certificate for host names and addresses, as PEM; for none of them, a client's. */
   readonly issue: (name: string, hosts: readonly string[]) => Promise<KeyPair>;
 }
 
@@ -75,6 +75,9 @@ const loadPair = async (dataDir: string): Promise<KeyPair> => {
   return pair;
 };
 
+const namesOf = (hosts: readonly string[]): SubjectAlternativeNameExtension =>
+  new SubjectAlternativeNameExtension(hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })));
+
 /** The authority of a data directory, made at its first use. */
 export const loadAuthority = async (dataDir: string): Promise<Authority> => {
   const pair = await loadPair(dataDir);
@@ -95,10 +98,8 @@ export const loadAuthority = async (dataDir: string): Promise<Authority> => {
       extensions: [
         new BasicConstraintsExtension(false),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
-        new SubjectAlternativeNameExtension(
-          hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })),
-        ),
+        new ExtendedKeyUsageExtension([hosts.length === 0 ? ExtendedKeyUsage.clientAuth : ExtendedKeyUsage.serverAuth]),
+        ...(hosts.length === 0 ? [] : [namesOf(hosts)]),
         await AuthorityKeyIdentifierExtension.create(authority),
       ],
     });

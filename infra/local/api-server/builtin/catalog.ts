@@ -3,6 +3,7 @@ import type { Resource, Subresource } from '../registry/resource.ts';
 import * as cluster from '../tables/cluster.ts';
 import * as volumes from '../tables/storage.ts';
 import * as pods from '../tables/workloads.ts';
+import { apiServiceStrategy } from './api-services.ts';
 import * as core from './core.ts';
 import { crdStrategy } from './crds.ts';
 import { coreEventStrategy, eventStrategy } from './events.ts';
@@ -143,7 +144,7 @@ const clusterResources: readonly Resource[] = [
   define('apiregistration.k8s.io/v1/APIService apiservices', {
     cluster: true,
     categories: extensions,
-    strategy: withStatus(),
+    strategy: apiServiceStrategy,
     table: cluster.apiServiceShape,
   }),
   define('events.k8s.io/v1/Event events', {

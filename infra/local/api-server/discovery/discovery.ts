@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { GroupVersions, Registry } from '../registry/registry.ts';
 import { type Resource, groupVersion } from '../registry/resource.ts';
+import type { Described } from '../aggregation/availability.ts';
+import { extensionDiscovery, extensionGroups } from '../aggregation/documents.ts';
 
 const groupOf = ({ group, versions }: GroupVersions) => {
   const named = versions.map(({ version }) => ({ groupVersion: groupVersion(group, version), version }));
@@ -80,8 +82,12 @@ export interface Discovery {
   readonly document: (path: string, aggregated: string | undefined) => unknown;
 }
 
-/** `serverAddress` is the host and port clients reach us at. */
-export const createDiscovery = (registry: Registry, serverAddress: () => string): Discovery => {
+/** `serverAddress` is the host and port clients reach us at, `extensions` what other servers answer for. */
+export const createDiscovery = (
+  registry: Registry,
+  serverAddress: () => string,
+  extensions: () => readonly Described[],
+): Discovery => {
   const groups = (core: boolean): readonly GroupVersions[] =>
     registry.groups().filter(({ group }) => (group === '') === core);
 
@@ -89,7 +95,7 @@ export const createDiscovery = (registry: Registry, serverAddress: () => string)
     kind: 'APIGroupDiscoveryList',
     apiVersion: `apidiscovery.k8s.io/${version}`,
     metadata: {},
-    items: groups(core).map(aggregatedGroup),
+    items: [...groups(core).map(aggregatedGroup), ...(core ? [] : extensionDiscovery(extensions()))],
   });
 
   const resourceList = (group: string, version: string) => {
@@ -115,12 +121,18 @@ export const createDiscovery = (registry: Registry, serverAddress: () => string)
     }
     if (first === undefined) {
       return aggregated === undefined
-        ? { kind: 'APIGroupList', apiVersion: 'v1', groups: groups(false).map(groupOf) }
+        ? {
+            kind: 'APIGroupList',
+            apiVersion: 'v1',
+            groups: [...groups(false).map(groupOf), ...extensionGroups(extensions())],
+          }
         : aggregatedList(false, aggregated);
     }
     if (second !== undefined) return resourceList(first, second);
     const group = groups(false).find((item) => item.group === first);
-    return group === undefined ? undefined : { kind: 'APIGroup', apiVersion: 'v1', ...groupOf(group) };
+    const found =
+      group === undefined ? extensionGroups(extensions()).find(({ name }) => name === first) : groupOf(group);
+    return found === undefined ? undefined : { kind: 'APIGroup', apiVersion: 'v1', ...found };
   };
   return { document };
 };

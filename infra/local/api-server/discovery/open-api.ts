@@ -1,4 +1,5 @@
 // OpenAPI documents of everything served, made anew when a definition changes.
+import type { Availability, Described } from '../aggregation/availability.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Resource } from '../registry/resource.ts';
 import { type OpenApiResource, openApiV2, openApiV3, openApiV3Index } from '../schema/openapi.ts';
@@ -25,8 +26,14 @@ const toOpenApiResource = (resource: Resource): OpenApiResource => {
 const pathOf = (group: string, version: string): string =>
   group === '' ? `api/${version}` : `apis/${group}/${version}`;
 
-export const createOpenApi = (registry: Registry): OpenApi => {
-  let revision = -1;
+const extensionPath = ({ extension }: Described): string => pathOf(extension.group, extension.version);
+
+/** Of this server and of the extension servers. Version 2 has only what is served here: nobody needs the others' there. */
+export const createOpenApi = (
+  registry: Registry,
+  extensions: Pick<Availability, 'described' | 'revision'>,
+): OpenApi => {
+  let revision = '';
   let documents = new Map<string, unknown>();
 
   const versions = () =>
@@ -41,16 +48,25 @@ export const createOpenApi = (registry: Registry): OpenApi => {
         path: pathOf(group, version),
         version: resources.map((resource) => `${resource.plural}/${resource.custom?.revision ?? ''}`).join(),
       }));
-      return openApiV3Index(indexed);
+      const theirs = extensions
+        .described()
+        .flatMap((described) =>
+          described.openApi === undefined
+            ? []
+            : [{ path: extensionPath(described), version: JSON.stringify(described.openApi) }],
+        );
+      return openApiV3Index([...indexed, ...theirs]);
     }
     const found = versions().find(({ group, version }) => path === `/openapi/v3/${pathOf(group, version)}`);
-    return found === undefined ? undefined : openApiV3(found, found.resources.map(toOpenApiResource));
+    if (found !== undefined) return openApiV3(found, found.resources.map(toOpenApiResource));
+    return extensions.described().find((described) => path === `/openapi/v3/${extensionPath(described)}`)?.openApi;
   };
 
   return {
     document: (path) => {
-      if (revision !== registry.revision()) {
-        revision = registry.revision();
+      const current = `${registry.revision()}/${extensions.revision()}`;
+      if (revision !== current) {
+        revision = current;
         documents = new Map();
       }
       const known = documents.get(path) ?? make(path);

@@ -4,6 +4,9 @@ import type { Api } from '../handlers/call.ts';
 import { authorize, dispatch } from '../handlers/dispatch.ts';
 import { denied } from '../auth/denied.ts';
 import { type ApiError, unauthorized } from '../status/status.ts';
+import { extensionOf } from '../aggregation/extension.ts';
+import { type Connector } from '../aggregation/connect.ts';
+import { forward } from '../aggregation/proxy.ts';
 import { type NonResources, handleNonResource } from './non-resource.ts';
 import { parseRequest, type RequestInfo } from './request.ts';
 import { respondError } from './respond.ts';
@@ -52,10 +55,23 @@ const impersonated = (api: Api, request: Request, user: User): User => {
   };
 };
 
-export const createRouter = (api: Api, nonResources: NonResources): Handle => {
+/** The group and version a path is below, of resources and of their discovery alike. */
+const groupVersionOf = ({ path }: RequestInfo): readonly [string, string] | undefined => {
+  const [root, group, version] = path.split('/').filter((part) => part !== '');
+  return root === 'apis' && group !== undefined && version !== undefined ? [group, version] : undefined;
+};
+
+export interface RouterParts extends NonResources {
+  readonly connector: Connector;
+}
+
+export const createRouter = (api: Api, { connector, ...nonResources }: RouterParts): Handle => {
   const route = async (request: Request, info: RequestInfo): Promise<Response> => {
     const user = impersonated(api, request, authenticate(api, request));
     authorize(api, user, info);
+    const groupVersion = groupVersionOf(info);
+    const extension = groupVersion === undefined ? undefined : extensionOf(api.store, ...groupVersion);
+    if (extension !== undefined) return forward(connector, extension, request, user);
     return info.resource === undefined
       ? handleNonResource(nonResources, info, request)
       : dispatch(api, request, info, user);

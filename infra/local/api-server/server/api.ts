@@ -2,6 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type ServiceResolver, createSender } from '../admission/send.ts';
+import { startAvailability } from '../aggregation/availability.ts';
+import { createConnector } from '../aggregation/connect.ts';
+import type { KeyPair } from '../auth/certificates.ts';
 import { createWebhookAdmission } from '../admission/webhooks.ts';
 import { createAuthorizer } from '../auth/authorizer.ts';
 import { createTokens, loadSecrets } from '../auth/tokens.ts';
@@ -24,8 +27,10 @@ export interface ApiOptions {
   readonly uuid?: () => string;
   /** Whether users other than the administrator need roles. True when left out. */
   readonly rbac?: boolean;
-  /** Where webhooks that name a service are reached. Left out: no service is. */
+  /** Where services of webhooks and extension servers are reached. Left out: none is, but those with an external name. */
   readonly resolveService?: ServiceResolver;
+  /** What extension servers know the front proxy by. Left out: it shows nothing. */
+  readonly proxyCertificate?: KeyPair;
   /** File that holds a container's output; left out: `kubectl logs` finds none. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
   /** Versions kept for watches and pages; see the store. */
@@ -38,6 +43,8 @@ export interface ApiCore {
   /** Token of the administrator. */
   readonly token: string;
   readonly store: Store;
+  readonly clock: () => Date;
+  readonly uuid: () => string;
   /** Tells where clients reach the server, for discovery. */
   readonly setAddress: (hostAndPort: string) => void;
   readonly close: () => Promise<void>;
@@ -62,7 +69,9 @@ export const createApi = (options: ApiOptions = {}): ApiCore => {
   const store = createStore({ file, ...(historyLimit === undefined ? {} : { historyLimit }) });
   const registry = createRegistry(store);
   const tokens = createTokens(loadSecrets(dataDir), store, clock);
-  const sender = createSender(options.resolveService ?? (() => undefined));
+  const resolve = options.resolveService ?? (() => undefined);
+  const sender = createSender(resolve);
+  const connector = createConnector({ store, resolve, certificate: options.proxyCertificate });
   const api: Api = {
     store,
     registry,
@@ -76,19 +85,24 @@ export const createApi = (options: ApiOptions = {}): ApiCore => {
     containerLog: options.containerLog,
   };
   let address = '127.0.0.1:443';
-  const discovery = createDiscovery(registry, () => address);
   bootstrap({ store, registry, clock, uuid, port: 443 });
+  const extensions = startAvailability(store, connector, clock);
+  const discovery = createDiscovery(registry, () => address, extensions.described);
+  const openApi = createOpenApi(registry, extensions);
   const controller = startCrdController(store, clock);
   return {
-    handle: createRouter(api, { discovery, openApi: createOpenApi(registry) }),
+    handle: createRouter(api, { discovery, openApi, connector }),
     token: tokens.admin,
     store,
+    clock,
+    uuid,
     setAddress: (hostAndPort) => {
       address = hostAndPort;
     },
     close: async () => {
       controller.close();
-      await sender.close();
+      extensions.close();
+      await Promise.all([sender.close(), connector.close()]);
       store.close();
     },
   };

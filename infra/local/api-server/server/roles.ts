@@ -92,6 +92,19 @@ export const defaultRoles: readonly Fields[] = [
     ...rulesFor(read),
     { apiGroups: [''], resources: ['namespaces'], verbs: read },
   ]),
+  {
+    apiVersion: `${group}/v1`,
+    kind: 'Role',
+    metadata: { name: 'extension-apiserver-authentication-reader', namespace: 'kube-system', labels, annotations },
+    rules: [
+      {
+        apiGroups: [''],
+        resources: ['configmaps'],
+        resourceNames: ['extension-apiserver-authentication'],
+        verbs: ['get', 'list', 'watch'],
+      },
+    ],
+  },
   binding('cluster-admin', ['system:masters']),
   binding('system:discovery', ['system:authenticated']),
   binding('system:basic-user', ['system:authenticated']),

@@ -1,0 +1,118 @@
+// Speaks to extension servers: finds the address behind a Service, proves who we are with the front proxy's certificate, and says on
+// whose behalf it asks in headers that only that certificate makes credible.
+import { Agent, type Dispatcher, request } from 'undici';
+import type { KeyPair } from '../auth/certificates.ts';
+import type { User } from '../auth/user.ts';
+import type { ServiceResolver } from '../admission/send.ts';
+import { fieldsAt, textAt } from '../objects/object.ts';
+import type { Store } from '../store/store.ts';
+import type { Extension, ServiceReference } from './extension.ts';
+
+export interface Ask {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | undefined;
+  readonly user: User;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Connector {
+  /** Throws when the server cannot be reached, worded as Go words it. */
+  readonly ask: (extension: Extension, ask: Ask) => Promise<Dispatcher.ResponseData>;
+  /** Whether the Service behind it exists; the text says what is missing, as the availability controller says it. */
+  readonly missing: (extension: Extension) => { readonly reason: string; readonly message: string } | undefined;
+  readonly close: () => Promise<void>;
+}
+
+export interface ConnectorOptions {
+  readonly store: Store;
+  readonly resolve: ServiceResolver;
+  /** What the front proxy shows; left out: nothing. */
+  readonly certificate?: KeyPair | undefined;
+}
+
+/** Undici reports all of these as they are; Go words them in its own way. */
+const goWords: Readonly<Record<string, (host: string) => string>> = {
+  ECONNREFUSED: (host) => `dial tcp ${host}: connect: connection refused`,
+  ECONNRESET: () => 'EOF',
+  UND_ERR_SOCKET: () => 'EOF',
+  DEPTH_ZERO_SELF_SIGNED_CERT: () => 'tls: failed to verify certificate: x509: certificate signed by unknown authority',
+  SELF_SIGNED_CERT_IN_CHAIN: () => 'tls: failed to verify certificate: x509: certificate signed by unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: () =>
+    'tls: failed to verify certificate: x509: certificate signed by unknown authority',
+};
+
+const wordsOf = (error: unknown, host: string): string => {
+  const { code = '', message, cause } = error as Error & { readonly code?: string };
+  const inner = (cause as { readonly code?: string } | undefined)?.code ?? code;
+  return goWords[inner]?.(host) ?? message;
+};
+
+/** One header may stand several times: groups do. */
+const userHeaders = ({ username, uid, groups, extra = {} }: User): readonly string[] => [
+  'x-remote-user',
+  username,
+  ...(uid === undefined ? [] : ['x-remote-uid', uid]),
+  ...groups.flatMap((group) => ['x-remote-group', group]),
+  ...Object.entries(extra).flatMap(([key, values]) =>
+    values.flatMap((value) => [`x-remote-extra-${encodeURIComponent(key).toLowerCase()}`, value]),
+  ),
+];
+
+export const createConnector = ({ store, resolve, certificate }: ConnectorOptions): Connector => {
+  const agents = new Map<string, Agent>();
+
+  const serviceObject = ({ namespace, name }: ServiceReference) =>
+    store.get({ collection: 'services', namespace, name })?.object();
+
+  const addressOf = (service: ServiceReference): { readonly host: string; readonly port: number } | undefined => {
+    const object = serviceObject(service);
+    const external = object === undefined ? undefined : textAt(fieldsAt(object, 'spec'), 'externalName');
+    return external === undefined ? resolve(service) : { host: external, port: service.port };
+  };
+
+  const agentOf = ({ service, caBundle, skipsVerification }: Extension): Agent => {
+    const servername = `${service.name}.${service.namespace}.svc`;
+    const key = `${servername}\n${caBundle ?? ''}\n${skipsVerification}`;
+    const known = agents.get(key);
+    if (known !== undefined) return known;
+    const agent = new Agent({
+      connect: {
+        servername,
+        rejectUnauthorized: !skipsVerification,
+        ...(caBundle === undefined ? {} : { ca: caBundle }),
+        ...(certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key }),
+      },
+      bodyTimeout: 0,
+    });
+    agents.set(key, agent);
+    return agent;
+  };
+
+  return {
+    missing: ({ service }) => {
+      if (serviceObject(service) !== undefined || resolve(service) !== undefined) return undefined;
+      const message = `service/${service.name} in "${service.namespace}" is not present`;
+      return { reason: 'ServiceNotFound', message };
+    },
+    ask: async (extension, { method, path, headers, body, user, signal }) => {
+      const address = addressOf(extension.service);
+      if (address === undefined) throw new Error(`service "${extension.service.name}" not found`);
+      const host = `${address.host}:${address.port}`;
+      try {
+        return await request(`https://${host}${path}`, {
+          method: method as Dispatcher.HttpMethod,
+          dispatcher: agentOf(extension),
+          headers: [...Object.entries(headers).flat(), ...userHeaders(user)],
+          ...(body === undefined ? {} : { body }),
+          ...(signal === undefined ? {} : { signal }),
+        });
+      } catch (error) {
+        throw new Error(wordsOf(error, host), { cause: error });
+      }
+    },
+    close: async () => void (await Promise.all([...agents.values()].map((agent) => agent.destroy()))),
+  };
+};
