@@ -32,8 +32,23 @@ describe('DataVolumes', () => {
     ['a form', aDataVolume({ source: http }), /spec\.storage/],
     ['a DataSource', aDataVolume({ sourceRef: { kind: 'Other', name: 'x' }, storage }), /spec\.sourceRef\.kind/],
     ['no upload', of({ upload: {} }), /spec\.source\.upload.*not served/],
-    ['no s3', of({ s3: { url: 's3://a/b' } }), /spec\.source\.s3.*not served/],
-    ['no Secret', httpWith({ secretRef: 'x' }), /spec\.source\.http\.secretRef.*not served/],
+    ['no oVirt', of({ imageio: { url: 'https://a/b', diskId: 'x' } }), /spec\.source\.imageio.*http/],
+    ['no VMware', of({ vddk: { url: 'https://a/b' } }), /spec\.source\.vddk.*vmdk/],
+    ['an object of a store', of({ s3: { url: 's3://a/b' } }), /spec\.source\.s3\.url.*scheme "s3"/],
+    ['an object, not a bucket', of({ s3: { url: 'https://s3.example/bucket' } }), /spec\.source\.s3\.url.*no object/],
+    ['an object of Google', of({ gcs: { url: 'gs://bucket' } }), /spec\.source\.gcs\.url.*gs:/],
+    ['no key file of Google', of({ gcs: { url: 'gs://a-b/c', secretRef: 'x' } }), /spec\.source\.gcs\.secretRef.*HMAC/],
+    ['headers', httpWith({ extraHeaders: ['X-A: 1', 'X-B'] }), /spec\.source\.http\.extraHeaders\[1\].*Name: value/],
+    [
+      'no image stream',
+      of({ registry: { imageStream: 'fedora', pullMethod: 'node' } }),
+      /spec\.source\.registry\.imageStream.*url/,
+    ],
+    [
+      'a way to pull',
+      of({ registry: { url: 'docker://quay.io/containerdisks/fedora', pullMethod: 'mail' } }),
+      /spec\.source\.registry\.pullMethod/,
+    ],
     ['no skipped verification', httpWith({ insecureSkipVerify: true }), /insecureSkipVerify.*not served/],
     ['no archive', aDataVolume({ source: http, storage, contentType: 'archive' }), /spec\.contentType/],
     [
@@ -81,6 +96,30 @@ describe('DataVolumes', () => {
       aDataVolume({ sourceRef: { kind: 'DataSource', name: 'a', namespace: 'golden' }, storage: {} }),
     ],
     ['nothing in it', of({ blank: {} })],
+    [
+      'a web server that wants to know who asks',
+      httpWith({
+        secretRef: 'login',
+        certConfigMap: 'ca',
+        extraHeaders: ['X-A: 1'],
+        secretExtraHeaders: ['headers'],
+        checksum: `sha256:${'ab'.repeat(32)}`,
+      }),
+    ],
+    [
+      'a private registry',
+      of({
+        registry: {
+          url: 'docker://quay.io/private/disk:1',
+          secretRef: 'login',
+          certConfigMap: 'ca',
+          pullMethod: 'node',
+          platform: { architecture: 'arm64' },
+        },
+      }),
+    ],
+    ['an object store', of({ s3: { url: 'https://s3.example/bucket/a/b.qcow2', secretRef: 'login' } })],
+    ['a public object of Google', of({ gcs: { url: 'gs://bucket-1/a b.qcow2' } })],
   ])('are accepted with %s', async (_what, object) => {
     expect(await review(object)).toMatchObject({ allowed: true });
   });

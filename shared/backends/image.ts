@@ -6,7 +6,7 @@ import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { CloneStrategy } from '#shared/populate/clone.ts';
-import type { JobSource } from '#shared/populate/transfer-job.ts';
+import type { JobSource } from '#shared/populate/job-source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Phases of an image's life, in order; the last three may follow any. A dialect maps them to its kind's own words. */

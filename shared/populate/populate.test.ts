@@ -215,6 +215,39 @@ describe('buildTransferJob', () => {
     expect(() => buildTransferJob({ ...request, source }, testSettings)).toThrow('no object store');
   });
 
+  it('reads a web source with what its owner keeps for it, of which it knows the names alone', () => {
+    const source = {
+      type: 'http',
+      url: 'https://images.example/a',
+      secretName: 'login',
+      bundleName: 'corporate',
+      headers: ['X-A: 1'],
+      headerSecrets: ['tokens'],
+    } as const;
+    const built = buildTransferJob({ ...request, source }, testSettings).spec.template.spec;
+    const [only] = built.containers;
+    expect(TransferSpec.parse(JSON.parse(only?.env?.[0]?.value ?? '')).source).toEqual({
+      type: 'http',
+      url: 'https://images.example/a',
+      secretDir: '/source-secret',
+      secretName: 'login',
+      ca: { dir: '/source-ca', name: 'corporate' },
+      secretHeaders: ['X-A: 1'],
+      headerSecrets: [{ dir: '/source-headers/0', name: 'tokens' }],
+    });
+    expect(built.volumes?.slice(1)).toEqual([
+      { name: 'source-secret', secret: { secretName: 'login', optional: true } },
+      { name: 'source-ca', configMap: { name: 'corporate', optional: true } },
+      { name: 'source-headers-0', secret: { secretName: 'tokens', optional: true } },
+    ]);
+    expect(only?.volumeMounts?.map(({ mountPath }) => mountPath)).toEqual([
+      '/scratch',
+      '/source-secret',
+      '/source-ca',
+      '/source-headers/0',
+    ]);
+  });
+
   it('mounts a file system volume as a folder', () => {
     const { containers } = buildTransferJob(
       { ...request, target: { ...block, volumeMode: 'Filesystem' } },

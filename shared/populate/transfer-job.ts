@@ -2,20 +2,16 @@
 import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { parseReference } from '#shared/clients/registry/reference.ts';
+import { type JobSource, mountsOfSource, toTransferSource } from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
-import type { Checksum, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
+import type { Checksum, TransferSpec } from '#shared/transfer/spec.ts';
 
 export type TransferMode = TransferSpec['mode'];
 
 /** Where the pod finds its volume. */
 const devicePath = '/dev/bullion-target';
 const mountPath = '/target';
-const sourceDevicePath = '/dev/bullion-source';
-const sourceMountPath = '/source';
-const secretMountPath = '/source-secret';
 const scratchDir = '/scratch';
 
 /** KubeVirt runs guests as this user, so that it can read what we write. */
@@ -42,22 +38,6 @@ export interface TransferTargetVolume {
   readonly diskBytes?: number | undefined;
 }
 
-/** Another claim of the same namespace, mounted read-only. */
-export interface ClaimSource {
-  readonly type: 'claim';
-  readonly claimName: string;
-  readonly volumeMode: VolumeMode;
-}
-
-/** An object of the installation's object store. */
-export interface ObjectSource {
-  readonly type: 'object';
-  readonly bucket: string;
-  readonly key: string;
-}
-
-export type JobSource = ClaimSource | ObjectSource | Exclude<TransferSource, { readonly type: 'volume' | 's3' }>;
-
 export interface TransferRequest {
   readonly mode: TransferMode;
   readonly owner: ObjectRef;
@@ -76,7 +56,7 @@ export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
-  source: reachedAs(sourceOf(request.source, settings), settings),
+  source: toTransferSource(request.source, settings),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
@@ -84,43 +64,6 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
   allowedAddresses: [...settings.allowedAddresses],
 });
-
-/** How a registry is reached is the operator's word, not the user's. */
-const reachedAs = (source: TransferSource, { plainRegistries }: PopulateSettings): TransferSource =>
-  source.type === 'registry' && plainRegistries.includes(parseReference(source.url).host)
-    ? { ...source, plainHttp: true }
-    : source;
-
-const sourceOf = (source: JobSource, settings: PopulateSettings): TransferSource => {
-  switch (source.type) {
-    case 'claim':
-      return {
-        type: 'volume',
-        path: source.volumeMode === 'Block' ? sourceDevicePath : `${sourceMountPath}/disk.img`,
-      };
-    case 'object':
-      return storedObject(source, settings);
-    default:
-      return source;
-  }
-};
-
-const storedObject = ({ bucket, key }: ObjectSource, { objectStore }: PopulateSettings): TransferSource => {
-  if (objectStore === undefined) throw new InvalidInput('this installation has no object store');
-  const { secretName, ...place } = objectStore;
-  const secret = secretName === undefined ? {} : { secretDir: secretMountPath, secretName };
-  return { type: 's3', ...place, bucket, key, ...secret };
-};
-
-/** The Secret that the source is read with. Mounted by name, so that nobody but the kubelet reads it. */
-const secretNameOf = ({ source }: TransferRequest, { objectStore }: PopulateSettings): string | undefined =>
-  source.type === 'object' ? objectStore?.secretName : undefined;
-
-/** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */
-const secretVolumes = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => {
-  const secretName = secretNameOf(request, settings);
-  return secretName === undefined ? [] : [{ name: 'source-secret', secret: { secretName, optional: true } }];
-};
 
 const targetOf = (target: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
   path: target.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,
@@ -136,60 +79,22 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
 ];
 
-const volumesOf = ({ source, target }: TransferRequest): readonly Volume[] => [
+const volumesOf = ({ source, target }: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
   { name: 'scratch', emptyDir: {} },
-  ...(source.type === 'claim'
-    ? [{ name: 'source', persistentVolumeClaim: { claimName: source.claimName, readOnly: true } }]
-    : []),
+  ...mountsOfSource(source, settings).volumes,
   ...(target === undefined ? [] : [{ name: 'target', persistentVolumeClaim: { claimName: target.claimName } }]),
 ];
 
-interface Attached {
-  readonly name: string;
-  readonly volumeMode: VolumeMode;
-  readonly devicePath: string;
-  readonly mountPath: string;
-  readonly readOnly?: true;
-}
-
-const attachedOf = ({ source, target }: TransferRequest): readonly Attached[] => [
-  ...(source.type === 'claim'
-    ? [
-        {
-          name: 'source',
-          volumeMode: source.volumeMode,
-          devicePath: sourceDevicePath,
-          mountPath: sourceMountPath,
-          readOnly: true as const,
-        },
-      ]
-    : []),
-  ...(target === undefined ? [] : [{ name: 'target', volumeMode: target.volumeMode, devicePath, mountPath }]),
-];
-
-const secretMounts = (request: TransferRequest, settings: PopulateSettings): NonNullable<Container['volumeMounts']> =>
-  secretVolumes(request, settings).map(({ name }) => ({ name, mountPath: secretMountPath, readOnly: true }));
-
 const mountsOf = (
-  request: TransferRequest,
+  { source, target }: TransferRequest,
   settings: PopulateSettings,
 ): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
-  const attached = attachedOf(request);
-  const devices = attached.filter(({ volumeMode }) => volumeMode === 'Block');
-  const mounts = attached.filter(({ volumeMode }) => volumeMode === 'Filesystem');
+  const ofSource = mountsOfSource(source, settings);
+  const devices = [...ofSource.devices, ...(target?.volumeMode === 'Block' ? [{ name: 'target', devicePath }] : [])];
+  const mounts = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
   return {
-    volumeMounts: [
-      { name: 'scratch', mountPath: scratchDir },
-      ...secretMounts(request, settings),
-      ...mounts.map(({ name, mountPath: path, readOnly }) => ({
-        name,
-        mountPath: path,
-        ...(readOnly === undefined ? {} : { readOnly }),
-      })),
-    ],
-    ...(devices.length === 0
-      ? {}
-      : { volumeDevices: devices.map(({ name, devicePath: path }) => ({ name, devicePath: path })) }),
+    volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...ofSource.mounts, ...mounts],
+    ...(devices.length === 0 ? {} : { volumeDevices: devices }),
   };
 };
 
@@ -247,7 +152,7 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
             seccompProfile: { type: 'RuntimeDefault' },
           },
           containers: [containerOf(request, settings)],
-          volumes: [...volumesOf(request), ...secretVolumes(request, settings)],
+          volumes: volumesOf(request, settings),
         },
       },
     },

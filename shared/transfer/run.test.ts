@@ -39,7 +39,7 @@ interface Wanted {
   readonly path?: string;
   readonly allowedAddresses?: readonly string[];
   readonly signal?: AbortSignal;
-  readonly secretHeadersDir?: string;
+  readonly headerSecrets?: readonly { readonly dir: string; readonly name: string }[];
   /** Called with each report before it is taken as sent. */
   readonly onProgress?: (progress: TransferProgress, target: string) => void;
 }
@@ -59,7 +59,7 @@ const transfer = async (respond: (request: OriginRequest) => Answer, wanted: Wan
   const scratchDir = join(own, 'scratch');
   const spec = TransferSpec.parse({
     mode: wanted.mode ?? 'import',
-    source: { type: 'http', url: `${origin.url}/disk?token=s3cret`, secretHeadersDir: wanted.secretHeadersDir },
+    source: { type: 'http', url: `${origin.url}/disk?token=s3cret`, headerSecrets: wanted.headerSecrets },
     checksum: wanted.checksum,
     expected: wanted.expected,
     target: {
@@ -389,14 +389,14 @@ describe('what goes wrong on the way', () => {
   it('secret headers are sent, and never told', async () => {
     const directory = mkdtempSync(join(root, 'headers-'));
     mkdirSync(join(directory, '..data'));
-    writeFileSync(join(directory, 'Authorization'), 'Bearer t0ps3cret\n');
+    writeFileSync(join(directory, 'login'), 'Authorization: Bearer t0ps3cret\n');
     const seen: (string | undefined)[] = [];
     const { report, log } = await transfer(
       (request) => {
         seen.push(request.headers.authorization);
         return { status: 401 };
       },
-      { secretHeadersDir: directory },
+      { headerSecrets: [{ dir: directory, name: 'login' }] },
     );
     expect(seen).toEqual(['Bearer t0ps3cret']);
     expect(report).toMatchObject({ reason: 'SourceForbidden' });

@@ -13,13 +13,32 @@ export const Checksum = z.object({
 });
 export type Checksum = z.infer<typeof Checksum>;
 
+/** A Secret or ConfigMap as the worker finds it: a directory with a file for each key, empty where the object is not there. */
+export const Mounted = z.object({
+  dir: z.string(),
+  /** What the object is called, for messages. */
+  name: z.string(),
+});
+export type Mounted = z.infer<typeof Mounted>;
+
+const accessShape = {
+  /** Directory holding the keys of a Secret with credentials. */
+  secretDir: z.string().optional(),
+  /** What that Secret is called, for messages. */
+  secretName: z.string().optional(),
+  /** Every key is a PEM bundle to trust besides the system's. */
+  ca: Mounted.optional(),
+} as const;
+
 export const HttpSource = z.object({
   type: z.literal('http'),
   url: z.string(),
-  /** Directory holding files whose names are header names and whose content is the header's value. */
-  secretHeadersDir: z.string().optional(),
-  /** PEM bundle to trust besides the system's. */
-  caFile: z.string().optional(),
+  /** The Secret has accessKeyId and secretKey, or username and password. */
+  ...accessShape,
+  /** `Name: value`, for the URL's own origin alone. */
+  secretHeaders: z.array(z.string()).optional(),
+  /** Secrets whose every key holds such a header. */
+  headerSecrets: z.array(Mounted).optional(),
 });
 export type HttpSource = z.infer<typeof HttpSource>;
 
@@ -29,10 +48,8 @@ export const RegistrySource = z.object({
   url: z.string(),
   /** Which image of an index: `amd64`, `arm64`, … Left out: that of the machine the transfer runs on. */
   architecture: z.string().optional(),
-  /** Directory holding the keys of a Secret with credentials: dockerconfigjson, basic-auth, or accessKeyId and secretKey. */
-  secretDir: z.string().optional(),
-  /** PEM bundle to trust besides the system's. */
-  caFile: z.string().optional(),
+  /** The Secret is a dockerconfigjson, basic-auth, or has accessKeyId and secretKey. */
+  ...accessShape,
   /** The registry is reached without TLS. */
   plainHttp: z.boolean().optional(),
 });
@@ -58,10 +75,8 @@ export const S3Source = z.object({
   pathStyle: z.boolean(),
   bucket: z.string(),
   key: z.string(),
-  /** Directory holding the keys of a Secret: accessKeyId, secretKey, sessionToken, and ca.crt to trust. Left out: nothing is signed. */
-  secretDir: z.string().optional(),
-  /** What that Secret is called, for messages. */
-  secretName: z.string().optional(),
+  /** The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust. Left out: nothing is signed. */
+  ...accessShape,
 });
 export type S3Source = z.infer<typeof S3Source>;
 

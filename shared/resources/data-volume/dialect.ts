@@ -1,32 +1,20 @@
 // cdi.kubevirt.io DataVolume ↔ volume. Its claim has its own name, and the labels and annotations that KubeVirt and virtctl read.
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
-import {
-  type DataVolume,
-  type DataVolumeSpec,
-  type DataVolumeStatus,
-  dataVolumeKind,
-} from '#shared/api/cdi/data-volume.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
+import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
 import { conditionsOf, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
-import type { ClaimRequest, Volume, VolumeSource } from '#shared/resources/volume/volume.ts';
+import type { ClaimRequest, Volume } from '#shared/resources/volume/volume.ts';
 
 /** The original tries for ever. */
 const retries = 3;
-
-export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
-
-const sourceKinds = {
-  claim: 'PersistentVolumeClaim',
-  snapshot: 'VolumeSnapshot.snapshot.storage.k8s.io',
-  dataSource: dataSourceGroupKind,
-} as const;
 
 const toVolume = (object: DataVolume): Volume => {
   const { metadata, spec, status } = object;
@@ -48,28 +36,6 @@ const readPhase = ({ phase, detail }: DataVolumeStatus = {}): string | undefined
   if (detail?.phase !== undefined) return detail.phase;
   return phase === 'Succeeded' ? 'Available' : phase === 'Failed' ? phase : undefined;
 };
-
-const readSource = ({ source = {}, sourceRef }: DataVolumeSpec, own: string): VolumeSource | undefined => {
-  const { http, registry, pvc, snapshot, blank } = source;
-  const { claim, snapshot: snapshotKind, dataSource } = sourceKinds;
-  if (sourceRef !== undefined) {
-    return { type: 'object', groupKind: dataSource, namespace: sourceRef.namespace ?? own, name: sourceRef.name };
-  }
-  if (pvc !== undefined) return { type: 'object', groupKind: claim, ...pvc };
-  if (snapshot !== undefined) return { type: 'object', groupKind: snapshotKind, ...snapshot };
-  if (http !== undefined) return { type: 'transfer', from: { type: 'http', url: http.url } };
-  if (blank !== undefined) return { type: 'transfer', from: { type: 'blank' } };
-  return registry?.url === undefined ? undefined : { type: 'transfer', from: readRegistry(registry.url, registry) };
-};
-
-const readRegistry = (
-  url: string,
-  { platform }: NonNullable<NonNullable<DataVolumeSpec['source']>['registry']>,
-): { readonly type: 'registry'; readonly url: string; readonly architecture?: string } => ({
-  type: 'registry',
-  url,
-  ...(platform?.architecture === undefined ? {} : { architecture: platform.architecture }),
-});
 
 /** `pvc` is taken as it is, which means a file system where it does not say; `storage` is completed from class and source. */
 const readClaim = ({ metadata, spec: { pvc, storage = {} } }: DataVolume): ClaimRequest => {

@@ -4,6 +4,8 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { toGcsUrl } from '#shared/resources/data-volume/gcs-url.ts';
+import { toS3Place } from '#shared/resources/data-volume/s3-url.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
@@ -25,31 +27,59 @@ const oneForm: Check = ({ spec }) =>
 const sourceKind: Check = ({ spec: { sourceRef } }) =>
   faultIf(sourceRef !== undefined && sourceRef.kind !== 'DataSource', 'spec.sourceRef.kind', 'must be DataSource');
 
+/** Sources of the original that need programs or services nobody here has, and what to do instead. */
+const unserved = {
+  upload: 'is not served by this installation; use http, registry, s3, pvc, snapshot or blank',
+  imageio: 'oVirt images are not read by this installation: download the disk from oVirt and import it with http',
+  vddk: "VMware's own library is needed for it, which nobody may pass on: export the disk as vmdk and import it with http",
+} as const;
+
 const unservedSources: Check = ({ spec: { source = {} } }) =>
-  (['upload', 's3', 'gcs', 'imageio', 'vddk'] as const).flatMap((name) =>
-    faultIf(
-      source[name] !== undefined,
-      `spec.source.${name}`,
-      'is not served by this installation; use http, registry, pvc, snapshot or blank',
-    ),
+  (Object.keys(unserved) as (keyof typeof unserved)[]).flatMap((name) =>
+    faultIf(source[name] !== undefined, `spec.source.${name}`, unserved[name]),
   );
 
 const unservedAccess: Check = ({ spec: { source = {} } }) => {
-  const { http, registry } = source;
-  const fields = {
-    'spec.source.http.secretRef': http?.secretRef,
-    'spec.source.http.certConfigMap': http?.certConfigMap,
-    'spec.source.http.extraHeaders': http?.extraHeaders,
-    'spec.source.http.secretExtraHeaders': http?.secretExtraHeaders,
-    'spec.source.http.insecureSkipVerify': http?.insecureSkipVerify || undefined,
-    'spec.source.registry.secretRef': registry?.secretRef,
-    'spec.source.registry.certConfigMap': registry?.certConfigMap,
-    'spec.source.registry.imageStream': registry?.imageStream,
-  };
-  return Object.entries(fields).flatMap(([field, value]) =>
-    faultIf(value !== undefined, field, 'is not served by this installation; leave it out'),
-  );
+  const { http, registry, gcs } = source;
+  return [
+    ...faultIf(
+      http?.insecureSkipVerify === true,
+      'spec.source.http.insecureSkipVerify',
+      'is not served: whoever is in between could put any disk in place; name its certificates in certConfigMap',
+    ),
+    ...faultIf(
+      registry?.imageStream !== undefined,
+      'spec.source.registry.imageStream',
+      "is not served, since image streams are OpenShift's; write the image in url",
+    ),
+    ...faultIf(
+      gcs?.secretRef !== undefined,
+      'spec.source.gcs.secretRef',
+      'key files of Google accounts are not read; make an HMAC key and use s3 with https://storage.googleapis.com/<bucket>/<object>',
+    ),
+  ];
 };
+
+const headers: Check = ({ spec: { source = {} } }) =>
+  (source.http?.extraHeaders ?? []).flatMap((line, index) =>
+    faultIf(
+      !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*:[^\r\n\0]*$/.test(line),
+      `spec.source.http.extraHeaders[${index}]`,
+      'must have the form "Name: value"',
+    ),
+  );
+
+const storeUrl: Check = ({ spec: { source = {} } }) => [
+  ...(source.s3 === undefined ? [] : faultOf(toS3Place(source.s3.url), 'spec.source.s3.url')),
+  ...(source.gcs === undefined ? [] : faultOf(toGcsUrl(source.gcs.url), 'spec.source.gcs.url')),
+];
+
+const pullMethod: Check = ({ spec: { source = {} } }) =>
+  faultIf(
+    !['', 'pod', 'node', undefined].includes(source.registry?.pullMethod),
+    'spec.source.registry.pullMethod',
+    'must be pod or node',
+  );
 
 const unservedContent: Check = ({ spec }) => [
   ...faultIf(spec.contentType === 'archive', 'spec.contentType', 'archive is not served by this installation'),
@@ -123,6 +153,9 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
   { id: 'own-volume', check: ownVolume },
   { id: 'url', check: url },
   { id: 'registry-url', check: registryUrl },
+  { id: 'store-url', check: storeUrl },
+  { id: 'headers', check: headers },
+  { id: 'pull-method', check: pullMethod },
   { id: 'checksum', check: checksum },
   { id: 'size', check: size },
   { id: 'writable', check: writable },

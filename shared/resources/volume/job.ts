@@ -2,7 +2,8 @@
 import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
-import { type JobSource, buildTransferJob } from '#shared/populate/transfer-job.ts';
+import type { JobSource } from '#shared/populate/job-source.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { recordOf } from '#shared/resources/volume/record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';

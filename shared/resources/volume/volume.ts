@@ -2,7 +2,7 @@
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
-import type { JobSource } from '#shared/populate/transfer-job.ts';
+import type { JobSource } from '#shared/populate/job-source.ts';
 
 export interface Volume extends Filled {
   /** `undefined` only where `faults` says why. */

@@ -1,0 +1,163 @@
+// Where a transfer Job reads from: what its worker is told, and what is mounted into its pod. Called by transfer-job.ts.
+import type { Container, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
+import { parseReference } from '#shared/clients/registry/reference.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Mounted, TransferSource } from '#shared/transfer/spec.ts';
+
+const devicePath = '/dev/bullion-source';
+const mountPath = '/source';
+const secretPath = '/source-secret';
+const bundlePath = '/source-ca';
+const headersPath = '/source-headers';
+
+/** Another claim of the same namespace, mounted read-only. */
+export interface ClaimSource {
+  readonly type: 'claim';
+  readonly claimName: string;
+  readonly volumeMode: VolumeMode;
+}
+
+/** An object of the installation's object store. */
+export interface ObjectSource {
+  readonly type: 'object';
+  readonly bucket: string;
+  readonly key: string;
+}
+
+/** What a source is read with. Secrets and ConfigMaps are of the owner's namespace, and mounted by name: only the kubelet reads them. */
+export interface SourceAccess {
+  /** Secret with credentials: accessKeyId and secretKey, or the other words its kind of source knows. */
+  readonly secretName?: string | undefined;
+  /** ConfigMap whose every key is a PEM bundle to trust besides the system's. */
+  readonly bundleName?: string | undefined;
+  /** `Name: value`, sent to the source's own origin alone. */
+  readonly headers?: readonly string[] | undefined;
+  /** Secrets whose every key holds one such header. */
+  readonly headerSecrets?: readonly string[] | undefined;
+}
+
+export interface HttpJobSource extends SourceAccess {
+  readonly type: 'http';
+  readonly url: string;
+}
+
+export interface RegistryJobSource extends SourceAccess {
+  readonly type: 'registry';
+  readonly url: string;
+  readonly architecture?: string | undefined;
+}
+
+/** An object of a store that the user names. */
+export interface S3JobSource extends SourceAccess {
+  readonly type: 's3';
+  readonly endpoint: string;
+  readonly region: string;
+  readonly bucket: string;
+  readonly key: string;
+}
+
+export type JobSource =
+  | ClaimSource
+  | ObjectSource
+  | HttpJobSource
+  | RegistryJobSource
+  | S3JobSource
+  | { readonly type: 'blank' };
+
+/** The source as the worker is told of it. */
+export const toTransferSource = (source: JobSource, settings: PopulateSettings): TransferSource => {
+  switch (source.type) {
+    case 'claim':
+      return { type: 'volume', path: source.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img` };
+    case 'object':
+      return storedObject(source, settings);
+    case 'blank':
+      return source;
+    case 'http':
+      return { type: 'http', url: source.url, ...told(source), ...toldHeaders(source) };
+    case 's3': {
+      const { type, endpoint, region, bucket, key } = source;
+      return { type, endpoint, region, pathStyle: true, bucket, key, ...told(source) };
+    }
+    case 'registry':
+      return registrySource(source, settings);
+  }
+};
+
+/** How a registry is reached is the operator's word, not the user's. */
+const registrySource = (source: RegistryJobSource, { plainRegistries }: PopulateSettings): TransferSource => ({
+  type: 'registry',
+  url: source.url,
+  ...(source.architecture === undefined ? {} : { architecture: source.architecture }),
+  ...(plainRegistries.includes(parseReference(source.url).host) ? { plainHttp: true } : {}),
+  ...told(source),
+});
+
+const storedObject = ({ bucket, key }: ObjectSource, { objectStore }: PopulateSettings): TransferSource => {
+  if (objectStore === undefined) throw new InvalidInput('this installation has no object store');
+  const { secretName, ...place } = objectStore;
+  return { type: 's3', ...place, bucket, key, ...told({ secretName }) };
+};
+
+const told = ({ secretName, bundleName }: SourceAccess): { secretDir?: string; secretName?: string; ca?: Mounted } => ({
+  ...(secretName === undefined ? {} : { secretDir: secretPath, secretName }),
+  ...(bundleName === undefined ? {} : { ca: { dir: bundlePath, name: bundleName } }),
+});
+
+const toldHeaders = ({
+  headers = [],
+  headerSecrets = [],
+}: SourceAccess): { secretHeaders?: string[]; headerSecrets?: Mounted[] } => ({
+  ...(headers.length === 0 ? {} : { secretHeaders: [...headers] }),
+  ...(headerSecrets.length === 0
+    ? {}
+    : { headerSecrets: headerSecrets.map((name, index) => ({ dir: `${headersPath}/${index}`, name })) }),
+});
+
+/** What the pod of a source has beside its target. */
+export interface SourceMounts {
+  readonly volumes: readonly Volume[];
+  readonly mounts: NonNullable<Container['volumeMounts']>;
+  readonly devices: NonNullable<Container['volumeDevices']>;
+}
+
+export const mountsOfSource = (source: JobSource, { objectStore }: PopulateSettings): SourceMounts => {
+  if (source.type === 'claim') return claimMounts(source);
+  const access: SourceAccess =
+    source.type === 'object' ? { secretName: objectStore?.secretName } : source.type === 'blank' ? {} : source;
+  const mounted = mountedOf(access);
+  return {
+    volumes: mounted.map(({ volume }) => volume),
+    mounts: mounted.map(({ volume, path }) => ({ name: volume.name, mountPath: path, readOnly: true })),
+    devices: [],
+  };
+};
+
+const claimMounts = ({ claimName, volumeMode }: ClaimSource): SourceMounts => ({
+  volumes: [{ name: 'source', persistentVolumeClaim: { claimName, readOnly: true } }],
+  mounts: volumeMode === 'Block' ? [] : [{ name: 'source', mountPath, readOnly: true }],
+  devices: volumeMode === 'Block' ? [{ name: 'source', devicePath }] : [],
+});
+
+/** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */
+const mountedOf = ({
+  secretName,
+  bundleName,
+  headerSecrets = [],
+}: SourceAccess): readonly { readonly path: string; readonly volume: Volume }[] => [
+  ...(secretName === undefined ? [] : [secret('source-secret', secretPath, secretName)]),
+  ...(bundleName === undefined
+    ? []
+    : [{ path: bundlePath, volume: { name: 'source-ca', configMap: { name: bundleName, optional: true } } }]),
+  ...headerSecrets.map((name, index) => secret(`source-headers-${index}`, `${headersPath}/${index}`, name)),
+];
+
+const secret = (
+  name: string,
+  path: string,
+  secretName: string,
+): { readonly path: string; readonly volume: Volume } => ({
+  path,
+  volume: { name, secret: { secretName, optional: true } },
+});

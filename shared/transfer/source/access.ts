@@ -1,0 +1,97 @@
+// What a source is read with, out of the Secrets and ConfigMaps that are mounted into the pod. Called by open.ts; nothing is connected to.
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { X509Certificate } from 'node:crypto';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import type { HttpSource, Mounted } from '#shared/transfer/spec.ts';
+
+type Data = Readonly<Record<string, string>>;
+
+/** The keys of what is mounted. Names that begin with two dots belong to the way Kubernetes mounts them. */
+const readKeys = async (dir: string): Promise<Data> => {
+  const data: Record<string, string> = {};
+  for (const name of await readdir(dir)) {
+    if (!name.startsWith('..')) data[name] = await readFile(join(dir, name), 'utf8');
+  }
+  return data;
+};
+
+/**
+ * The object is mounted as optional, and as an empty directory where it is not there: it may still appear, and nothing is asked without it.
+ * `hint` says what it must hold.
+ */
+export const readMounted = async ({ dir, name }: Mounted, what: string, hint: string): Promise<Data> => {
+  const data = await readKeys(dir).catch((error: unknown) => {
+    const message = `cannot read ${what}: ${messageOf(error)}`;
+    throw new TransferError('SourceForbidden', message, { cause: error, retryable: true });
+  });
+  if (Object.keys(data).length > 0) return data;
+  const message = `${what} ${name} is missing in this namespace: create it with ${hint}`;
+  throw new TransferError('SourceForbidden', message, { retryable: true });
+};
+
+interface Secreted {
+  readonly secretDir?: string | undefined;
+  readonly secretName?: string | undefined;
+}
+
+/** The Secret of a source, where it names one. `of`: `the registry`. */
+export const readSecret = async (
+  { secretDir, secretName = 'with its credentials' }: Secreted,
+  { of, hint }: { readonly of: string; readonly hint: string },
+): Promise<Data | undefined> =>
+  secretDir === undefined ? undefined : readMounted({ dir: secretDir, name: secretName }, `the Secret of ${of}`, hint);
+
+/** PEM certificates to trust besides the system's; `undefined` where the source names none. */
+export const readBundle = async (ca: Mounted | undefined): Promise<string | undefined> => {
+  if (ca === undefined) return undefined;
+  const bundles = Object.values(await readMounted(ca, 'the ConfigMap', 'certificates in PEM form'));
+  const bundle = bundles.join('\n');
+  try {
+    return new X509Certificate(bundle) && bundle;
+  } catch {
+    throw new TransferError('InvalidSpec', `the ConfigMap ${ca.name} holds no certificate in PEM form`);
+  }
+};
+
+const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*([^\r\n\0]*)$/;
+
+/** Never repeats the line: it may hold a secret. */
+const parseHeader = (line: string, where: string): readonly [string, string] => {
+  const found = header.exec(line.trim());
+  if (found === null) throw new TransferError('InvalidSpec', `${where} is no HTTP header of the form "Name: value"`);
+  return [(found[1] ?? '').toLowerCase(), found[2] ?? ''];
+};
+
+const pairs = [
+  ['accessKeyId', 'secretKey'],
+  ['username', 'password'],
+] as const;
+
+const basicAuth = (secret: Data, name: string): string => {
+  for (const [user, key] of pairs) {
+    const [username, password] = [secret[user]?.trim(), secret[key]?.trim()];
+    if (username !== undefined && password !== undefined)
+      return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+  }
+  throw new TransferError(
+    'InvalidSpec',
+    `the Secret ${name} needs the keys accessKeyId and secretKey, or username and password`,
+  );
+};
+
+/** Headers for the origin of a web source alone, names in lower case. Those written out win over basic authorization. */
+export const readHeaders = async (source: HttpSource): Promise<Record<string, string>> => {
+  const { secretHeaders = [], headerSecrets = [], secretName = '' } = source;
+  const secret = await readSecret(source, { of: 'the source', hint: 'the keys accessKeyId and secretKey' });
+  const written = secretHeaders.map((line, index) => parseHeader(line, `extra header ${index + 1}`));
+  const kept: (readonly [string, string])[] = [];
+  for (const mounted of headerSecrets) {
+    const data = await readMounted(mounted, 'the Secret', 'a header in each key, such as "X-Token: value"');
+    for (const [key, line] of Object.entries(data))
+      kept.push(parseHeader(line, `key ${key} of the Secret ${mounted.name}`));
+  }
+  const basic = secret === undefined ? [] : [['authorization', basicAuth(secret, secretName)] as const];
+  return Object.fromEntries([...basic, ...written, ...kept]);
+};
