@@ -48,10 +48,17 @@ export const readBundle = async (ca: Mounted | undefined): Promise<string | unde
   if (ca === undefined) return undefined;
   const bundles = Object.values(await readMounted(ca, 'the ConfigMap', 'certificates in PEM form'));
   const bundle = bundles.join('\n');
-  try {
-    return new X509Certificate(bundle) && bundle;
-  } catch {
+  if (!isCertificate(bundle)) {
     throw new TransferError('InvalidSpec', `the ConfigMap ${ca.name} holds no certificate in PEM form`);
+  }
+  return bundle;
+};
+
+const isCertificate = (text: string): boolean => {
+  try {
+    return new X509Certificate(text).raw.length > 0;
+  } catch {
+    return false;
   }
 };
 
