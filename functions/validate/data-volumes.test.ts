@@ -64,7 +64,11 @@ describe('DataVolumes', () => {
     ['an address', of({ http: { url: 'ftp://a/b' } }), /spec\.source\.http\.url/],
     ['an image of a registry', of({ registry: { url: 'https://a/b' } }), /spec\.source\.registry\.url.*docker:/],
     ['a digest', httpWith({ checksum: 'md5:1' }), /spec\.source\.http\.checksum/],
-    ['a size', aDataVolume({ source: http, storage: {} }), /spec\.storage\.resources\.requests\.storage.*missing/],
+    [
+      'a size',
+      aDataVolume({ source: { blank: {} }, storage: {} }),
+      /spec\.storage\.resources\.requests\.storage.*missing/,
+    ],
     [
       'a size in pvc, also of a clone',
       aDataVolume({ source: { pvc: { namespace: 'default', name: 'a' } }, pvc: {} }),
@@ -96,6 +100,7 @@ describe('DataVolumes', () => {
       aDataVolume({ sourceRef: { kind: 'DataSource', name: 'a', namespace: 'golden' }, storage: {} }),
     ],
     ['nothing in it', of({ blank: {} })],
+    ['a size that is to be found', aDataVolume({ source: http, storage: {} })],
     [
       'a web server that wants to know who asks',
       httpWith({

@@ -1,5 +1,5 @@
 // The Job that moves bytes: the only place that knows how transfer-job is started. Called by backends.
-import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { Container, EnvVar, Job, PodSpec, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobSource, mountsOfSource, toTransferSource } from '#shared/populate/job-source.ts';
@@ -49,6 +49,16 @@ export interface TransferRequest {
   readonly target?: TransferTargetVolume | undefined;
   /** Failed attempts tolerated. */
   readonly retries: number;
+  readonly pod?: PodWishes | undefined;
+}
+
+/** What an owner may ask of the pods that work for it. */
+export interface PodWishes {
+  readonly priorityClassName?: string | undefined;
+  /** Of the owner's namespace. Its token is not mounted; it decides what the pod may be, and which images it may pull. */
+  readonly serviceAccountName?: string | undefined;
+  /** For networks and service meshes. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Fixed by the owner's UID, so that no second transfer of an image can ever run beside the first. */
@@ -120,6 +130,17 @@ const jobSeconds = (retries: number, settings: PopulateSettings): number => {
   return attempts + waits.reduce((sum, wait) => sum + wait, 0) + settings.childSeconds;
 };
 
+const podSpecOf = (
+  { priorityClassName, serviceAccountName }: PodWishes = {},
+  { transferServiceAccount }: PopulateSettings,
+): Pick<PodSpec, 'priorityClassName' | 'serviceAccountName'> => {
+  const account = serviceAccountName ?? transferServiceAccount;
+  return {
+    ...(priorityClassName === undefined ? {} : { priorityClassName }),
+    ...(account === undefined ? {} : { serviceAccountName: account }),
+  };
+};
+
 /**
  * The Job of one transfer. Attempts are its pods, each of which leaves a TransferReport as its termination message. A permanent fault ends
  * the Job as succeeded with a failed report; a transient one fails the pod and Kubernetes tries again.
@@ -135,15 +156,16 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
       activeDeadlineSeconds: jobSeconds(request.retries, settings),
       ttlSecondsAfterFinished: keepSeconds,
       template: {
-        metadata: { labels: metadata.labels ?? {}, annotations: metadata.annotations ?? {} },
+        metadata: {
+          labels: metadata.labels ?? {},
+          annotations: { ...request.pod?.annotations, ...metadata.annotations },
+        },
         spec: {
           restartPolicy: 'Never',
           activeDeadlineSeconds: settings.attemptSeconds + graceSeconds,
           automountServiceAccountToken: false,
           enableServiceLinks: false,
-          ...(settings.transferServiceAccount === undefined
-            ? {}
-            : { serviceAccountName: settings.transferServiceAccount }),
+          ...podSpecOf(request.pod, settings),
           securityContext: {
             runAsNonRoot: true,
             runAsUser: qemuUser,

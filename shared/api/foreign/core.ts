@@ -96,6 +96,7 @@ export interface PodSpec {
   readonly containers: readonly Container[];
   readonly volumes?: readonly Volume[];
   readonly serviceAccountName?: string;
+  readonly priorityClassName?: string;
   readonly automountServiceAccountToken?: boolean;
   readonly enableServiceLinks?: boolean;
   readonly securityContext?: Readonly<Record<string, unknown>>;

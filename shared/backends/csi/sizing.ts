@@ -4,11 +4,10 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { type Action, create, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
-import { followTransfer } from '#shared/backends/following.ts';
+import { waitingState } from '#shared/backends/state.ts';
+import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
 import { claimProfileOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume } from '#shared/populate/volume.ts';
@@ -44,35 +43,12 @@ const planNoClass = (image: Image, context: PlanContext): Plan => {
 };
 
 const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
-  const job = seen.inspectJob;
-  if (job === undefined) return startInspection(image, context);
-  const run = readTransfer(job, seen.pods, context.now);
-  if (run.is !== 'succeeded') return followTransfer(image, { job, run }, context);
-  const { inspection } = run.report;
-  if (inspection.virtualSize === undefined) {
-    const message = `the source does not tell how large its disk is: ask for a size in spec; ${retryHint}`;
-    return { actions: [], state: failedState({ ...image.state, inspection }, 'SizeUnknown', message) };
-  }
-  const state = { ...image.state, inspection };
-  return makeVolume(image, seen, { diskBytes: inspection.virtualSize, inspected: inspection, state }, context);
+  const { inspectJob: job, pods } = seen;
+  const looked = planInspection(image, { job, pods, build: () => buildInspectJob(image, context.settings) }, context);
+  if (looked.is === 'planned') return looked.plan;
+  const { diskBytes, inspection: inspected, state } = looked;
+  return makeVolume(image, seen, { diskBytes, inspected, state }, context);
 };
-
-const startInspection = (image: Image, context: PlanContext): Plan => {
-  const job = buildInspectJob(image, context.settings);
-  const step = { phase: 'Pending', reason: 'Inspecting', message: 'looking at the source to find its size' } as const;
-  const next = withJob(image.state, job.metadata.name);
-  return { actions: [create(jobs, job)], state: waitingState(image, next, step, context) };
-};
-
-const withJob = (state: ImageState, job: string, volume?: string): ImageState => ({
-  ...state,
-  attempts: 0,
-  attemptsFailed: 0,
-  lastFailure: undefined,
-  transfer: undefined,
-  progress: 0,
-  children: { ...state.children, job, ...(volume === undefined ? {} : { volume }) },
-});
 
 interface Size {
   /** Exactly this volume… */
@@ -88,7 +64,7 @@ const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContex
   const job = buildImportJob(image, volume, context.settings);
   const actions: readonly Action[] = [create(persistentVolumeClaims, volume), create(jobs, job)];
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
-  const next = withJob(size.state, job.metadata.name, volume.metadata.name);
+  const next = withJob(size.state, { job: job.metadata.name, volume: volume.metadata.name });
   const storageClassName = seen.storageClass?.metadata.name;
   return { actions, state: waitingState(image, { ...next, storageClassName }, step, context) };
 };

@@ -3,6 +3,7 @@ import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
+import type { PodWishes } from '#shared/populate/transfer-job.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
@@ -25,6 +26,7 @@ const toVolume = (object: DataVolume): Volume => {
     source: readSource(spec, metadata.namespace ?? 'default'),
     checksum: 'value' in checksum ? checksum.value : undefined,
     claim: readClaim(object),
+    pod: readPod(object),
     waitsForConsumer: metadata.annotations?.[cdiAnnotations.immediateBinding] === undefined,
     retries,
     state: toVolumeState(status && { ...status.detail, conditions: status.conditions }, readPhase(status)),
@@ -64,6 +66,27 @@ const readClaim = ({ metadata, spec: { pvc, storage = {} } }: DataVolume): Claim
 };
 
 type Metadata = DataVolume['metadata'];
+
+/** Annotations that the original hands on to its pods. */
+const podAnnotations = [
+  'k8s.v1.cni.cncf.io/networks',
+  'v1.multus-cni.io/default-network',
+  'k8s.ovn.org/open-default-ports',
+  'sidecar.istio.io/inject',
+  'linkerd.io/inject',
+];
+
+/** A mesh that waits for its proxy never lets a Job end. */
+const withoutMesh = { 'sidecar.istio.io/inject': 'false', 'linkerd.io/inject': 'disabled' } as const;
+
+const readPod = ({ metadata: { annotations = {} }, spec }: DataVolume): PodWishes => ({
+  priorityClassName: spec.priorityClassName,
+  serviceAccountName: spec.serviceAccountName,
+  annotations: {
+    ...withoutMesh,
+    ...Object.fromEntries(Object.entries(annotations).filter(([name]) => podAnnotations.includes(name))),
+  },
+});
 
 const passedOn = (annotations: Metadata['annotations'] = {}): Readonly<Record<string, string>> =>
   Object.fromEntries(

@@ -113,13 +113,13 @@ const isRegistryUrl = (text: string | undefined): boolean => text?.startsWith('d
 const checksum: Check = ({ spec: { source = {} } }) =>
   source.http?.checksum === undefined ? [] : faultOf(parseChecksum(source.http.checksum), 'spec.source.http.checksum');
 
-/** A clone may take the size of its source, where `storage` asks; anything else needs one. */
+/** Where `storage` asks, a clone has the size of its source, and a file is looked at. Nobody knows how large a blank disk is to be. */
 const size: Check = ({ spec }) => {
   const form = spec.pvc === undefined ? 'storage' : 'pvc';
   const field = `spec.${form}.resources.requests.storage`;
   const request = spec[form]?.resources?.requests?.['storage'];
-  const isClone = spec.sourceRef !== undefined || spec.source?.pvc !== undefined || spec.source?.snapshot !== undefined;
-  if (request === undefined) return faultIf(form === 'pvc' || !isClone, field, 'is missing; write a size such as 10Gi');
+  const isNeeded = form === 'pvc' || spec.source?.blank !== undefined || spec.source?.upload !== undefined;
+  if (request === undefined) return faultIf(isNeeded, field, 'is missing; write a size such as 10Gi');
   return faultIf((parseQuantity(request) ?? 0) < 2 ** 20, field, 'must be an amount of storage, 1Mi at least');
 };
 

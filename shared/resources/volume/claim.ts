@@ -10,24 +10,26 @@ import {
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { failedState, waitingState } from '#shared/backends/state.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { claimProfileOf } from '#shared/populate/profile.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume } from '#shared/populate/volume.ts';
-import { buildFillJob } from '#shared/resources/volume/job.ts';
+import { buildFillJob, buildLookJob } from '#shared/resources/volume/job.ts';
 import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
 import { type CloneRecord, recordAnnotation } from '#shared/resources/volume/record.ts';
-import { type VolumeSeen, sourceSnapshotName } from '#shared/resources/volume/seen.ts';
+import { type VolumeSeen, needsInspection, sourceSnapshotName } from '#shared/resources/volume/seen.ts';
 import { isHeldBack, rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 
 export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const { origin, storageClass } = seen;
   if (origin?.is === 'waiting') return rest(volume, origin);
   if (storageClass === undefined) return planNoClass(volume, origin, context);
-  if (origin === undefined) return planEmpty(volume, storageClass, context);
+  if (origin === undefined) return planEmpty(volume, { ...seen, storageClass }, context);
   return planClone(volume, { ...seen, origin, storageClass }, context);
 };
 
@@ -41,8 +43,25 @@ const planNoClass = (volume: Volume, origin: ReadyOrigin | undefined, context: P
   return { actions: [], state: waitingState(volume, volume.state, step, context) };
 };
 
+type Emptied = VolumeSeen & { readonly storageClass: StorageClass };
+
 /** A claim that a Job fills from a source of bytes. */
-const planEmpty = (volume: Volume, storageClass: StorageClass, context: PlanContext): Plan => {
+const planEmpty = (volume: Volume, seen: Emptied, context: PlanContext): Plan => {
+  const { inspectJob: job, pods, storageClass } = seen;
+  if (!needsInspection(volume)) return makeEmpty(volume, storageClass, {}, context);
+  const looked = planInspection(volume, { job, pods, build: () => buildLookJob(volume, context.settings) }, context);
+  if (looked.is === 'planned') return looked.plan;
+  const { diskBytes, inspection, state } = looked;
+  const sized = { ...volume, state, claim: { ...volume.claim, diskBytes } };
+  return makeEmpty(sized, storageClass, { inspected: inspection }, context);
+};
+
+const makeEmpty = (
+  volume: Volume,
+  storageClass: StorageClass,
+  { inspected }: { readonly inspected?: Inspection },
+  context: PlanContext,
+): Plan => {
   const profile = claimProfileOf(storageClass);
   const volumeMode = volume.claim.volumeMode ?? profile.volumeMode;
   const claim = buildClaim(volume, {
@@ -50,6 +69,7 @@ const planEmpty = (volume: Volume, storageClass: StorageClass, context: PlanCont
     volumeMode,
     accessModes: volume.claim.accessModes ?? profile.accessModes,
     bytes: bytesFor(volume, volumeMode, context) ?? 0,
+    inspected,
   });
   return makeClaim(volume, { claim, storageClass }, context);
 };
@@ -168,6 +188,8 @@ interface Shape {
   readonly bytes: number;
   readonly record?: CloneRecord;
   readonly dataSource?: TypedLocalReference | undefined;
+  /** What told its size; left out where the user did. */
+  readonly inspected?: Inspection | undefined;
 }
 
 const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolumeClaim => {
@@ -179,6 +201,7 @@ const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolumeClaim
     volumeMode: shape.volumeMode,
     accessModes: shape.accessModes,
     bytes: shape.bytes,
+    inspected: shape.inspected,
     annotations: {
       ...claim.annotations,
       ...(shape.record === undefined ? {} : recordAnnotation(shape.record)),
@@ -206,15 +229,9 @@ const makeClaim = (volume: Volume, { claim, storageClass, record }: Made, contex
     ...(job === undefined ? [] : [create(jobs, job)]),
   ];
   const next = {
-    ...volume.state,
-    attempts: 0,
-    attemptsFailed: 0,
-    lastFailure: undefined,
-    transfer: undefined,
-    progress: 0,
+    ...withJob(volume.state, { volume: claim.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) }),
     storageClassName: storageClass.metadata.name,
     clone: record === undefined ? undefined : { strategy: record.strategy, because: record.because },
-    children: { ...volume.state.children, volume: claim.metadata.name, job: job?.metadata.name },
   };
   const step = { phase: 'Cloning', reason: 'Starting', message: 'the volume is being made' } as const;
   return { actions, state: waitingState(volume, next, step, context) };

@@ -4,7 +4,7 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { recordOf } from '#shared/resources/volume/record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -17,6 +17,12 @@ const sourceOf = ({ ref, source, faults }: Volume, claim: PersistentVolumeClaim)
   throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
 };
 
+export const buildLookJob = (volume: Volume, settings: PopulateSettings): Job => {
+  const { ref, retries, source } = volume;
+  if (source?.type !== 'transfer') throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`);
+  return buildTransferJob({ mode: 'inspect', owner: ref, source: source.from, retries, pod: volume.pod }, settings);
+};
+
 /** The guest's disk becomes as large as the volume lets it. */
 export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
   const volumeMode = volumeModeOf(claim);
@@ -27,6 +33,8 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
       owner: volume.ref,
       source: sourceOf(volume, claim),
       checksum: volume.checksum,
+      expected: inspectedOf(claim),
+      pod: volume.pod,
       retries: volume.retries,
       target: {
         claimName: claim.metadata.name,

@@ -94,7 +94,9 @@ const planUsable = (
 /** What is not filled is thrown away; a volume that is filled stays. */
 const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const isWorthKeeping = populationOf(seen.claim) !== undefined && seen.claim !== undefined && isUsable(seen.claim);
-  const dirty = isWorthKeeping ? [] : [seen.job, seen.claim, ...seen.pods].filter((child) => child !== undefined);
+  const dirty = isWorthKeeping
+    ? []
+    : [seen.job, seen.inspectJob, seen.claim, ...seen.pods].filter((child) => child !== undefined);
   if (dirty.length > 0) {
     const names = dirty.map(({ kind, metadata }) => `${kind} ${metadata.name}`).join(', ');
     const step = {
@@ -104,7 +106,11 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
     } as const;
     const state = waitingState(volume, volume.state, step, context);
     const handledRetryToken = state.phase === 'Failed' ? volume.retryToken : state.handledRetryToken;
-    const actions = [...removeJob(seen.job), ...remove(persistentVolumeClaims, seen.claim)];
+    const actions = [
+      ...removeJob(seen.job),
+      ...removeJob(seen.inspectJob),
+      ...remove(persistentVolumeClaims, seen.claim),
+    ];
     return { actions, state: { ...state, handledRetryToken } };
   }
   const { failures, lastFailureTime } = volume.state;

@@ -22,6 +22,8 @@ export interface VolumeSeen {
   /** A claim of our name that belongs to somebody else. */
   readonly foreign?: PersistentVolumeClaim | undefined;
   readonly job?: Job | undefined;
+  /** Looks at the source of a volume whose size nobody gave. */
+  readonly inspectJob?: Job | undefined;
   readonly pods: readonly Pod[];
   /** Taken of the source, to be restored. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
@@ -62,12 +64,28 @@ const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<Vol
 
 const readForClaim = async (
   kube: KubeClient,
-  { source, claim }: Volume,
+  volume: Volume,
   readers: OriginReaders,
-): Promise<Pick<VolumeSeen, 'origin' | 'storageClass'>> => {
+): Promise<Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'inspectJob' | 'pods'>>> => {
+  const { source, claim } = volume;
   const origin = await readOrigin(kube, source, readers);
   if (origin !== undefined && origin.is !== 'ready') return { origin };
-  return { origin, storageClass: await readClass(kube, claim.className ?? origin?.className) };
+  const storageClass = await readClass(kube, claim.className ?? origin?.className);
+  return needsInspection(volume)
+    ? { origin, storageClass, ...(await readInspection(kube, volume)) }
+    : { origin, storageClass };
+};
+
+/** A source of bytes whose disk nobody told the size of. */
+export const needsInspection = ({ source, claim }: Volume): boolean =>
+  source?.type === 'transfer' && claim.bytes === undefined && claim.diskBytes === undefined;
+
+const readInspection = async (
+  kube: KubeClient,
+  { ref }: Volume,
+): Promise<Partial<Pick<VolumeSeen, 'inspectJob' | 'pods'>>> => {
+  const { own: inspectJob } = await readOwn(kube, jobs, ref, transferJobName('inspect', ref));
+  return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
 };
 
 const readOrigin = async (

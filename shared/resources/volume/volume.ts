@@ -3,12 +3,15 @@ import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
+import type { PodWishes } from '#shared/populate/transfer-job.ts';
 
 export interface Volume extends Filled {
   /** `undefined` only where `faults` says why. */
   readonly source: VolumeSource | undefined;
   readonly checksum?: Checksum | undefined;
   readonly claim: ClaimRequest;
+  /** How its Jobs' pods are to be run. */
+  readonly pod?: PodWishes | undefined;
   /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
   readonly waitsForConsumer: boolean;
 }
