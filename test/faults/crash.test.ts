@@ -1,7 +1,7 @@
 // Death at every step: a function that is killed before or after any one of its calls changes nothing about where an image arrives.
 import { describe, expect, it } from 'vitest';
 import { type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
-import { calm } from '#test/support/simulation/world.ts';
+import { calm } from '#test/support/simulation/chaos.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 
 const named = (name: string): Scenario => scenarios.find((scenario) => scenario.name === name)!;
@@ -13,7 +13,7 @@ describe.each(['import', 'flaky', 'deleted', 'retried', 'restored', 'copied', 'd
   it.each([
     ['before', { is: 'kill' }],
     ['after', deathAfterEffect],
-  ] as const)('survives death %s any call', async (_when, verdict) => {
+  ] as const)('survives death %s any call', { timeout: 300_000 }, async (_when, verdict) => {
     const scenario = named(name);
     const expected = await runCalm(scenario, 1);
     const calls = expected.world.trace.length;

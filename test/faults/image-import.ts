@@ -18,9 +18,11 @@ import {
   aStorageClass,
   aSuccess,
 } from '#test/support/builders.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
 import { createRandom } from '#test/support/random.ts';
 import type { AttemptScript } from '#test/support/simulation/cluster.ts';
-import { type World, type WorldOptions, calm, createWorld, imageIn, storm } from '#test/support/simulation/world.ts';
+import { calm, storm } from '#test/support/simulation/chaos.ts';
+import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 
 export interface Scenario {
   readonly name: string;
@@ -120,6 +122,8 @@ export const scenarios: readonly Scenario[] = [
   { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
 ];
 
+/** Milliseconds after which a user asks again. */
+const insistMs = 5_000;
 const stormMs = 8 * 60_000;
 const limitMs = 4 * 3_600_000;
 
@@ -157,25 +161,39 @@ const populate = (world: World, scenario: Scenario) => {
   const binding = scenario.waitForConsumer === true ? 'WaitForFirstConsumer' : 'Immediate';
   world.kube.seed(storageClasses, aStorageClass('local', { volumeBindingMode: binding }));
   if (scenario.withoutSnapshots !== true) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
-  world.schedule(0, () => world.kube.seed(scenario.type, scenario.image));
-  for (const { type, object } of scenario.alongside ?? []) world.schedule(0, () => world.kube.seed(type, object));
+  for (const { type, object } of [scenario, ...(scenario.alongside ?? [])].map(createdBy)) {
+    world.schedule(0, () => void insist(world, () => world.kube.create(type, object)));
+  }
+};
+
+const createdBy = (given: Scenario | { readonly type: ResourceType; readonly object: ImageObject }) => ({
+  type: given.type,
+  object: 'image' in given ? given.image : given.object,
+});
+
+/** What a user asks for again until the API takes it. */
+const insist = async (world: World, what: () => Promise<unknown>): Promise<void> => {
+  for (;;) {
+    try {
+      return void (await what());
+    } catch {
+      await new Promise<void>((resolve) => world.schedule(world.elapsed() + insistMs, resolve));
+    }
+  }
 };
 
 const playUser = (world: World, { user, type, image }: Scenario, seed: number) => {
   if (user === undefined) return;
-  const at = createRandom(seed + 1).below(120_000);
   const key = { namespace: 'default', name: image.metadata.name };
-  world.schedule(at, () => {
-    if (user !== 'retries') return void world.kube.delete(type, key);
-    world.kube.edit(type, key, (edited) => {
-      edited.metadata.annotations = { ...edited.metadata.annotations, [annotations.retry]: 'again' };
-    });
-  });
-  if (user !== 'deletes-and-recreates') return;
-  const recreate = () => {
-    const isGone = imageIn(world) === undefined;
-    if (isGone) world.kube.seed(type, image);
-    else world.schedule(world.elapsed() + 1000, recreate);
+  const retry = { metadata: { annotations: { [annotations.retry]: 'again' } } };
+  const act = async () => {
+    if (imageIn(world) === undefined) throw new NotFound('the image is not there yet');
+    if (user === 'retries') return world.kube.mergePatch(type, key, retry);
+    return world.kube.delete(type, key);
   };
-  world.schedule(at + 1000, recreate);
+  const play = async () => {
+    await insist(world, act);
+    if (user === 'deletes-and-recreates') await insist(world, () => world.kube.create(type, image));
+  };
+  world.schedule(createRandom(seed + 1).below(120_000), () => void play());
 };

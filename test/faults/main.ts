@@ -3,7 +3,7 @@
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { type Run, type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
-import { type Chaos, storm } from '#test/support/simulation/world.ts';
+import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
 
 const { values } = parseArgs({
   options: {

@@ -1,9 +1,13 @@
 // An in-memory KubeClient for unit tests and the fault simulation: small, and honest about what plans rely on (versions, conflicts,
-// UIDs, finalizers, the status subresource). What it does not model throws, so that no test passes on a guess.
-import { isDeepStrictEqual } from 'node:util';
-import { type KubeObject, type ObjectKey, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import type { DeleteOptions, KubeClient, ListOptions, PatchOptions, WatchEvent } from '#shared/clients/kube/client.ts';
-import { Conflict, InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+// UIDs, finalizers, the status subresource, watches). What it does not model throws, so that no test passes on a guess.
+import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
+import type { DeleteOptions, KubeClient, PatchOptions } from '#shared/clients/kube/client.ts';
+import { Conflict } from '#shared/runtime/errors.ts';
+import { applyMergePatch } from './memory-kube/select.ts';
+import { type Change, type Store, type Stored, type StoreOptions, copy, createStore } from './memory-kube/store.ts';
+import { type Watches, createWatches } from './memory-kube/watches.ts';
+
+export type { Change } from './memory-kube/store.ts';
 
 export type Verb = 'get' | 'list' | 'create' | 'replace' | 'patch' | 'delete' | 'watch';
 
@@ -20,14 +24,24 @@ export interface KubeFault {
   readonly when: 'before' | 'after';
 }
 
-export interface Change {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  readonly object: KubeObject;
+/** A write on its way to the store, as admission sees it. */
+export interface AdmissionRequest {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  readonly type: ResourceType;
+  readonly subresource?: string | undefined;
+  readonly user: string;
+  /** Absent for deletions. */
+  readonly object?: KubeObject;
+  /** Absent for creations. */
+  readonly old?: KubeObject;
 }
 
 export interface MemoryKube extends KubeClient {
   /** Every call so far. */
   readonly calls: KubeCall[];
+  /** The same API for somebody else than an administrator, as admission may tell. */
+  as(user: string): KubeClient;
+  readonly watches: Watches;
   /** The next call that matches fails. */
   failNext(match: Partial<KubeCall>, fault: KubeFault): void;
   /** Called after each change, in order. */
@@ -38,315 +52,174 @@ export interface MemoryKube extends KubeClient {
   seed<T extends KubeObject>(type: ResourceType<T>, object: T): T;
   /** Changes an object behind everybody's back, status and all; nothing when it is gone. */
   edit<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey, change: (object: Mutable<T>) => void): void;
-  /** Deletes what the garbage collector would: children all of whose owners are gone. Gives how many. */
+  /** Deletes what the garbage collector would: children all of whose owners are gone. Gives how many it could. */
   collectGarbage(): number;
 }
 
 export type Mutable<T> = T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T;
 
-export interface MemoryKubeOptions {
-  /** Milliseconds since the epoch. */
-  readonly now?: () => number;
-  /** Plurals whose status is a subresource; others take status like any field. */
-  readonly withStatus?: readonly string[];
-  /** Finalizers the API server's plugins add at creation, by plural. */
-  readonly protect?: Readonly<Record<string, readonly string[]>>;
+export interface MemoryKubeOptions extends Partial<StoreOptions> {
+  /** Throws to refuse a write. Left out: all are taken. */
+  readonly admit?: ((request: AdmissionRequest) => void) | undefined;
 }
 
-interface Stored {
-  readonly type: ResourceType;
-  object: KubeObject;
-}
-
-const copy = <T>(value: T): T => structuredClone(value);
-
-const keyOf = (type: ResourceType, { namespace, name }: ObjectKey): string =>
-  [type.group, type.plural, type.namespaced ? (namespace ?? '') : '', name].join('|');
-
-/** RFC 7386. */
-export const applyMergePatch = (target: unknown, patch: unknown): unknown => {
-  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
-  const result: Record<string, unknown> =
-    typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {};
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key];
-    else if (value !== undefined) result[key] = applyMergePatch(result[key], value);
-  }
-  return result;
-};
-
-const selects = (selector: string | undefined, labels: Readonly<Record<string, string>> = {}): boolean =>
-  (selector ?? '')
-    .split(',')
-    .filter((part) => part !== '')
-    .every((part) => {
-      const [key = '', value] = part.split('=');
-      return value === undefined ? key in labels : labels[key] === value;
-    });
-
-/** `a.b=c` on any field, as far as tests need it. */
-const selectsFields = (selector: string | undefined, object: KubeObject): boolean =>
-  (selector ?? '')
-    .split(',')
-    .filter((part) => part !== '')
-    .every((part) => {
-      const [path = '', value = ''] = part.split('=');
-      const found = path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], object);
-      return (found ?? '') === value;
-    });
+const administrator = 'kubernetes-admin';
+const garbageCollector = 'system:serviceaccount:kube-system:generic-garbage-collector';
 
 const notModelled = (what: string) => () => {
   throw new Error(`memory-kube does not model ${what}`);
 };
+
+const resourceOf = (type: ResourceType, { subresource }: PatchOptions = {}): string =>
+  subresource === undefined ? type.plural : `${type.plural}/${subresource}`;
 
 export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube => {
   const {
     now = Date.now,
     withStatus = ['virtualmachineimages', 'virtualmachinepvcs', 'virtualmachinevolumes', 'datavolumes'],
     protect = {},
+    admit = () => {},
   } = options;
-  const store = new Map<string, Stored>();
-  const listeners: ((change: Change) => void)[] = [];
+  const store = createStore({ now, withStatus, protect });
   const calls: KubeCall[] = [];
-  const pendingFaults: { match: Partial<KubeCall>; fault: KubeFault }[] = [];
-  let version = 0;
-  let uids = 0;
-
-  const time = () => new Date(now()).toISOString().replace(/\.\d{3}Z$/, 'Z');
-  const nextUid = () => `00000000-0000-4000-8000-${String((uids += 1)).padStart(12, '0')}`;
-  const emit = (type: Change['type'], object: KubeObject) => {
-    // Stored objects are replaced, never changed, so that they can be handed out as they are.
-    for (const listener of listeners) listener({ type, object });
-  };
-  const find = (type: ResourceType, key: ObjectKey) => store.get(keyOf(type, key));
-  const mustFind = (type: ResourceType, key: ObjectKey): Stored => {
-    const stored = find(type, key);
-    if (stored === undefined) throw new NotFound(`${type.plural} "${key.name}" not found`);
-    return stored;
-  };
-  const isGone = ({ metadata }: KubeObject) =>
-    metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0;
-
-  /** Stores a changed object: nothing when nothing changed, removal when its last finalizer went. */
-  const put = (stored: Stored, next: KubeObject): KubeObject => {
-    const before = stored.object;
-    const same = { ...next, metadata: { ...next.metadata, resourceVersion: before.metadata.resourceVersion! } };
-    if (isDeepStrictEqual(same, before)) return copy(before);
-    const specOf = (object: KubeObject) => (object as { spec?: unknown }).spec;
-    const bump = isDeepStrictEqual(specOf(before), specOf(next)) ? 0 : 1;
-    const generation = (before.metadata.generation ?? 1) + bump;
-    const object = { ...next, metadata: { ...next.metadata, generation, resourceVersion: String((version += 1)) } };
-    if (isGone(object)) {
-      store.delete(keyOf(stored.type, object.metadata));
-      emit('DELETED', object);
-    } else {
-      stored.object = object;
-      emit('MODIFIED', object);
-    }
-    return copy(object);
-  };
-
-  const checkVersion = (before: KubeObject, next: KubeObject) => {
-    const { resourceVersion, uid } = next.metadata;
-    if (resourceVersion !== undefined && resourceVersion !== before.metadata.resourceVersion) {
-      throw new Conflict(`${before.kind} "${before.metadata.name}" has been modified`);
-    }
-    if (uid !== undefined && uid !== before.metadata.uid) {
-      throw new InvalidInput(`metadata.uid: ${uid}: field is immutable`);
-    }
-  };
-
-  /** What a write to the main resource or to its status may change. */
-  const merge = (type: ResourceType, before: KubeObject, next: KubeObject, subresource?: string): KubeObject => {
-    const metadata = {
-      ...next.metadata,
-      uid: before.metadata.uid!,
-      creationTimestamp: before.metadata.creationTimestamp!,
-      ...(before.metadata.deletionTimestamp === undefined
-        ? {}
-        : { deletionTimestamp: before.metadata.deletionTimestamp }),
-    };
-    const status = (object: KubeObject) => (object as { status?: unknown }).status;
-    if (subresource === 'status')
-      return { ...before, ...(status(next) === undefined ? {} : { status: status(next) }) } as KubeObject;
-    const written = { ...next, metadata } as KubeObject & { status?: unknown };
-    if (!withStatus.includes(type.plural)) return written;
-    const { status: _, ...rest } = written;
-    return (status(before) === undefined ? rest : { ...rest, status: status(before) }) as KubeObject;
-  };
-
-  const insert = (type: ResourceType, object: KubeObject): KubeObject => {
-    if (type.namespaced && object.metadata.namespace === undefined)
-      throw new InvalidInput('metadata.namespace is required');
-    if (find(type, object.metadata) !== undefined) {
-      throw new Conflict(`${type.plural} "${object.metadata.name}" already exists`);
-    }
-    const finalizers = [...new Set([...(object.metadata.finalizers ?? []), ...(protect[type.plural] ?? [])])];
-    const stored: KubeObject = {
-      ...copy(object),
-      apiVersion: apiVersionOf(type),
-      kind: type.kind,
-      metadata: {
-        creationTimestamp: time(),
-        generation: 1,
-        ...copy(object.metadata),
-        uid: object.metadata.uid ?? nextUid(),
-        resourceVersion: String((version += 1)),
-        ...(finalizers.length === 0 ? {} : { finalizers }),
-      },
-    };
-    store.set(keyOf(type, stored.metadata), { type, object: stored });
-    emit('ADDED', stored);
-    return copy(stored);
-  };
-
-  const removeStored = (stored: Stored) => {
-    const { object } = stored;
-    if (object.metadata.deletionTimestamp !== undefined) return;
-    put(stored, { ...object, metadata: { ...object.metadata, deletionTimestamp: time() } });
-  };
-
-  /** Records the call and fails it where a test asked for that. */
-  const call = async <R>(what: KubeCall, effect: () => R): Promise<R> => {
-    calls.push(what);
-    const index = pendingFaults.findIndex(({ match }) =>
-      Object.entries(match).every(([field, value]) => what[field as keyof KubeCall] === value),
-    );
-    const [hit] = index < 0 ? [] : pendingFaults.splice(index, 1);
-    if (hit?.fault.when === 'before') throw hit.fault.error;
-    const result = effect();
-    if (hit !== undefined) throw hit.fault.error;
-    return result;
-  };
-
-  const resourceOf = (type: ResourceType, { subresource }: PatchOptions = {}) =>
-    subresource === undefined ? type.plural : `${type.plural}/${subresource}`;
-
-  const page = (type: ResourceType, { namespace, labelSelector, limit = Infinity, ...rest }: ListOptions) => {
-    const matching = [...store.entries()]
-      .filter(([, { type: of }]) => of.plural === type.plural && of.group === type.group)
-      .filter(([, { object }]) => namespace === undefined || object.metadata.namespace === namespace)
-      .filter(([, { object }]) => selects(labelSelector, object.metadata.labels))
-      .filter(([, { object }]) => selectsFields(rest.fieldSelector, object))
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .filter(([key]) => rest.continue === undefined || key > rest.continue);
-    const items = matching.slice(0, limit);
-    const more = matching.length > items.length ? { continue: items.at(-1)?.[0] ?? '' } : {};
-    return {
-      metadata: { resourceVersion: String(version), ...more },
-      items: items.map(([, { object }]) => copy(object)),
-    };
-  };
-
-  const kube: Omit<MemoryKube, 'listAll' | 'watch'> & Pick<KubeClient, 'listAll' | 'watch'> = {
-    server: 'https://memory',
+  const call = createCalls(calls);
+  const { watch, watches } = createWatches(store);
+  const as = (user: string) => createClient({ store, call: call.run, watch, admit, user });
+  return {
+    ...as(administrator),
+    as,
     calls,
-    failNext: (match, fault) => void pendingFaults.push({ match, fault }),
-    onChange: (listener) => void listeners.push(listener),
+    watches,
+    failNext: call.failNext,
+    onChange: store.onChange,
     all: (type) =>
-      [...store.values()]
-        .filter(
-          (stored) => type === undefined || (stored.type.plural === type.plural && stored.type.group === type.group),
-        )
-        .map(({ object }) => object) as never,
-    seed: (type, object) => insert(type as unknown as ResourceType, object) as never,
+      (type === undefined ? store.values() : store.of(type as unknown as ResourceType)).map(
+        ({ object }) => object,
+      ) as never,
+    seed: (type, object) => store.insert(type as unknown as ResourceType, object) as never,
     edit: (type, key, change) => {
-      const stored = find(type as unknown as ResourceType, key);
+      const stored = store.find(type as unknown as ResourceType, key);
       if (stored === undefined) return;
       const next = copy(stored.object);
       change(next as never);
-      put(stored, next);
+      store.put(stored, next);
     },
-    collectGarbage: () => {
-      const alive = new Set([...store.values()].map(({ object }) => object.metadata.uid));
-      const orphans = [...store.values()].filter(({ object }) => {
-        const owners = object.metadata.ownerReferences ?? [];
-        const isDeleting = object.metadata.deletionTimestamp !== undefined;
-        return !isDeleting && owners.length > 0 && owners.every(({ uid }) => !alive.has(uid));
-      });
-      for (const orphan of orphans) removeStored(orphan);
-      return orphans.length;
+    collectGarbage: () => orphansIn(store).filter((orphan) => collect(store, orphan, admit)).length,
+  };
+};
+
+const orphansIn = (store: Store): readonly Stored[] => {
+  const alive = new Set(store.values().map(({ object }) => object.metadata.uid));
+  return store.values().filter(({ object: { metadata } }) => {
+    const owners = metadata.ownerReferences ?? [];
+    return metadata.deletionTimestamp === undefined && owners.length > 0 && owners.every(({ uid }) => !alive.has(uid));
+  });
+};
+
+/** Whether it could be deleted; what is refused is tried again. */
+const collect = (store: Store, orphan: Stored, admit: (request: AdmissionRequest) => void): boolean => {
+  try {
+    admit({ operation: 'DELETE', type: orphan.type, user: garbageCollector, old: orphan.object });
+  } catch {
+    return false;
+  }
+  store.remove(orphan);
+  return true;
+};
+
+/** Records calls and fails them where a test asked for that. */
+const createCalls = (calls: KubeCall[]) => {
+  const pending: { match: Partial<KubeCall>; fault: KubeFault }[] = [];
+  return {
+    failNext: (match: Partial<KubeCall>, fault: KubeFault): void => void pending.push({ match, fault }),
+    run: async <R>(what: KubeCall, effect: () => R): Promise<R> => {
+      calls.push(what);
+      const index = pending.findIndex(({ match }) =>
+        Object.entries(match).every(([field, value]) => what[field as keyof KubeCall] === value),
+      );
+      const [hit] = index < 0 ? [] : pending.splice(index, 1);
+      if (hit?.fault.when === 'before') throw hit.fault.error;
+      const result = effect();
+      if (hit !== undefined) throw hit.fault.error;
+      return result;
     },
+  };
+};
+
+interface ClientParts {
+  readonly store: Store;
+  readonly call: <R>(what: KubeCall, effect: () => R) => Promise<R>;
+  readonly watch: ReturnType<typeof createWatches>['watch'];
+  readonly admit: (request: AdmissionRequest) => void;
+  readonly user: string;
+}
+
+const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeClient => {
+  const write = (stored: Stored, next: KubeObject, subresource: string | undefined): KubeObject => {
+    const merged = copy(store.merge(stored, next, subresource));
+    admit({ operation: 'UPDATE', type: stored.type, subresource, user, object: merged, old: stored.object });
+    return store.put(stored, merged);
+  };
+  const client: KubeClient = {
+    server: 'https://memory',
     get: (type, key) =>
       call({ verb: 'get', resource: type.plural, name: key.name }, () => {
-        const stored = find(type as unknown as ResourceType, key);
+        const stored = store.find(type as unknown as ResourceType, key);
         return stored === undefined ? undefined : (copy(stored.object) as never);
       }),
-    list: (type, listOptions = {}) =>
-      call({ verb: 'list', resource: type.plural }, () => page(type as unknown as ResourceType, listOptions) as never),
-    listAll: async function* listAll(type, listOptions = {}) {
+    list: (type, options = {}) =>
+      call(
+        { verb: 'list', resource: type.plural },
+        () => store.page(type as unknown as ResourceType, options) as never,
+      ),
+    listAll: async function* listAll(type, options = {}) {
       let next: string | undefined;
       do {
-        const result = await kube.list(type, {
-          limit: 100,
-          ...listOptions,
-          ...(next === undefined ? {} : { continue: next }),
-        });
-        yield* result.items;
-        next = result.metadata.continue;
+        const more = next === undefined ? {} : { continue: next };
+        const page = await client.list(type, { limit: 100, ...options, ...more });
+        yield* page.items;
+        next = page.metadata.continue;
       } while (next !== undefined);
     },
     create: (type, object) =>
       call({ verb: 'create', resource: type.plural, name: object.metadata.name }, () => {
-        const { status: _, ...rest } = object as KubeObject & { status?: unknown };
-        const kept = withStatus.includes(type.plural) ? (rest as KubeObject) : object;
-        return insert(type as unknown as ResourceType, kept) as never;
+        const erased = type as unknown as ResourceType;
+        const kept = store.withoutStatus(erased, object);
+        admit({ operation: 'CREATE', type: erased, user, object: store.fill(erased, kept) });
+        return store.insert(erased, kept) as never;
       }),
-    replace: (type, object, patchOptions = {}) =>
-      call(
-        {
-          verb: 'replace',
-          resource: resourceOf(type as unknown as ResourceType, patchOptions),
-          name: object.metadata.name,
-        },
-        () => {
-          const erased = type as unknown as ResourceType;
-          const stored = mustFind(erased, object.metadata);
-          checkVersion(stored.object, object);
-          return put(stored, copy(merge(erased, stored.object, object, patchOptions.subresource))) as never;
-        },
-      ),
-    mergePatch: (type, key, patch, patchOptions = {}) =>
-      call(
-        { verb: 'patch', resource: resourceOf(type as unknown as ResourceType, patchOptions), name: key.name },
-        () => {
-          const erased = type as unknown as ResourceType;
-          const stored = mustFind(erased, key);
-          const { resourceVersion, uid } = (patch as Partial<KubeObject>).metadata ?? {};
-          const asked = { name: key.name, ...(resourceVersion && { resourceVersion }), ...(uid && { uid }) };
-          checkVersion(stored.object, { ...stored.object, metadata: asked });
-          const next = applyMergePatch(stored.object, patch) as KubeObject;
-          return put(stored, copy(merge(erased, stored.object, next, patchOptions.subresource))) as never;
-        },
-      ),
+    replace: (type, object, options = {}) => {
+      const erased = type as unknown as ResourceType;
+      const what = { verb: 'replace', resource: resourceOf(erased, options), name: object.metadata.name } as const;
+      return call(what, () => {
+        const stored = store.mustFind(erased, object.metadata);
+        store.checkVersion(stored.object, object);
+        return write(stored, object, options.subresource) as never;
+      });
+    },
+    mergePatch: (type, key, patch, options = {}) => {
+      const erased = type as unknown as ResourceType;
+      return call({ verb: 'patch', resource: resourceOf(erased, options), name: key.name }, () => {
+        const stored = store.mustFind(erased, key);
+        const { resourceVersion, uid } = (patch as Partial<KubeObject>).metadata ?? {};
+        const asked = { name: key.name, ...(resourceVersion && { resourceVersion }), ...(uid && { uid }) };
+        store.checkVersion(stored.object, { ...stored.object, metadata: asked });
+        return write(stored, applyMergePatch(stored.object, patch) as KubeObject, options.subresource) as never;
+      });
+    },
     delete: (type, key, { uid }: DeleteOptions = {}) =>
       call({ verb: 'delete', resource: type.plural, name: key.name }, () => {
-        const stored = find(type, key);
+        const stored = store.find(type, key);
         if (stored === undefined) return;
         if (uid !== undefined && uid !== stored.object.metadata.uid)
           throw new Conflict('the UID is that of another object');
-        removeStored(stored);
+        admit({ operation: 'DELETE', type, user, old: stored.object });
+        store.remove(stored);
       }),
-    watch: async function* watch(type, { signal, namespace, labelSelector }) {
-      const queue: WatchEvent<never>[] = [];
-      let wake = () => {};
-      listeners.push(({ type: change, object }) => {
-        if (object.kind !== type.kind || object.apiVersion !== apiVersionOf(type)) return;
-        if (namespace !== undefined && object.metadata.namespace !== namespace) return;
-        if (!selects(labelSelector, object.metadata.labels)) return;
-        queue.push({ type: change, object: object as never });
-        wake();
-      });
-      signal.addEventListener('abort', () => wake(), { once: true });
-      while (!signal.aborted) {
-        const event = queue.shift();
-        if (event !== undefined) yield event;
-        else await new Promise<void>((resolve) => (wake = resolve));
-      }
-    },
+    watch: (type, options) => watch(type as unknown as ResourceType, options) as never,
     jsonPatch: notModelled('JSON patch'),
     apply: notModelled('server-side apply'),
     raw: notModelled('raw requests'),
   };
-  return kube;
+  return client;
 };

@@ -1,7 +1,7 @@
 // Runs processes of a simulation one Kubernetes call at a time, in an order a seed decides: every interleaving of passes can happen, and
 // happens again with the same seed. A process can be killed between any two calls, or after a call took effect and before it heard so.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { KubeFault, MemoryKube } from '#test/support/memory-kube.ts';
+import type { KubeFault } from '#test/support/memory-kube.ts';
 
 export type Verdict =
   | { readonly is: 'go' }
@@ -39,7 +39,8 @@ const gatedMethods = ['get', 'list', 'create', 'replace', 'mergePatch', 'delete'
 /** Turns of the event loop that promises between two calls may need. They do no real I/O, so few are enough. */
 const turnsToSettle = 3;
 
-export const createScheduler = (kube: MemoryKube): Scheduler => {
+/** `clientOf` gives the client of a process by its name. */
+export const createScheduler = (clientOf: (process: string) => KubeClient): Scheduler => {
   const waiting: Waiting[] = [];
 
   const settle = async () => {
@@ -65,6 +66,7 @@ export const createScheduler = (kube: MemoryKube): Scheduler => {
   };
 
   const gated = (process: string, die: () => void): KubeClient => {
+    const kube = clientOf(process);
     const client = { ...kube } as KubeClient & Record<string, unknown>;
     for (const method of gatedMethods) {
       const real = kube[method] as (...args: unknown[]) => Promise<unknown>;

@@ -1,47 +1,29 @@
-// A whole cluster on a virtual clock: the functions over an in-memory API, the controllers around them, and a broker that can be as
-// unreliable as a seed asks for.
-import { eventTypes, type KnownEvent } from '#events/catalogue.ts';
-import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+// A whole cluster on a virtual clock: the functions over an in-memory API, the controllers around them, the product's own forwarder and
+// Triggers between, and a broker, an API and webhooks that can be as unreliable as a seed asks for.
+import { buildTransferProgressed } from '#events/build.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import type { Sleep } from '#events/delivery.ts';
+import type { CloudEvent } from '#events/event.ts';
+import { parseEvent } from '#events/receive.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { ownAccountPrefix } from '#shared/api/names.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
-import { drivenOf } from '#shared/resources/registry.ts';
-import { sweep } from '#shared/resources/sweep.ts';
-import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
+import { tick } from '#shared/resources/tick.ts';
+import { AppError, Unavailable, isRetryable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
-import type { TransferProgress } from '#shared/transfer/progress.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
-import { type Change, type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 import { type Random, createRandom } from '#test/support/random.ts';
+import { type Chaos, calm, drawApiFault } from '#test/support/simulation/chaos.ts';
 import { type AttemptScript, type SimulatedCluster, createCluster } from '#test/support/simulation/cluster.ts';
+import { type Route, createRoutes, startWatching } from '#test/support/simulation/eventing.ts';
 import { type Verdict, createScheduler, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
-
-/** Probabilities, each for one event or one call. */
-export interface Chaos {
-  readonly drop: number;
-  readonly repeat: number;
-  readonly delay: number;
-  readonly apiFault: number;
-  readonly death: number;
-  /** The clock jumps by up to ten minutes, forward. */
-  readonly clockJump: number;
-  readonly interleave: number;
-}
-
-export const calm: Chaos = { drop: 0, repeat: 0, delay: 0, apiFault: 0, death: 0, clockJump: 0, interleave: 0 };
-export const storm: Chaos = {
-  drop: 0.2,
-  repeat: 0.2,
-  delay: 0.3,
-  apiFault: 0.06,
-  death: 0.03,
-  clockJump: 0.002,
-  interleave: 0.4,
-};
+import { createWebhooks } from '#test/support/simulation/webhooks.ts';
 
 export interface WorldOptions {
   readonly seed?: number;
@@ -55,8 +37,8 @@ export interface WorldOptions {
 }
 
 interface Delivery {
-  readonly to: 'initialize' | 'sidecar-sync' | 'cron-tick';
-  readonly event: KnownEvent;
+  readonly route: Route;
+  readonly event: CloudEvent;
   readonly at: number;
   readonly attempt: number;
 }
@@ -68,6 +50,8 @@ export interface World {
   elapsed(): number;
   /** Does something when the time has come. */
   schedule(afterMs: number, what: () => void): void;
+  /** Nobody answers admission reviews until this many milliseconds since the world began. */
+  webhooksDownUntil(ms: number): void;
   /** Runs until nothing is left to happen but ticks that change nothing, or until `limitMs` of virtual time. */
   run(limitMs: number): Promise<void>;
   /** Kubernetes calls made by functions, in order. */
@@ -76,52 +60,57 @@ export interface World {
   readonly bugs: unknown[];
   /** Final transitions the outside has heard of: `<uid> <phase>`. */
   readonly heard: string[];
+  /** Writes that were refused since nobody answered admission reviews. */
+  readonly refused: readonly string[];
 }
 
 const tickMs = 60_000;
 /** Ticks in a row that changed nothing, after which nothing ever will. */
 const quietTicks = 15;
-const maxDeliveries = 6;
+const maxWatchOutageMs = 40_000;
+const maxWebhookOutageMs = 120_000;
 
-const followed = new Set(['Job', 'PersistentVolumeClaim', 'VolumeSnapshot']);
-const changeTypes = {
-  ADDED: eventTypes.objectAdded,
-  MODIFIED: eventTypes.objectUpdated,
-  DELETED: eventTypes.objectDeleted,
-} as const;
+/** Seconds after which the chassis of event functions asks for another attempt when a fault names none. */
+const retryAfterSeconds = 5;
 
-const eventOf = (type: KnownEvent['type'], data: unknown): KnownEvent =>
-  ({ id: 'simulated', source: 'simulation', type, extensions: {}, data }) as KnownEvent;
-
-const subscriberOf = ({ type, object }: Change): Delivery['to'] | undefined => {
-  if (drivenOf(object) !== undefined) return type === 'DELETED' ? undefined : 'initialize';
-  return followed.has(object.kind) && ownerOf(object) !== undefined ? 'sidecar-sync' : undefined;
-};
+const source = 'simulation';
 
 export const createWorld = (options: WorldOptions): World => {
   const { seed = 1, chaos = calm, stormMs = 0 } = options;
   const random: Random = createRandom(seed);
   let clock = testTime;
+  let webhooksDownUntil = clock;
   const now = () => clock;
-  const kube = createMemoryKube({ now, protect: { persistentvolumeclaims: ['kubernetes.io/pvc-protection'] } });
-  const scheduler = createScheduler(kube);
+  const webhooks = createWebhooks(() => clock < webhooksDownUntil);
+  const protect = { persistentvolumeclaims: ['kubernetes.io/pvc-protection'] };
+  const kube = createMemoryKube({ now, protect, admit: webhooks.admit });
+  const scheduler = createScheduler((name) => kube.as(`${ownAccountPrefix}${name}`));
+  const routes = createRoutes(now);
   let queue: Delivery[] = [];
   let agenda: { readonly at: number; readonly what: () => void }[] = [];
+  /** What waits for the clock and is no news when it comes. */
+  let alarms: typeof agenda = [];
   let nextTick = clock + tickMs;
   let changes = 0;
   const trace: string[] = [];
   const bugs: unknown[] = [];
   const heard: string[] = [];
+  kube.onChange(() => (changes += 1));
 
   const isStormy = () => clock - testTime < stormMs;
   const odds = (name: keyof Chaos) => isStormy() && random.chance(chaos[name]);
+  const alarm = (afterMs: number, what: () => void) => void alarms.push({ at: clock + afterMs, what });
+  const sleep: Sleep = (ms) => new Promise((resolve) => alarm(ms, resolve));
 
-  const send = (to: Delivery['to'], event: KnownEvent, attempt = 1, after = 0) => {
+  const send = (route: Route, event: CloudEvent, attempt = 1, after = 0) => {
     const times = odds('drop') ? 0 : odds('repeat') ? 2 : 1;
     for (let index = 0; index < times; index += 1) {
       const delay = odds('delay') ? random.below(90_000) : 0;
-      queue.push({ to, event, attempt, at: clock + after + delay });
+      queue.push({ route, event, attempt, at: clock + after + delay });
     }
+  };
+  const publish = (event: CloudEvent) => {
+    for (const route of routes) if (route.wants(event)) send(route, event);
   };
 
   const cluster = createCluster({
@@ -129,15 +118,17 @@ export const createWorld = (options: WorldOptions): World => {
     now,
     attempt: options.attempt,
     ...(options.snapshotError === undefined ? {} : { snapshotError: options.snapshotError }),
-    onProgress: (owner: ObjectRef, progress: TransferProgress) =>
-      send('sidecar-sync', eventOf(eventTypes.transferProgressed, { owner, progress })),
+    onProgress: (owner, progress) =>
+      publish(buildTransferProgressed({ owner, progress }, { source, now: new Date(clock) })),
   });
 
-  kube.onChange((change) => {
-    changes += 1;
-    const to = subscriberOf(change);
-    if (to !== undefined) send(to, eventOf(changeTypes[change.type], change.object));
-  });
+  /** The forwarder asks an API as unreliable as everybody's, once it is there. */
+  let isBegun = false;
+  const watched: KubeClient = {
+    ...kube,
+    list: (type, listOptions) =>
+      isBegun && odds('apiFault') ? Promise.reject(drawApiFault(random, 'list').error) : kube.list(type, listOptions),
+  };
 
   /** The sink of the functions: deaf at times. */
   const announce: Announce = async ({ ref }, { phase }) => {
@@ -155,28 +146,30 @@ export const createWorld = (options: WorldOptions): World => {
     announce,
   });
 
-  const handle = (delivery: Delivery, client: KubeClient): Promise<Outcome> => {
+  const handle = ({ route, event }: Delivery, client: KubeClient): Promise<Outcome> => {
     const deps = depsFor(client);
-    if (delivery.to === 'initialize') return handleObjectEvent(deps, delivery.event);
-    if (delivery.to === 'sidecar-sync') return handleChildEvent(deps, delivery.event);
-    return sweep(deps);
+    if (route.to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
+    if (route.to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
+    return tick(deps);
   };
 
-  const again = (delivery: Delivery) => {
-    if (delivery.to === 'cron-tick' || delivery.attempt >= maxDeliveries) return;
-    send(delivery.to, delivery.event, delivery.attempt + 1, 500 * 2 ** (delivery.attempt - 1));
+  const again = ({ route, event, attempt }: Delivery, afterSeconds?: number) => {
+    const delayMs = route.again(attempt, afterSeconds);
+    if (delayMs !== undefined) send(route, event, attempt + 1, delayMs);
   };
 
   const deliver = (delivery: Delivery) => {
     let outcome: Outcome | undefined;
-    const process = scheduler.spawn(delivery.to, async (client) => {
+    const process = scheduler.spawn(delivery.route.to, async (client) => {
       outcome = await handle(delivery, client);
     });
     void process.ended.then((end) => {
-      if (end === 'killed' || outcome?.kind === 'retry') again(delivery);
+      if (end === 'killed') again(delivery);
+      else if (outcome?.kind === 'retry') again(delivery, outcome.afterSeconds);
       if (typeof end !== 'object') return;
-      if (end.error instanceof Conflict || end.error instanceof Unavailable) again(delivery);
-      else bugs.push(end.error);
+      const { error } = end;
+      if (!isRetryable(error)) return void bugs.push(error);
+      again(delivery, (error instanceof AppError ? error.retryAfterSeconds : undefined) ?? retryAfterSeconds);
     });
   };
 
@@ -184,9 +177,7 @@ export const createWorld = (options: WorldOptions): World => {
     const forced = options.judge?.(call, trace.length - 1);
     if (forced !== undefined) return forced;
     if (odds('death')) return random.chance(0.5) ? { is: 'kill' } : deathAfterEffect;
-    if (!odds('apiFault')) return { is: 'go' };
-    if (random.chance(0.3)) return { is: 'fault', fault: { error: new Conflict('made up'), when: 'before' } };
-    return { is: 'fault', fault: { error: new Unavailable('made up'), when: random.chance(0.5) ? 'before' : 'after' } };
+    return odds('apiFault') ? { is: 'fault', fault: drawApiFault(random, call) } : { is: 'go' };
   };
 
   const releaseOne = async () => {
@@ -206,8 +197,9 @@ export const createWorld = (options: WorldOptions): World => {
   };
 
   const doDue = (): boolean => {
-    const due = agenda.filter(({ at }) => at <= clock);
+    const due = [...agenda, ...alarms].filter(({ at }) => at <= clock);
     agenda = agenda.filter(({ at }) => at > clock);
+    alarms = alarms.filter(({ at }) => at > clock);
     for (const { what } of due) what();
     return due.length > 0;
   };
@@ -225,14 +217,33 @@ export const createWorld = (options: WorldOptions): World => {
     return isBusy;
   };
 
-  const advance = (end: number): boolean => {
+  /** Some watches break at once, and all changes until they are back can be lost. */
+  const cutWatches = () => {
+    const isLost = random.chance(chaos.watchExpiry);
+    kube.watches.cut(() => random.chance(0.5));
+    kube.watches.refuse(new Unavailable('made up'));
+    alarm(random.below(maxWatchOutageMs), () => {
+      if (isLost) kube.watches.compact();
+      kube.watches.refuse();
+    });
+  };
+
+  const downWebhooks = () => (webhooksDownUntil = clock + random.below(maxWebhookOutageMs));
+
+  const disturb = () => {
     if (odds('clockJump')) clock += random.below(600_000);
-    const next = Math.min(nextTick, cluster.nextWake(), ...queue.map(({ at }) => at), ...agenda.map(({ at }) => at));
-    clock = Math.max(clock, next);
+    if (odds('watchCut')) cutWatches();
+    if (odds('webhookDown')) downWebhooks();
+  };
+
+  const advance = (end: number): boolean => {
+    disturb();
+    const due = [...queue, ...agenda, ...alarms].map(({ at }) => at);
+    clock = Math.max(clock, Math.min(nextTick, cluster.nextWake(), ...due));
     if (clock > end) return false;
     if (clock >= nextTick) {
       nextTick = clock + tickMs;
-      queue.push({ to: 'cron-tick', event: eventOf(eventTypes.ping, {}), at: clock, attempt: 1 });
+      publish({ id: `tick-${clock}`, source, type: eventTypes.ping, extensions: {} });
     }
     return true;
   };
@@ -243,9 +254,14 @@ export const createWorld = (options: WorldOptions): World => {
     trace,
     bugs,
     heard,
+    refused: webhooks.refused,
     elapsed: () => clock - testTime,
     schedule: (afterMs, what) => void agenda.push({ at: testTime + afterMs, what }),
+    webhooksDownUntil: (ms) => void (webhooksDownUntil = testTime + ms),
     run: async (limitMs) => {
+      await startWatching({ client: watched, onEvent: publish, sleep, now }).ready;
+      isBegun = true;
+      if (isStormy() && random.chance(chaos.webhookDown * 10)) downWebhooks();
       let quietSince = { changes: -1, tick: 0 };
       while (clock - testTime < limitMs) {
         if (await happen()) continue;
