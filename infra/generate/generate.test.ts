@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { buildCrd } from '#infra/generate/crd.ts';
+import { objects } from '#infra/generate/declared.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/wiring.ts';
@@ -76,7 +77,7 @@ describe('Knative manifests', () => {
       readonly resources: readonly { readonly kind: string; readonly selector?: object }[];
     }
     const sources = ofKind<Source>('ApiServerSource');
-    expect(sources).toHaveLength(2);
+    expect(sources.map(({ metadata }) => metadata.name)).toEqual(['objects', 'children', 'children-snapshot']);
     const plurals = ofKind<never>('ClusterRole')
       .filter(({ metadata }) => metadata.name === 'bullion-sources')
       .flatMap((role) => (role as unknown as { rules: { resources: string[] }[] }).rules)
@@ -91,9 +92,22 @@ describe('Knative manifests', () => {
     interface Source {
       readonly resources: readonly { readonly selector?: { readonly matchExpressions: readonly object[] } }[];
     }
-    const children = ofKind<Source>('ApiServerSource').find(({ metadata }) => metadata.name === 'children');
-    for (const { selector } of children!.spec.resources) {
+    const children = ofKind<Source>('ApiServerSource').filter(({ metadata }) => metadata.name.startsWith('children'));
+    for (const { selector } of children.flatMap(({ spec }) => spec.resources)) {
       expect(selector?.matchExpressions).toEqual([{ key: 'bullion.dev/owner-uid', operator: 'Exists' }]);
+    }
+  });
+
+  it('watch a kind that a cluster may lack apart from the others, which its absence would stop', () => {
+    interface Source {
+      readonly resources: readonly { readonly apiVersion: string }[];
+    }
+    const groupOf = (apiVersion: string) => (apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '');
+    const served = new Set(objects.map(({ group }) => group));
+    const isSure = (group: string) => !group.includes('.') || served.has(group);
+    for (const { spec } of ofKind<Source>('ApiServerSource')) {
+      const groups = new Set(spec.resources.map(({ apiVersion }) => groupOf(apiVersion)));
+      expect([...groups].every(isSure) || groups.size === 1).toBe(true);
     }
   });
 });

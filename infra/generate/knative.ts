@@ -103,20 +103,31 @@ const apiServerSource = (name: string, resources: readonly object[]): Manifest =
   spec: { serviceAccountName: sourceAccount, mode: 'Resource', namespaceSelector: {}, resources, sink: toBroker },
 });
 
+/**
+ * Kinds that are always there share a source. Those of a group that a cluster may lack have one of their own: Knative's adapter ends as long
+ * as any of its kinds is not served, and would take the others with it.
+ */
+const sourceOfChild = (type: ResourceType, { objects }: EventSources): string => {
+  const isBuiltIn = !type.group.includes('.');
+  const isOurs = objects.some(({ group }) => group === type.group);
+  return isBuiltIn || isOurs ? 'children' : `children-${type.group.split('.')[0] ?? ''}`;
+};
+
 /** Children are told from everybody else's objects by their label, so that no stranger's Job or PVC becomes an event. */
+const childResource = (type: ResourceType): object => ({
+  apiVersion: apiVersionOf(type),
+  kind: type.kind,
+  selector: { matchExpressions: [{ key: labels.ownerUid, operator: 'Exists' }] },
+});
+
 export const buildApiServerSources = (sources: EventSources): readonly Manifest[] => [
   apiServerSource(
     'objects',
     sources.objects.map((type) => ({ apiVersion: apiVersionOf(type), kind: type.kind })),
   ),
-  apiServerSource(
-    'children',
-    sources.children.map((type) => ({
-      apiVersion: apiVersionOf(type),
-      kind: type.kind,
-      selector: { matchExpressions: [{ key: labels.ownerUid, operator: 'Exists' }] },
-    })),
-  ),
+  ...Map.groupBy(sources.children, (type) => sourceOfChild(type, sources))
+    .entries()
+    .map(([name, types]) => apiServerSource(name, types.map(childResource))),
 ];
 
 export const buildPingSource = (): Manifest => ({
