@@ -1,10 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createApp } from './app.ts';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { type Asked, type Draft, aHarvesterImage, aHyperCloudImage, ask, clusterOf } from '#test/support/admission.ts';
+import {
+  type Asked,
+  type Draft,
+  aHarvesterImage,
+  aHyperCloudImage,
+  ask,
+  clusterOf,
+  patched,
+  withAccess,
+} from '#test/support/admission.ts';
 
 const validate = (asked: Asked, kube: KubeClient = clusterOf()) =>
   ask(createApp({ kube, log: silentLogger }), '/validate', asked);
@@ -233,7 +243,11 @@ describe('creating a Harvester image', () => {
     ['clone', { securityParameters: { sourceImageName: 'image-b', sourceImageNamespace: 'default' } }],
   ])('refuses sourceType %s where the backend cannot take it', async (sourceType, rest) => {
     const object = image({ sourceType, url: undefined, ...rest });
-    expect(await denialOf({ object })).toEqual(invalid('spec.sourceType', `cannot take a ${sourceType} source`));
+    const kube = withAccess(clusterOf(), () => true);
+    const filled = await ask(createMutate({ kube, log: silentLogger }), '/mutate', { object });
+    expect(await denialOf({ object: patched(object, filled) }, kube)).toEqual(
+      invalid('spec.sourceType', `cannot take a ${sourceType} source`),
+    );
   });
 
   it.each([

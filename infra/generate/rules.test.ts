@@ -10,6 +10,7 @@ import { type JsonSchema, applyDefaults, validateObject } from '#infra/local/api
 import { servedKinds } from '#shared/api/kinds.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { protectedRows } from '#test/support/protected-rows.ts';
 import { acceptedChanges, createdImages, refusedChanges, refusedImages } from '#test/support/image-changes.ts';
 
 type JsonObject = Parameters<typeof validateObject>[1];
@@ -44,6 +45,14 @@ describe('the rules of the CRDs', () => {
   it.each(refusedImages)('refuse %s', (_what, image, field) => {
     expect(fieldsOf(image)).toContain(field);
   });
+});
+
+const onClaim = [{ name: 'root', persistentVolumeClaim: { claimName: 'x' } }];
+const aMachine = (volumes: readonly object[]): Draft => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  metadata: { name: 'vm', namespace: 'default' },
+  spec: { template: { spec: { volumes } } },
 });
 
 interface Hook {
@@ -109,5 +118,33 @@ describe('the match conditions', () => {
     ['system:serviceaccount:bullion-system:cron-tick', false],
   ])('say of a deletion by %s whether it is looked at', (username, isCalled) => {
     expect(calls('golden.validate', { oldObject: aHyperCloudImage(), username })).toBe(isCalled);
+  });
+
+  const scopes: Readonly<Record<string, string>> = { D2: 'templates', P5: 'claims', P6: 'marks', P7: 'golden' };
+  const scopeOf = (id: string): string =>
+    scopes[id] ?? { P10: 'golden', P12: 'machines', P13: 'machines' }[id] ?? 'classes';
+
+  it.each(protectedRows)('let what $id keeps be looked at', ({ id, denied }) => {
+    expect(calls(`${scopeOf(id)}.validate`, denied)).toBe(true);
+  });
+
+  it.each(protectedRows.filter(({ id }) => ['D2', 'P5', 'P6'].includes(id)))(
+    'let what $id does not keep pass without a call',
+    ({ id, allowed }) => {
+      expect(calls(`${scopeOf(id)}.validate`, allowed)).toBe(false);
+    },
+  );
+
+  it.each([
+    ['without disks', { object: aMachine([]) }, false],
+    ['with a container disk', { object: aMachine([{ name: 'a', containerDisk: {} }]) }, false],
+    [
+      'whose label changed',
+      { object: { ...aMachine(onClaim), metadata: { labels: { a: 'b' } } }, oldObject: aMachine(onClaim) },
+      false,
+    ],
+    ['with a new disk', { object: aMachine(onClaim), oldObject: aMachine([]) }, true],
+  ])('say of a machine %s whether it is looked at', (_what, asked, isCalled) => {
+    expect(calls('machines.validate', asked)).toBe(isCalled);
   });
 });

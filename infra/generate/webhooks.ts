@@ -2,14 +2,9 @@
 // its own address and certificate into them.
 import { restricted } from '#infra/generate/knative.ts';
 import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
-import { type AdmissionFunction, type Webhook, admissionFunctions, goldenKinds } from '#infra/generate/wiring.ts';
-import {
-  clusterControllers,
-  labels,
-  ownAccountPrefix,
-  systemNamespace,
-  unguardedNamespaces,
-} from '#shared/api/names.ts';
+import { scopeOf } from '#infra/generate/webhook-scopes.ts';
+import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
+import { systemNamespace, unguardedNamespaces } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 const workload = 'admission';
@@ -26,28 +21,6 @@ const namespaceSelector = {
   ],
 };
 
-const differs = (field: string): string =>
-  `has(object.metadata.${field}) != has(oldObject.metadata.${field}) || ` +
-  `(has(object.metadata.${field}) && object.metadata.${field} != oldObject.metadata.${field})`;
-
-/** Deleting objects, and updates of nothing that is looked at, pass without a call. A label may be one that mutation keeps. */
-const objectConditions = (fn: AdmissionFunction): readonly object[] => {
-  const aspects = fn.name === 'mutate' ? ['annotations', 'labels'] : ['annotations'];
-  const changes = ["request.operation == 'CREATE'", 'object.spec != oldObject.spec', ...aspects.map(differs)];
-  return [
-    { name: 'live', expression: '!has(object.metadata.deletionTimestamp)' },
-    { name: 'changed', expression: changes.join(' || ') },
-  ];
-};
-
-const goldenConditions = [
-  {
-    name: 'not-by-the-cluster',
-    expression: `!(request.userInfo.username in [${clusterControllers.map((user) => `'${user}'`).join(', ')}])`,
-  },
-  { name: 'not-by-us', expression: `!request.userInfo.username.startsWith('${ownAccountPrefix}')` },
-];
-
 const rulesOf = (types: readonly ResourceType[], operations: Webhook['operations']): readonly object[] =>
   types.map((type) => ({
     apiGroups: [type.group],
@@ -58,29 +31,23 @@ const rulesOf = (types: readonly ResourceType[], operations: Webhook['operations
   }));
 
 /** Validation must not be passed by; a default that is missing can be filled in later. */
-const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly ResourceType[]): object => ({
-  name: `${webhook.name}.${fn.name}.bullion.dev`,
-  admissionReviewVersions: ['v1'],
-  clientConfig: { service: { namespace: systemNamespace, name: fn.name, path: `/${fn.name}`, port: 443 } },
-  rules: rulesOf(webhook.on === 'objects' ? objects : goldenKinds, webhook.operations),
-  matchPolicy: 'Equivalent',
-  namespaceSelector,
-  ...(webhook.on === 'objects'
-    ? { matchConditions: objectConditions(fn) }
-    : {
-        objectSelector: {
-          matchExpressions: [
-            { key: labels.ownerUid, operator: 'Exists' },
-            { key: labels.role, operator: 'In', values: ['volume', 'snapshot'] },
-          ],
-        },
-        matchConditions: goldenConditions,
-      }),
-  failurePolicy: fn.name === 'validate' ? 'Fail' : 'Ignore',
-  ...(fn.name === 'mutate' ? { reinvocationPolicy: 'IfNeeded' } : {}),
-  sideEffects: 'None',
-  timeoutSeconds: 10,
-});
+const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly ResourceType[]): object => {
+  const { types, objectSelector, conditions, failurePolicy } = scopeOf(fn, webhook, objects);
+  return {
+    name: `${webhook.name}.${fn.name}.bullion.dev`,
+    admissionReviewVersions: ['v1'],
+    clientConfig: { service: { namespace: systemNamespace, name: fn.name, path: `/${fn.name}`, port: 443 } },
+    rules: rulesOf(types as readonly ResourceType[], webhook.operations),
+    matchPolicy: 'Equivalent',
+    namespaceSelector,
+    ...(objectSelector === undefined ? {} : { objectSelector }),
+    matchConditions: conditions,
+    failurePolicy: failurePolicy ?? (fn.name === 'validate' ? 'Fail' : 'Ignore'),
+    ...(fn.name === 'mutate' ? { reinvocationPolicy: 'IfNeeded' } : {}),
+    sideEffects: 'None',
+    timeoutSeconds: 10,
+  };
+};
 
 export const buildWebhookConfiguration = (fn: AdmissionFunction, objects: readonly ResourceType[]): Manifest => ({
   apiVersion: 'admissionregistration.k8s.io/v1',

@@ -1,6 +1,6 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
 import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
-import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 /** Events a function subscribes to. Each becomes one Trigger. */
@@ -95,8 +95,8 @@ export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } a
 export interface Webhook {
   readonly name: string;
   readonly summary: string;
-  /** `objects`: every served kind; `golden`: what backends keep images in, told by label. */
-  readonly on: 'objects' | 'golden';
+  /** Which requests it is about: `webhook-scopes.ts` says it in the API server's words. */
+  readonly on: 'objects' | 'golden' | 'marks' | 'templates' | 'classes' | 'claims' | 'machines';
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
 }
 
@@ -123,19 +123,35 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
       { name: 'images', summary: 'rules of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
       {
         name: 'golden',
-        summary: 'golden volumes and snapshots are not deleted under an image',
+        summary: 'golden volumes, snapshots and classes are not deleted under an image',
         on: 'golden',
         operations: ['DELETE'],
+      },
+      { name: 'marks', summary: 'nor unmarked', on: 'marks', operations: ['UPDATE'] },
+      { name: 'templates', summary: 'nor images under a template', on: 'templates', operations: ['DELETE'] },
+      { name: 'classes', summary: 'nor storage classes under images', on: 'classes', operations: ['DELETE'] },
+      {
+        name: 'claims',
+        summary: 'disks of images are for who may see the image',
+        on: 'claims',
+        operations: ['CREATE'],
+      },
+      {
+        name: 'machines',
+        summary: 'machines mount no golden volume',
+        on: 'machines',
+        operations: ['CREATE', 'UPDATE'],
       },
     ],
   },
 ];
 
-/** Kinds a golden copy is kept in. */
-export const goldenKinds: readonly ResourceType[] = [persistentVolumeClaims, volumeSnapshots];
-
 /** What the rules of admission look up beside the served kinds. */
-export const admissionLookups: readonly ResourceType[] = [storageClasses];
+export const admissionLookups = [
+  storageClasses,
+  persistentVolumeClaims,
+  templateVersions,
+] as readonly unknown[] as readonly ResourceType[];
 
 /** What polls need to log in to a source, by name and never listed. */
 export const pollLookups: readonly ResourceType[] = [secrets, configMaps];

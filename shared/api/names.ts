@@ -9,6 +9,8 @@ export const labels = {
   role: 'bullion.dev/role',
   /** On an object that is made from another one: `sourceLabel` of that one, so that those who wait for it are found. */
   source: 'bullion.dev/source',
+  /** On an image: the storage class it is kept in, or a digest where the name is no label value. */
+  storageClass: 'bullion.dev/storage-class',
 } as const;
 
 export const annotations = {

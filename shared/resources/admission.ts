@@ -15,7 +15,6 @@ import { dataVolumeSources } from '#shared/resources/data-volume/sources.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
-import { reviewGoldenDelete } from '#shared/resources/golden-rule.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
 import { harvesterImageSources } from '#shared/resources/harvester-image/sources.ts';
@@ -24,6 +23,8 @@ import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts'
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
+import { reviewProtected } from '#shared/resources/protected/review.ts';
+import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
 import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -42,6 +43,8 @@ interface AdmittedKind<T extends KubeObject = KubeObject, S = unknown> {
   readonly defaults: readonly DefaultRule<T>[];
   /** What its author must be allowed to use; left out: nothing but what is in its own namespace. */
   readonly sources?: SourcesOf<T>;
+  /** Images: the storage class it is kept in. */
+  readonly classOf?: (object: T) => string | undefined;
 }
 
 const noSources: SourcesOf<KubeObject> = () => [];
@@ -50,8 +53,14 @@ const admit = <T extends KubeObject, S>(kind: AdmittedKind<T, S>): AdmittedKind 
 
 const admitImage = <T extends ImageObject>(
   dialect: ImageDialect<T>,
-  rest: Omit<AdmittedKind<T, Image>, 'kind' | 'read'>,
-): AdmittedKind => admit({ kind: dialect.kind, read: (object) => dialect.toImage(object), ...rest });
+  rest: Omit<AdmittedKind<T, Image>, 'kind' | 'read' | 'classOf'>,
+): AdmittedKind =>
+  admit<T, Image>({
+    kind: dialect.kind,
+    read: (object) => dialect.toImage(object),
+    classOf: (object) => dialect.toImage(object).storage.className,
+    ...rest,
+  });
 
 const admitVolume = <T extends KubeObject>(
   dialect: VolumeDialect<T>,
@@ -96,7 +105,8 @@ const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest
 export const createValidator = (kube: KubeClient, cdi?: CdiMode): Review => {
   const kinds = kindsFor(cdi);
   return async (request) => {
-    if (request.operation === 'DELETE') return reviewGoldenDelete(request, kube);
+    const held = await reviewProtected(request, kube);
+    if (held !== undefined || request.operation === 'DELETE') return held ?? allowed;
     const kind = findKind(kinds, request);
     const object = withName(request.object);
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
@@ -120,7 +130,10 @@ export const createMutator = (kube: KubeClient, cdi?: CdiMode): Review => {
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
     let filled = await fillGrants(request, object, kind.sources ?? noSources, kube);
     for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
-    return { kind: 'allowed', object: filled };
+    return {
+      kind: 'allowed',
+      object: kind.classOf === undefined ? filled : withClassLabel(filled, kind.classOf(filled)),
+    };
   };
 };
 

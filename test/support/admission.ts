@@ -44,6 +44,8 @@ const plurals: Readonly<Record<string, string>> = {
   DataVolume: 'datavolumes',
   PersistentVolumeClaim: 'persistentvolumeclaims',
   VolumeSnapshot: 'volumesnapshots',
+  StorageClass: 'storageclasses',
+  VirtualMachine: 'virtualmachines',
 };
 
 export interface Asked {

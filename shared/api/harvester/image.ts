@@ -71,8 +71,22 @@ export interface HarvesterImage extends KubeObject {
 }
 
 /** Words of Harvester on images. */
-export const harvesterLabels = { displayName: 'harvesterhci.io/imageDisplayName' } as const;
-export const harvesterAnnotations = { storageClassName: 'harvesterhci.io/storageClassName' } as const;
+export const harvesterLabels = {
+  displayName: 'harvesterhci.io/imageDisplayName',
+  /** On a virtual machine: it was imported whole. */
+  imported: 'migration.harvesterhci.io/imported',
+} as const;
+export const harvesterAnnotations = {
+  storageClassName: 'harvesterhci.io/storageClassName',
+  /** On what holds or comes from an image: `<namespace>/<name>` of it. */
+  imageId: 'harvesterhci.io/imageId',
+  /** On a claim: it holds an image. */
+  goldenImage: 'harvesterhci.io/goldenImage',
+  /** On a virtual machine: the claims to make for it (JSON). */
+  claimTemplates: 'harvesterhci.io/volumeClaimTemplates',
+  /** On a storage class: it stays. */
+  reservedClass: 'harvesterhci.io/is-reserved-storageclass',
+} as const;
 
 export const harvesterImageKind: ServedKind<HarvesterImage> = {
   type: {

@@ -39,7 +39,7 @@ const toImage = (object: HarvesterImage): Image => {
 
 /** Back reference that Harvester's own tools look for on volumes. */
 const imageId = ({ metadata }: HarvesterImage): Readonly<Record<string, string>> => ({
-  'harvesterhci.io/imageId': `${metadata.namespace ?? ''}/${metadata.name}`,
+  [harvesterAnnotations.imageId]: `${metadata.namespace ?? ''}/${metadata.name}`,
 });
 
 const readChecksum = (text: string | undefined): Image['checksum'] => {

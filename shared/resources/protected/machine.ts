@@ -1,0 +1,87 @@
+// A virtual machine that writes to a golden volume spoils every disk made from it (P12), and one made from an image takes the right to see
+// that image (P13).
+import { z } from 'zod';
+import { grantFor } from '#shared/access/sources.ts';
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
+import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isFilledVolume } from '#shared/resources/protected/filled.ts';
+import { isInUse } from '#shared/resources/protected/golden.ts';
+import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+/** Disks of one machine that are looked at. */
+const most = 32;
+
+const claimNamesOf = (machine: KubeObject | undefined): readonly string[] =>
+  ((machine as VirtualMachine | undefined)?.spec?.template?.spec?.volumes ?? []).map(
+    ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? '',
+  );
+
+/** What was there before has been answered for. */
+const added = (now: readonly string[], before: readonly string[]): readonly string[] =>
+  [...new Set(now)].filter((name) => name !== '' && !before.includes(name)).slice(0, most);
+
+const isGoldenClaim = async (kube: KubeClient, namespace: string, name: string): Promise<boolean> => {
+  const claim = await kube.get(persistentVolumeClaims, { namespace, name });
+  const owner = claim === undefined || !isFilledVolume(claim) ? undefined : ownerOf(claim);
+  return owner !== undefined && (await isInUse(owner, kube));
+};
+
+/** A machine that was imported whole may boot from the volume it came with. */
+const isImported = ({ metadata }: KubeObject): boolean => metadata.labels?.[harvesterLabels.imported] === 'true';
+
+export const keepGoldenUnmounted = async (
+  { object, oldObject, namespace = '' }: AdmissionRequest,
+  kube: KubeClient,
+): Promise<AdmissionAnswer> => {
+  if (object === undefined || isImported(object)) return allowed;
+  const names = added(claimNamesOf(object), claimNamesOf(oldObject));
+  const faults = await Promise.all(
+    names.map(async (name): Promise<readonly Fault[]> => {
+      const field = `spec.template.spec.volumes[${claimNamesOf(object).indexOf(name)}].persistentVolumeClaim.claimName`;
+      const message = `${name} is a golden image: make a disk from the image and use that`;
+      return (await isGoldenClaim(kube, namespace, name)) ? [{ field, message }] : [];
+    }),
+  );
+  return faults.flat().length === 0 ? allowed : refused('Invalid', faults.flat());
+};
+
+const Entries = z.array(
+  z.looseObject({
+    metadata: z.looseObject({ annotations: z.record(z.string(), z.string()).optional() }).optional(),
+  }),
+);
+
+/** `<namespace>/<name>` of the images that disks of the machine are to be made from. */
+const imageIdsOf = (machine: KubeObject | undefined): readonly string[] => {
+  try {
+    const text = machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates] ?? '[]';
+    return Entries.parse(JSON.parse(text)).map(
+      ({ metadata }) => metadata?.annotations?.[harvesterAnnotations.imageId] ?? '',
+    );
+  } catch {
+    return [];
+  }
+};
+
+export const mayUseImages = async (
+  { object, oldObject, userInfo }: AdmissionRequest,
+  kube: KubeClient,
+): Promise<AdmissionAnswer> => {
+  const ids = added(imageIdsOf(object), imageIdsOf(oldObject));
+  const denied = await Promise.all(
+    ids.map(async (id) => {
+      const [namespace = '', name = ''] = id.split('/');
+      return (await grantFor(kube, userInfo, { use: 'use-image', namespace, name })) === undefined ? [id] : [];
+    }),
+  );
+  if (denied.flat().length === 0) return allowed;
+  const field = `metadata.annotations[${harvesterAnnotations.claimTemplates}]`;
+  const message = `user ${userInfo.username} is not allowed to use the image ${denied.flat().join(', ')}`;
+  return refused('Forbidden', [{ field, message }]);
+};

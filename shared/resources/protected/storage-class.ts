@@ -1,0 +1,58 @@
+// A storage class is not deleted while images are kept in it. Images carry its name as a label, so that asking for them is one page a kind.
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
+import { labels } from '#shared/api/names.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
+import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+
+/** Enough to be named in a message. */
+const most = 5;
+
+const usersAmong = async <T extends ImageObject>(
+  { kind, toImage }: ImageDialect<T>,
+  name: string,
+  kube: KubeClient,
+): Promise<readonly string[]> => {
+  const labelSelector = `${labels.storageClass}=${toDisplayNameLabel(name)}`;
+  const { items } = await kube.list(kind.type, { labelSelector, limit: most });
+  // The label is a hint: anybody may write one.
+  const users = items.filter(
+    (item) => item.metadata.deletionTimestamp === undefined && toImage(item).storage.className === name,
+  );
+  return users.map(({ metadata }) => `${kind.singular} ${metadata.namespace ?? ''}/${metadata.name}`);
+};
+
+export const keepClassInUse = async ({ name = '' }: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
+  const users = [
+    ...(await usersAmong(harvesterImages, name, kube)),
+    ...(await usersAmong(hyperCloudImages, name, kube)),
+  ];
+  if (users.length === 0) return allowed;
+  return refused('Forbidden', [], `storage class ${name} is used by images: ${users.join(', ')}; delete those first`);
+};
+
+export const keepReservedClass = ({ name = '', oldObject }: AdmissionRequest): AdmissionAnswer =>
+  oldObject?.metadata.annotations?.[harvesterAnnotations.reservedClass] === 'true'
+    ? refused(
+        'Forbidden',
+        [],
+        `storage class ${name} is reserved: the annotation ${harvesterAnnotations.reservedClass} says so`,
+      )
+    : allowed;
+
+/** The label by which a class finds the images that are kept in it. */
+export const withClassLabel = <T extends KubeObject>(object: T, className: string | undefined): T =>
+  className === undefined
+    ? object
+    : {
+        ...object,
+        metadata: {
+          ...object.metadata,
+          labels: { ...object.metadata.labels, [labels.storageClass]: toDisplayNameLabel(className) },
+        },
+      };
