@@ -14,17 +14,17 @@ import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admissio
 const most = 5;
 
 const usersAmong = async <T extends ImageObject>(
-  { kind, toImage }: ImageDialect<T>,
+  dialect: ImageDialect<T>,
   name: string,
   kube: KubeClient,
 ): Promise<readonly string[]> => {
   const labelSelector = `${labels.storageClass}=${toDisplayNameLabel(name)}`;
-  const { items } = await kube.list(kind.type, { labelSelector, limit: most });
+  const { items } = await kube.list(dialect.kind.type, { labelSelector, limit: most });
   // The label is a hint: anybody may write one.
   const users = items.filter(
-    (item) => item.metadata.deletionTimestamp === undefined && toImage(item).storage.className === name,
+    (item) => item.metadata.deletionTimestamp === undefined && dialect.toImage(item).storage.className === name,
   );
-  return users.map(({ metadata }) => `${kind.singular} ${metadata.namespace ?? ''}/${metadata.name}`);
+  return users.map(({ metadata }) => `${dialect.kind.singular} ${metadata.namespace ?? ''}/${metadata.name}`);
 };
 
 export const keepClassInUse = async ({ name = '' }: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
