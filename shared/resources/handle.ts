@@ -19,7 +19,10 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
   if (event.type === eventTypes.sourcePolled) {
-    return event.data === undefined ? done : recordObservation(deps, event.data.cron, event.data.observation);
+    if (event.data === undefined) return done;
+    const askedAt = Date.parse(event.time ?? '');
+    const { cron, observation } = event.data;
+    return recordObservation(deps, cron, observation, Number.isNaN(askedAt) ? deps.now() : askedAt);
   }
   const ref = objectOf(event);
   const driven = ref && drivenOf(ref);

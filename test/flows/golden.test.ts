@@ -19,7 +19,7 @@ const hasImports = servedKinds.some(({ type }) => type.plural === dataVolumes.pl
 
 describe.skipIf(!hasImports || !hasRegistry())(
   'golden images on a cluster, from a real registry',
-  { timeout: 180_000 },
+  { timeout: 300_000 },
   () => {
     let registry: TestRegistry;
     let cluster: TestCluster;
@@ -61,7 +61,8 @@ describe.skipIf(!hasImports || !hasRegistry())(
       name: string,
       isSo: (object: T | undefined) => boolean,
     ): Promise<T> => {
-      const deadline = Date.now() + 60_000;
+      // Long enough for a busy machine; a test ends earlier when the object is as it should be.
+      const deadline = Date.now() + 120_000;
       for (;;) {
         const object = await get(type, name);
         if (isSo(object)) return object as T;
@@ -102,7 +103,8 @@ describe.skipIf(!hasImports || !hasRegistry())(
         currentImports: [{ DataVolumeName: version }],
         lastImportedPVC: { namespace, name: version },
         sourceFormat: 'pvc',
-        lastPoll: { outcome: 'Changed' },
+        // A second poll may have been on its way: what it finds is the same.
+        lastPoll: { outcome: expect.stringMatching(/^(Changed|Same)$/), failures: 0 },
       });
       expect(conditionOf(cron, 'Progressing')).toMatchObject({ status: 'False', reason: 'NoImport' });
       const source = await get(dataSourceKind.type, 'one');

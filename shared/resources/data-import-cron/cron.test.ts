@@ -636,6 +636,31 @@ describe('polls', () => {
     expect(asked.length).toBe(2);
   });
 
+  it('that are heard of late set nothing back: what they contradict is asked about again', async () => {
+    aCron();
+    const askedAt = time;
+    await importVersion('a');
+    await importVersion('b');
+    const digestNow = () => cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest];
+    await recordObservation(deps, refOf(cronNow()), found('a'), askedAt);
+    expect(digestNow()).toBe(digestOf('b'));
+    answer = () => found('b');
+    const before = asked.length;
+    await tick(deps);
+    expect([asked.length, digestNow()]).toEqual([before + 1, digestOf('b')]);
+  });
+
+  it('that are heard of twice leave alone what somebody wrote in between', async () => {
+    aCron();
+    const askedAt = time;
+    await importVersion('a');
+    const annotated = { metadata: { annotations: { [cdiAnnotations.desiredDigest]: digestOf('f') } } };
+    await kube.mergePatch(dataImportCronKind.type, { namespace, name: 'cron' }, annotated);
+    await recordObservation(deps, refOf(cronNow()), found('a'), askedAt);
+    await tick(deps);
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('f'));
+  });
+
   it('are made at once when somebody writes a time that is past', async () => {
     aCron();
     await importVersion('a');

@@ -118,3 +118,16 @@ export const recordOf = (cron: DataImportCron, observation: Observation, now: nu
     },
   };
 };
+
+/** Whether a poll was written down after this one had asked: which of the two is newer, nobody knows. */
+export const isOvertaken = ({ metadata }: DataImportCron, askedAt: number): boolean =>
+  (timeOf(metadata.annotations?.[cdiAnnotations.lastCronTime]) ?? 0) > askedAt;
+
+/** Whether it saw something else than the poll that was written down. */
+export const isContradicted = ({ status }: DataImportCron, observation: Observation): boolean =>
+  observation.is === 'found' && observation.memory.sourceDigest !== status?.lastPoll?.sourceDigest;
+
+/** Metadata of a cron that is due now. */
+export const askAgain = (now: number): object => ({
+  annotations: { [cdiAnnotations.nextCronTime]: secondIso(now) },
+});

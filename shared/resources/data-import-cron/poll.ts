@@ -5,7 +5,15 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
-import { duePoll, joinRequests, pollKey, recordOf } from '#shared/resources/data-import-cron/due.ts';
+import {
+  askAgain,
+  duePoll,
+  isContradicted,
+  isOvertaken,
+  joinRequests,
+  pollKey,
+  recordOf,
+} from '#shared/resources/data-import-cron/due.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
@@ -18,6 +26,13 @@ const maxRounds = 5;
 interface Group {
   request: ObserveRequest;
   readonly crons: ObjectRef[];
+}
+
+/** What a source said, and when it was asked: it may be heard of much later, or twice. */
+interface Answer {
+  readonly observation: Observation;
+  /** Milliseconds since the epoch. */
+  readonly askedAt: number;
 }
 
 export interface DuePolls {
@@ -65,11 +80,12 @@ export const createDuePolls = (deps: DriverDeps): DuePolls => {
 /** A source in trouble must not keep the others from being asked; one that was not asked is due again at the next tick. */
 const pollGroup = async (deps: DriverDeps, { request, crons }: Readonly<Group>): Promise<void> => {
   try {
+    const askedAt = deps.now();
     const observation = await deps.observe?.(request);
     if (observation === undefined) return;
     for (const cron of crons) {
       // oxlint-disable-next-line no-await-in-loop
-      await hand(deps, cron, observation);
+      await hand(deps, cron, { observation, askedAt });
     }
   } catch (error) {
     deps.log.warn('source not polled', { crons: crons.length, error: messageOf(error) });
@@ -77,13 +93,10 @@ const pollGroup = async (deps: DriverDeps, { request, crons }: Readonly<Group>):
 };
 
 /** As an event where there is a sink, so that the work spreads over instances; else, or when nobody takes it, at once. */
-const hand = async (deps: DriverDeps, cron: ObjectRef, observation: Observation): Promise<void> => {
-  const event = buildSourcePolled(
-    { cron, observation },
-    { source: 'bullion.dev/cron-tick', now: new Date(deps.now()) },
-  );
+const hand = async (deps: DriverDeps, cron: ObjectRef, { observation, askedAt }: Answer): Promise<void> => {
+  const event = buildSourcePolled({ cron, observation }, { source: 'bullion.dev/cron-tick', now: new Date(askedAt) });
   const isTaken = deps.send !== undefined && (await deps.send(event)).isDelivered;
-  if (!isTaken) await recordObservation(deps, cron, observation);
+  if (!isTaken) await recordObservation(deps, cron, observation, askedAt);
 };
 
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
@@ -94,19 +107,21 @@ export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<O
   const fresh = await deps.kube.get(dataImportCronKind.type, refOf(object));
   const request = fresh && duePoll(fresh, deps.now());
   if (fresh === undefined || request === undefined) return done;
-  return recordObservation(deps, refOf(fresh), await deps.observe(request));
+  const askedAt = deps.now();
+  return recordObservation(deps, refOf(fresh), await deps.observe(request), askedAt);
 };
 
-/** Writes an answer into its cron and drives it. */
+/** Writes an answer into its cron and drives it. `askedAt`: milliseconds since the epoch, now when left out. */
 export const recordObservation = async (
   deps: DriverDeps,
   cron: ObjectRef,
   observation: Observation,
+  askedAt = deps.now(),
 ): Promise<Outcome> => {
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // oxlint-disable-next-line no-await-in-loop
-      return await recordOnce(deps, cron, observation);
+      return await recordOnce(deps, cron, { observation, askedAt });
     } catch (error) {
       if (!isConflict(error)) throw error;
     }
@@ -115,10 +130,14 @@ export const recordObservation = async (
 };
 
 /** The digest is written before the memory of it: a crash between the two costs a request, never a version. */
-const recordOnce = async (deps: DriverDeps, ref: ObjectRef, observation: Observation): Promise<Outcome> => {
+const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, askedAt }: Answer): Promise<Outcome> => {
   const { type } = dataImportCronKind;
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
+  if (isOvertaken(cron, askedAt)) {
+    if (isContradicted(cron, observation)) await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
+    return done;
+  }
   const { annotations, lastPoll } = recordOf(cron, observation, deps.now());
   const { resourceVersion } = cron.metadata;
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
