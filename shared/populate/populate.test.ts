@@ -215,6 +215,25 @@ describe('buildTransferJob', () => {
     expect(() => buildTransferJob({ ...request, source }, testSettings)).toThrow('no object store');
   });
 
+  it('exports a claim to an object of the store, with the credentials of both', () => {
+    const objectStore = { endpoint: 'https://s3.example', region: 'r', pathStyle: true, secretName: 'store-login' };
+    const source = { type: 'claim', claimName: 'root', volumeMode: 'Filesystem' } as const;
+    const form = { format: 'qcow2', compression: 'zstd' } as const;
+    const object = { type: 'object', bucket: 'exports', key: 'root.qcow2' } as const;
+    const asked = { ...request, mode: 'export', source, target: undefined, export: { object, form } } as const;
+    const built = buildTransferJob(asked, { ...testSettings, objectStore }).spec.template.spec;
+    const [only] = built.containers;
+    const { secretName, ...place } = objectStore;
+    const stored = { ...place, bucket: 'exports', key: 'root.qcow2', secretDir: '/source-secret', secretName };
+    expect(TransferSpec.parse(JSON.parse(only?.env?.[0]?.value ?? ''))).toMatchObject({
+      mode: 'export',
+      source: { type: 'volume', path: '/source/disk.img' },
+      export: { form, object: stored, guestDigest: false },
+    });
+    expect(built.volumes?.map(({ name }) => name)).toEqual(['scratch', 'source', 'source-secret']);
+    expect(only?.volumeMounts).toContainEqual({ name: 'source-secret', mountPath: '/source-secret', readOnly: true });
+  });
+
   it('reads a web source with what its owner keeps for it, of which it knows the names alone', () => {
     const source = {
       type: 'http',

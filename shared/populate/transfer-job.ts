@@ -2,6 +2,7 @@
 import type { Container, EnvVar, Job, PodSpec, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-export.ts';
 import { type JobSource, mountsOfSource, toTransferSource } from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -47,6 +48,8 @@ export interface TransferRequest {
   readonly expected?: Inspection | undefined;
   /** Needed by `import`. */
   readonly target?: TransferTargetVolume | undefined;
+  /** Needed by `export`, whose source is a claim, and by `discard`, whose source is `blank`. */
+  readonly export?: JobExport | undefined;
   /** Failed attempts tolerated. */
   readonly retries: number;
   readonly pod?: PodWishes | undefined;
@@ -70,6 +73,7 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
+  ...(request.export === undefined ? {} : { export: toExportRequest(request.export, settings) }),
   scratchDir,
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
   allowedAddresses: [...settings.allowedAddresses],
@@ -89,21 +93,25 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
 ];
 
-const volumesOf = ({ source, target }: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
+const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
   { name: 'scratch', emptyDir: {} },
-  ...mountsOfSource(source, settings).volumes,
-  ...(target === undefined ? [] : [{ name: 'target', persistentVolumeClaim: { claimName: target.claimName } }]),
+  ...mountsOfSource(request.source, settings).volumes,
+  ...mountsOfExport(request.export, settings).volumes,
+  ...(request.target === undefined
+    ? []
+    : [{ name: 'target', persistentVolumeClaim: { claimName: request.target.claimName } }]),
 ];
 
 const mountsOf = (
-  { source, target }: TransferRequest,
+  { source, target, export: exported }: TransferRequest,
   settings: PopulateSettings,
 ): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
   const ofSource = mountsOfSource(source, settings);
   const devices = [...ofSource.devices, ...(target?.volumeMode === 'Block' ? [{ name: 'target', devicePath }] : [])];
-  const mounts = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
+  const ofTarget = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
+  const mounts = [...ofSource.mounts, ...mountsOfExport(exported, settings).mounts, ...ofTarget];
   return {
-    volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...ofSource.mounts, ...mounts],
+    volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...mounts],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),
   };
 };

@@ -2,7 +2,7 @@
 import type { Digester } from '#shared/transfer/checksum.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
-import type { Inspection } from '#shared/transfer/report.ts';
+import type { Inspection, StoredResult } from '#shared/transfer/report.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -20,4 +20,6 @@ export interface PassResult {
   readonly inspection: Inspection;
   readonly digests: Readonly<Record<string, string>>;
   readonly writtenBytes: number;
+  /** What an export made. */
+  readonly object?: StoredResult;
 }

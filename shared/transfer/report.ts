@@ -21,19 +21,35 @@ export const Inspection = z.object({
 });
 export type Inspection = z.infer<typeof Inspection>;
 
+const StoredResult = z.object({
+  /** Bytes of the object. */
+  size: z.number().int().nonnegative(),
+  /** With its quotes. */
+  etag: z.string().optional(),
+  versionId: z.string().optional(),
+  /** The store computed the CRC-32 of the whole object, too, and found the same. */
+  isConfirmed: z.boolean(),
+});
+export type StoredResult = z.infer<typeof StoredResult>;
+
 const faultNames = Object.keys(transferFaults) as [TransferFault, ...TransferFault[]];
 
 export const TransferReport = z.discriminatedUnion('outcome', [
   z.object({
     outcome: z.literal('succeeded'),
     inspection: Inspection,
-    /** Digests of the published file: the algorithm asked for, and sha256 always when the whole file was read. */
+    /**
+     * Hex digests of the published file: the algorithm asked for, and sha256 always when the whole file was read. Of an export's object: crc32, and
+     * sha256 where it was made front to back; `guest-sha256` is that of the disk.
+     */
     digests: z.record(z.string(), z.string()).default({}),
     /** Bytes received over the wire, repeats included. */
     receivedBytes: z.number().int().nonnegative(),
     /** Guest bytes that are not zero and were written. */
     writtenBytes: z.number().int().nonnegative(),
     seconds: z.number().nonnegative(),
+    /** What an export made. */
+    object: StoredResult.optional(),
   }),
   z.object({
     outcome: z.literal('failed'),

@@ -1,5 +1,6 @@
 // What a transfer is asked to do: the one input of transfer-job, written by the backends into the Job's environment.
 import { z } from 'zod';
+import { ExportFormat } from '#shared/transfer/export/format.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 
 /** Hex digest lengths, in characters, of the algorithms an image may be checked with. */
@@ -65,8 +66,8 @@ export type VolumeSource = z.infer<typeof VolumeSource>;
 /** An empty disk: as large as the target. */
 const BlankSource = z.object({ type: z.literal('blank') });
 
-export const S3Source = z.object({
-  type: z.literal('s3'),
+/** An object of an S3-compatible store, and how it is reached. */
+const StoredObject = z.object({
   /** URL of the store. Left out: AWS in this region. */
   endpoint: z.string().optional(),
   /** Where the store says that the bucket is of another region, that one is taken. */
@@ -78,6 +79,9 @@ export const S3Source = z.object({
   /** The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust. Left out: nothing is signed. */
   ...accessShape,
 });
+export type StoredObject = z.infer<typeof StoredObject>;
+
+export const S3Source = StoredObject.extend({ type: z.literal('s3') });
 export type S3Source = z.infer<typeof S3Source>;
 
 /** Where the bytes come from. Later sources (upload) join this union. */
@@ -114,15 +118,29 @@ export const TransferLimits = z.object({
 });
 export type TransferLimits = z.infer<typeof TransferLimits>;
 
+/** What an export becomes. */
+export const ExportRequest = z.object({
+  form: ExportFormat,
+  object: StoredObject,
+  /** Also take the sha256 of the guest's bytes. Their zeroes have to be digested, too: a second for each 1.4 GB of the disk. */
+  guestDigest: z.boolean().default(false),
+});
+export type ExportRequest = z.infer<typeof ExportRequest>;
+
 export const TransferSpec = z.object({
-  /** `inspect` finds format, size and virtual size and writes nothing; `import` fills the target. */
-  mode: z.enum(['inspect', 'import']),
+  /**
+   * `inspect` finds format, size and virtual size and writes nothing; `import` fills the target; `export` makes an object of a volume; `discard`
+   * removes such an object, and what unfinished uploads left.
+   */
+  mode: z.enum(['inspect', 'import', 'export', 'discard']),
   source: TransferSource,
   checksum: Checksum.optional(),
   /** What an earlier look found. Where nothing marks the end of the file, it must have found the same disk size. */
   expected: Inspection.optional(),
   /** Needed by `import`. */
   target: TransferTarget.optional(),
+  /** Needed by `export`, whose source is a volume, and by `discard`. */
+  export: ExportRequest.optional(),
   /** Directory for data that cannot be streamed. */
   scratchDir: z.string(),
   limits: TransferLimits.prefault({}),

@@ -27,8 +27,8 @@ const prefix = 'x-amz-checksum-';
 /** Headers of this prefix that carry no checksum. */
 const aboutChecksums = new Set(['algorithm', 'mode', 'type']);
 
-/** Which checksum comes with the body, in front of it or behind. */
-const announced = ({ headers }: StoreRequest): ChecksumAlgorithm | undefined => {
+/** Which checksum comes with the request, in front of its body or behind. */
+export const announced = ({ headers }: StoreRequest): ChecksumAlgorithm | undefined => {
   const inTrailer = headers['x-amz-trailer']?.toLowerCase();
   const names = [...Object.keys(headers), ...(inTrailer === undefined ? [] : [inTrailer])];
   const [name] = names
@@ -142,6 +142,12 @@ export const writeBytes = async (
   }
   return size;
 };
+
+/** The same without checksums: where they are of something else than the body. */
+export const withoutChecksums = (request: StoreRequest): StoreRequest => ({
+  ...request,
+  headers: Object.fromEntries(Object.entries(request.headers).filter(([name]) => !name.startsWith(prefix))),
+});
 
 /** A small body as text, checked like any other. */
 export const readText = async (request: StoreRequest, signed: Signed | undefined): Promise<string> => {

@@ -1,7 +1,8 @@
 // Multipart uploads: begun, filled in any order, completed or aborted.
 import { createReadStream } from 'node:fs';
 import { createHash } from 'node:crypto';
-import { readText, receiveBody, writeBytes } from '#infra/local/object-store/body.ts';
+import { announced, readText, receiveBody, withoutChecksums, writeBytes } from '#infra/local/object-store/body.ts';
+import { createDigest } from '#infra/local/object-store/checksum.ts';
 import { parseRange, writeCondition } from '#infra/local/object-store/conditions.ts';
 import { type Entry, newId } from '#infra/local/object-store/disk.ts';
 import { StoreFault } from '#infra/local/object-store/fault.ts';
@@ -102,35 +103,48 @@ const etagOf = (parts: readonly Entry[]): string =>
     .update(Buffer.concat(parts.map(({ etag }) => Buffer.from(etag, 'hex'))))
     .digest('hex')}-${parts.length}`;
 
+/** The parts in one file, and the checksum of all of it where one was sent. */
 const join = async ({ store, request }: Call, parts: readonly Entry[]) => {
   const { id, path } = store.newBlob(request.bucket);
+  const algorithm = announced(request);
+  const digest = algorithm === undefined ? undefined : createDigest(algorithm);
   async function* bytes(): AsyncGenerator<Buffer, void, undefined> {
     for (const { blob, size } of parts) {
       if (size > 0) yield* createReadStream(store.blobPath(request.bucket, blob)) as AsyncIterable<Buffer>;
     }
   }
   try {
-    return { blob: id, size: await writeBytes(path, bytes(), []) };
+    const size = await writeBytes(path, bytes(), digest === undefined ? [] : [digest]);
+    if (algorithm === undefined || digest === undefined) return { blob: id, size };
+    const checksum = { algorithm, value: digest.value() };
+    if (request.headers[`x-amz-checksum-${algorithm}`] !== checksum.value)
+      throw new StoreFault('BadDigest', `the object is not that of its x-amz-checksum-${algorithm}`);
+    return { blob: id, size, checksum };
   } catch (error) {
     await store.dropBlob(request.bucket, id);
     throw error;
   }
 };
 
+/** The element of an answer that a checksum is in: ChecksumCRC32, ChecksumSHA256 and so on. */
+const checksumElements = ({ checksum }: Pick<Entry, 'checksum'>): Record<string, string> =>
+  checksum === undefined
+    ? {}
+    : { [`Checksum${checksum.algorithm.toUpperCase()}`]: checksum.value, ChecksumType: 'FULL_OBJECT' };
+
 export const completeUpload: Operation = async (call) => {
   const { request, store, signed } = call;
   const { bucket, key } = request;
   const upload = await store.upload(bucket, key, uploadIdOf(call));
-  const named = parseParts(await readText(request, signed));
+  const named = parseParts(await readText(withoutChecksums(request), signed));
   const parts = choose(named, await store.parts(bucket, upload.id));
   const etag = etagOf(parts);
   const joined = await join(call, parts);
   const entry: Entry = { ...joined, key, etag, modified: new Date().toISOString(), headers: upload.headers };
   await putOrDrop({ store, bucket, entry, condition: writeCondition(request.headers) });
   await store.deleteUpload(bucket, upload.id);
-  return xmlAnswer(
-    xml('CompleteMultipartUploadResult', { Location: request.path, Bucket: bucket, Key: key, ETag: `"${etag}"` }),
-  );
+  const answer = { Location: request.path, Bucket: bucket, Key: key, ETag: `"${etag}"`, ...checksumElements(entry) };
+  return xmlAnswer(xml('CompleteMultipartUploadResult', answer));
 };
 
 export const abortUpload: Operation = async (call) => {

@@ -66,18 +66,38 @@ export interface S3Client {
   readonly multipart: MultipartUploads;
 }
 
+/** What the store is to check a part, or the whole object, with. */
+export interface PartSeal {
+  /** Hex; signed with the request, so that it need not be computed again. */
+  readonly sha256?: string | undefined;
+  /** Sent where the upload was begun with `hasCrc32`. */
+  readonly crc32?: number | undefined;
+}
+
+export interface UploadKey extends ObjectKey {
+  readonly uploadId: string;
+}
+
+/** What became of an upload. */
+export interface CompletedUpload {
+  readonly etag: string | undefined;
+  readonly versionId: string | undefined;
+  /** Of the whole object, where the store computed it. */
+  readonly crc32: number | undefined;
+}
+
 /** An object made of parts. Begun and not completed, it costs storage until it is aborted. */
 export interface MultipartUploads {
-  begin(object: ObjectKey): Promise<string>;
+  /** `hasCrc32`: the store is to check the whole object by its CRC-32; one that cannot refuses, or ignores it. */
+  begin(object: ObjectKey & { readonly contentType?: string; readonly hasCrc32?: boolean }): Promise<string>;
   /** Parts are numbered from 1, and have 5 MiB at least, the last one aside. Gives the ETag. */
   putPart(
-    part: ObjectKey & { readonly uploadId: string; readonly number: number; readonly body: Uint8Array },
+    part: UploadKey &
+      PartSeal & { readonly number: number; readonly body: Uint8Array; readonly signal?: AbortSignal | undefined },
   ): Promise<string>;
-  /** ETags of the parts in order. Gives that of the object. */
-  complete(
-    upload: ObjectKey & { readonly uploadId: string; readonly etags: readonly string[] },
-  ): Promise<string | undefined>;
-  abort(upload: ObjectKey & { readonly uploadId: string }): Promise<void>;
+  /** ETags of the parts in order; `crc32` as in `begin`. */
+  complete(upload: UploadKey & PartSeal & { readonly etags: readonly string[] }): Promise<CompletedUpload>;
+  abort(upload: UploadKey): Promise<void>;
   /** Uploads of a bucket that were begun and neither completed nor aborted. */
   list(bucket: string, prefix?: string): Promise<readonly { readonly key: string; readonly uploadId: string }[]>;
 }

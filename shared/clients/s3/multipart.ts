@@ -1,5 +1,9 @@
 // Uploads in parts.
-import type { ListMultipartUploadsCommandInput, ListMultipartUploadsCommandOutput } from '@aws-sdk/client-s3';
+import type {
+  ListMultipartUploadsCommandInput,
+  ListMultipartUploadsCommandOutput,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
 import type { MultipartUploads } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { Send } from '#shared/clients/s3/send.ts';
@@ -10,44 +14,89 @@ const required = (value: string | undefined, what: string): string => {
   return value;
 };
 
+/** As S3 writes CRCs: four bytes, big-endian, in base64. */
+const encodeCrc = (crc: number): string => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc);
+  return bytes.toString('base64');
+};
+
+const decodeCrc = (text: string | undefined): number | undefined => {
+  const bytes = Buffer.from(text ?? '', 'base64');
+  return bytes.length === 4 ? bytes.readUInt32BE(0) : undefined;
+};
+
+const payloadHash = 'x-amz-content-sha256';
+
+/** Spares the SDK a digest that is known. */
+const signedWith = (command: UploadPartCommand, sha256: string | undefined): UploadPartCommand => {
+  if (sha256 === undefined) return command;
+  command.middlewareStack.add(
+    (next) => (args) => {
+      const request = args.request as { headers: Record<string, string> };
+      request.headers[payloadHash] = sha256;
+      return next(args);
+    },
+    { step: 'build', name: 'knownPayloadHash' },
+  );
+  return command;
+};
+
+/** All pages. */
+const listUploads: (
+  send: Send,
+  ...args: Parameters<MultipartUploads['list']>
+) => ReturnType<MultipartUploads['list']> = async (send, bucket, prefix = '') => {
+  const found: { key: string; uploadId: string }[] = [];
+  let marker: Pick<ListMultipartUploadsCommandInput, 'KeyMarker' | 'UploadIdMarker'> | undefined = {};
+  while (marker !== undefined) {
+    const input: ListMultipartUploadsCommandInput = { Bucket: bucket, Prefix: prefix, ...marker };
+    const page: ListMultipartUploadsCommandOutput = await send({ bucket }, (sdk, client) =>
+      client.send(new sdk.ListMultipartUploadsCommand(input)),
+    );
+    for (const { Key, UploadId } of page.Uploads ?? []) {
+      if (Key !== undefined && UploadId !== undefined) found.push({ key: Key, uploadId: UploadId });
+    }
+    const { IsTruncated, NextKeyMarker, NextUploadIdMarker } = page;
+    marker = IsTruncated === true ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker } : undefined;
+  }
+  return found;
+};
+
 export const createMultipart = (send: Send): MultipartUploads => ({
-  begin: async ({ bucket, key }) => {
+  begin: async ({ bucket, key, contentType, hasCrc32 = false }) => {
+    const checksum = hasCrc32 ? ({ ChecksumAlgorithm: 'CRC32', ChecksumType: 'FULL_OBJECT' } as const) : {};
+    const input = { Bucket: bucket, Key: key, ContentType: contentType, ...checksum };
     const answer = await send({ bucket, key }, (sdk, client) =>
-      client.send(new sdk.CreateMultipartUploadCommand({ Bucket: bucket, Key: key })),
+      client.send(new sdk.CreateMultipartUploadCommand(input)),
     );
     return required(answer.UploadId, 'an upload id');
   },
-  putPart: async ({ bucket, key, uploadId, number, body }) => {
-    const input = { Bucket: bucket, Key: key, UploadId: uploadId, PartNumber: number, Body: body };
-    const answer = await send({ bucket, key }, (sdk, client) => client.send(new sdk.UploadPartCommand(input)));
+  putPart: async ({ bucket, key, uploadId, number, body, sha256, crc32, signal }) => {
+    const checksum = crc32 === undefined ? {} : { ChecksumCRC32: encodeCrc(crc32) };
+    const input = { Bucket: bucket, Key: key, UploadId: uploadId, PartNumber: number, Body: body, ...checksum };
+    const answer = await send({ bucket, key }, (sdk, client) =>
+      client.send(
+        signedWith(new sdk.UploadPartCommand(input), sha256),
+        signal === undefined ? {} : { abortSignal: signal },
+      ),
+    );
     return required(answer.ETag, 'the ETag of a part');
   },
-  complete: async ({ bucket, key, uploadId, etags }) => {
+  complete: async ({ bucket, key, uploadId, etags, crc32 }) => {
     const Parts = etags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
-    const input = { Bucket: bucket, Key: key, UploadId: uploadId, MultipartUpload: { Parts } };
+    const checksum =
+      crc32 === undefined ? {} : ({ ChecksumCRC32: encodeCrc(crc32), ChecksumType: 'FULL_OBJECT' } as const);
+    const input = { Bucket: bucket, Key: key, UploadId: uploadId, MultipartUpload: { Parts }, ...checksum };
     const answer = await send({ bucket, key }, (sdk, client) =>
       client.send(new sdk.CompleteMultipartUploadCommand(input)),
     );
-    return answer.ETag;
+    const versionId = answer.VersionId === 'null' ? undefined : answer.VersionId;
+    return { etag: answer.ETag, versionId, crc32: decodeCrc(answer.ChecksumCRC32) };
   },
   abort: async ({ bucket, key, uploadId }) => {
     const input = { Bucket: bucket, Key: key, UploadId: uploadId };
     await send({ bucket, key }, (sdk, client) => client.send(new sdk.AbortMultipartUploadCommand(input)));
   },
-  list: async (bucket, prefix = '') => {
-    const found: { key: string; uploadId: string }[] = [];
-    let marker: Pick<ListMultipartUploadsCommandInput, 'KeyMarker' | 'UploadIdMarker'> | undefined = {};
-    while (marker !== undefined) {
-      const input: ListMultipartUploadsCommandInput = { Bucket: bucket, Prefix: prefix, ...marker };
-      const page: ListMultipartUploadsCommandOutput = await send({ bucket }, (sdk, client) =>
-        client.send(new sdk.ListMultipartUploadsCommand(input)),
-      );
-      for (const { Key, UploadId } of page.Uploads ?? []) {
-        if (Key !== undefined && UploadId !== undefined) found.push({ key: Key, uploadId: UploadId });
-      }
-      const { IsTruncated, NextKeyMarker, NextUploadIdMarker } = page;
-      marker = IsTruncated === true ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker } : undefined;
-    }
-    return found;
-  },
+  list: (bucket, prefix = '') => listUploads(send, bucket, prefix),
 });

@@ -31,9 +31,7 @@ export interface DigesterSetup {
   readonly algorithms: readonly string[];
 }
 
-/** The next bytes of the file: where they are. */
-export interface DigestRequest {
-  readonly buffer: number;
-  readonly offset: number;
-  readonly length: number;
-}
+/** The next bytes of the file: where they are, or how many zeroes. */
+export type DigestRequest =
+  | { readonly buffer: number; readonly offset: number; readonly length: number }
+  | { readonly zeroes: number };

@@ -1,7 +1,6 @@
-// Takes digests in a thread of its own, off the path of the bytes. Used by the qcow2 route.
-import { Worker } from 'node:worker_threads';
-import { TransferError } from '#shared/transfer/fault.ts';
+// Takes digests in a thread of its own, off the path of the bytes. Used by the qcow2 route and by exports.
 import type { DigestRequest, DigesterSetup } from '#shared/transfer/decode/message.ts';
+import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
 export type Digests = Readonly<Record<string, string>>;
 
@@ -13,36 +12,21 @@ export interface SharedDigester {
   kill(): Promise<void>;
 }
 
-const resourceLimits = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 64 };
-
 export const createSharedDigester = (setup: DigesterSetup): SharedDigester => {
-  const worker = new Worker(new URL('./digest-worker.ts', import.meta.url), { workerData: setup, resourceLimits });
-  /** Answers come in the order of the questions. */
-  const waiting: PromiseWithResolvers<'done' | Digests>[] = [];
-  let failure: { readonly error: TransferError } | undefined;
-  worker.on('message', (answer: 'done' | Digests) => waiting.shift()?.resolve(answer));
-  const failAll = (cause: unknown): void => {
-    failure ??= { error: new TransferError('InternalFault', 'the digesting worker died', { cause }) };
-    for (const turn of waiting.splice(0)) turn.reject(failure.error);
-  };
-  worker.on('error', failAll);
-
-  const ask = async (request: DigestRequest | 'finish'): Promise<'done' | Digests> => {
-    if (failure !== undefined) throw failure.error;
-    const turn = Promise.withResolvers<'done' | Digests>();
-    waiting.push(turn);
-    worker.postMessage(request);
-    return turn.promise;
-  };
+  const script = new URL('./digest-worker.ts', import.meta.url);
+  // One worker: it sees the bytes in the order in which they are given.
+  const pool = createWorkerPool<DigestRequest | 'finish', 'done' | Digests>({
+    script,
+    setup,
+    count: 1,
+    work: 'digesting',
+  });
   return {
-    update: async (request) => void (await ask(request)),
+    update: async (request) => void (await pool.ask(request)),
     finish: async () => {
-      const answer = await ask('finish');
+      const answer = await pool.ask('finish');
       return answer === 'done' ? {} : answer;
     },
-    kill: async () => {
-      failAll(undefined);
-      await worker.terminate();
-    },
+    kill: () => pool.kill(),
   };
 };

@@ -10,7 +10,7 @@ import type { VolumeSource } from '#shared/transfer/spec.ts';
 const chunkBytes = 1024 * 1024;
 
 /** Seeking tells the size of files and of devices alike; `stat` calls a device empty. */
-const sizeOf = async (file: FileHandle): Promise<number> => {
+export const sizeOf = async (file: FileHandle): Promise<number> => {
   const found = await file.stat();
   if (found.isFile()) return found.size;
   const one = Buffer.alloc(1);

@@ -1,0 +1,100 @@
+// An encoding worker: reads a piece of the volume, finds what is zero, packs the rest. Started by encoder.ts.
+import { createHash } from 'node:crypto';
+import { constants as fsConstants, openSync, readSync } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+import { constants, crc32, deflateRawSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { createCollector } from '#shared/transfer/decode/collect.ts';
+import type { EncodeAnswer, EncodeRequest, EncoderSetup, SealRequest } from '#shared/transfer/export/message.ts';
+
+const garbageBytes = 24 * 1024 * 1024;
+/** qemu unpacks clusters with a window of 4 KiB, and keeps those that are not smaller by a sector as they are. */
+const qemuWindowBits = 12;
+const leastGain = 512;
+
+const setup = workerData as EncoderSetup;
+const { unitBytes, level } = setup;
+const file = openSync(setup.path, fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW);
+const plainBuffers = setup.plain.map((buffer) => Buffer.from(buffer));
+const packedBuffers = setup.packed.map((buffer) => Buffer.from(buffer));
+const parts = setup.parts.map((buffer) => Buffer.from(buffer));
+const zeroes = Buffer.alloc(unitBytes);
+const collectGarbage = createCollector(garbageBytes);
+const chunkSize = unitBytes + 1024;
+
+const zstdOptions = (isFile: boolean) => ({
+  chunkSize,
+  params: {
+    [constants.ZSTD_c_compressionLevel]: level,
+    [constants.ZSTD_c_contentSizeFlag]: Number(isFile),
+    [constants.ZSTD_c_checksumFlag]: Number(isFile),
+  },
+});
+
+const packers = {
+  none: (bytes: Buffer) => bytes,
+  zlib: (bytes: Buffer) => deflateRawSync(bytes, { level, windowBits: qemuWindowBits, memLevel: 9, chunkSize }),
+  zstd: (bytes: Buffer) => zstdCompressSync(bytes, zstdOptions(false)),
+  gz: (bytes: Buffer) => gzipSync(bytes, { level, memLevel: 9, chunkSize }),
+  zst: (bytes: Buffer) => zstdCompressSync(bytes, zstdOptions(true)),
+} as const;
+
+class VolumeShorter extends Error {}
+
+/** The last sector may lie partly behind the end of the volume, and the last cluster behind the end of the disk: there all is zero. */
+const readPlain = (bytes: Buffer, offset: number): void => {
+  let filled = 0;
+  while (filled < bytes.length) {
+    const count = readSync(file, bytes, filled, bytes.length - filled, offset + filled);
+    if (count === 0) break;
+    filled += count;
+  }
+  if (offset + filled + 512 <= Math.min(setup.size, offset + bytes.length))
+    throw new VolumeShorter(`the volume ends at ${offset + filled} of ${setup.size} bytes`);
+  bytes.fill(0, filled);
+};
+
+const isZero = (unit: Buffer): boolean =>
+  unit[0] === 0 && unit[unit.length - 1] === 0 && zeroes.compare(unit, 0, unit.length, 0, unit.length) === 0;
+
+const encode = ({ slot, offset, length }: EncodeRequest): EncodeAnswer => {
+  const padded = Math.ceil(length / unitBytes) * unitBytes;
+  const isCluster = setup.packer === 'zlib' || setup.packer === 'zstd';
+  const isWhole = setup.packer !== 'gz' && setup.packer !== 'zst';
+  const plain = plainBuffers[slot]?.subarray(0, isWhole ? padded : length) ?? Buffer.alloc(0);
+  const packed = packedBuffers[slot];
+  readPlain(plain, offset);
+  const lengths = new Int32Array(padded / unitBytes);
+  let end = 0;
+  for (let unit = 0; unit < lengths.length; unit++) {
+    const bytes = plain.subarray(unit * unitBytes, (unit + 1) * unitBytes);
+    if (isZero(bytes)) continue;
+    lengths[unit] = -1;
+    if (packed === undefined) continue;
+    const result = packers[setup.packer](bytes);
+    collectGarbage(result.length);
+    if (isCluster && result.length > unitBytes - leastGain) continue;
+    packed.set(result, end);
+    lengths[unit] = result.length;
+    end += result.length;
+  }
+  return { lengths };
+};
+
+const seal = ({ part, length }: SealRequest): EncodeAnswer => {
+  const bytes = parts[part]?.subarray(0, length) ?? Buffer.alloc(0);
+  return { seal: { sha256: createHash('sha256').update(bytes).digest('hex'), crc32: crc32(bytes) } };
+};
+
+parentPort?.on('message', (request: EncodeRequest | SealRequest | 'close') => {
+  if (request === 'close') {
+    parentPort?.close();
+    return;
+  }
+  try {
+    parentPort?.postMessage('part' in request ? seal(request) : encode(request));
+  } catch (error) {
+    const fault = { message: messageOf(error), isShorter: error instanceof VolumeShorter };
+    parentPort?.postMessage({ fault } satisfies EncodeAnswer);
+  }
+});

@@ -1,0 +1,197 @@
+// Fills an object of a store part by part, in order or with the first part last. It is seen only when it is whole.
+import type { CompletedUpload, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import { S3Failure } from '#shared/clients/s3/errors.ts';
+import { combineCrc32 } from '#shared/transfer/export/crc32.ts';
+import type { Seal, SealRequest } from '#shared/transfer/export/message.ts';
+import { type PartPlan, mostParts } from '#shared/transfer/export/parts.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+
+export interface ObjectWriterOptions {
+  readonly s3: S3Client;
+  readonly object: ObjectKey;
+  readonly uploadId: string;
+  readonly hasCrc32: boolean;
+  readonly plan: PartPlan;
+  /** `plan.buffers` of `plan.partBytes`. */
+  readonly buffers: readonly SharedArrayBuffer[];
+  readonly seal: (request: SealRequest) => Promise<Seal>;
+  readonly patience: Omit<PatienceOptions, 'signal'>;
+  /** Makes the store's errors ours. */
+  readonly toFault: (error: unknown) => unknown;
+  readonly signal: AbortSignal;
+}
+
+export interface WrittenObject {
+  readonly size: number;
+  readonly etag: string | undefined;
+  readonly versionId: string | undefined;
+  /** Of the whole object, combined from its parts. */
+  readonly crc32: number;
+  /** The store computed the same. */
+  readonly isCrc32Confirmed: boolean;
+}
+
+export interface ObjectWriter {
+  /** Bytes so far. */
+  position(): number;
+  /** Copies `bytes`; waits while all buffers are full. Throws what an earlier part failed with. */
+  append(bytes: Uint8Array): Promise<void>;
+  /** Changes bytes of the first part. */
+  patchFirst(position: number, bytes: Uint8Array): void;
+  /** Sends what is left, the first part last, and completes the object. */
+  finish(): Promise<WrittenObject>;
+  /** Settled once nothing is on its way. Never throws. */
+  settle(): Promise<void>;
+}
+
+interface SentPart {
+  readonly etag: string;
+  readonly crc32: number;
+  readonly length: number;
+}
+
+interface Part {
+  readonly number: number;
+  readonly buffer: number;
+  readonly length: number;
+}
+
+/** One part, until it is there. */
+const createPartSender = (options: ObjectWriterOptions) => {
+  const { s3, object, uploadId, buffers, hasCrc32, signal } = options;
+  return async ({ number, buffer, length }: Part): Promise<SentPart> => {
+    const { sha256, crc32 } = await options.seal({ part: buffer, length });
+    const patience = createPatience({ ...options.patience, signal });
+    const body = new Uint8Array(buffers[buffer] ?? new SharedArrayBuffer(0), 0, length);
+    const check = hasCrc32 ? { sha256, crc32 } : { sha256 };
+    for (;;) {
+      try {
+        const etag = await s3.multipart.putPart({ ...object, uploadId, number, body, signal, ...check });
+        return { etag, crc32, length };
+      } catch (error) {
+        signal.throwIfAborted();
+        await patience.afterFailure(options.toFault(error));
+      }
+    }
+  };
+};
+
+const wholeCrc = (parts: readonly SentPart[]): number =>
+  parts.reduce((crc, part) => combineCrc32(crc, part.crc32, part.length), 0);
+
+interface WholeUpload {
+  readonly etags: readonly string[];
+  readonly crc32: number;
+  readonly size: number;
+}
+
+/** An answer that got lost may have been a success: then the upload is gone and the object is there. */
+const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Promise<CompletedUpload> => {
+  const { s3, object, uploadId, hasCrc32, signal } = options;
+  const patience = createPatience({ ...options.patience, signal });
+  const { etags, crc32, size } = upload;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await s3.multipart.complete({ ...object, uploadId, etags, ...(hasCrc32 ? { crc32 } : {}) });
+    } catch (error) {
+      signal.throwIfAborted();
+      const isGone = tries > 1 && error instanceof S3Failure && error.code === 'UploadNotFound';
+      const found = isGone ? await s3.head(object).catch(() => undefined) : undefined;
+      if (found?.size === size) return { etag: found.etag, versionId: found.versionId, crc32: undefined };
+      await patience.afterFailure(options.toFault(error));
+    }
+  }
+};
+
+/** Parts on their way, and the buffers that are free. */
+const createShipping = (options: ObjectWriterOptions) => {
+  const send = createPartSender(options);
+  const sent: SentPart[] = [];
+  const free = [...options.buffers.keys()].slice(1);
+  const onTheirWay = new Set<Promise<void>>();
+  let failure: { readonly error: unknown } | undefined;
+  const throwFailure = (): void => {
+    if (failure !== undefined) throw failure.error;
+  };
+  const settle = async (): Promise<void> => {
+    await Promise.all(onTheirWay);
+  };
+  return {
+    sent,
+    throwFailure,
+    settle,
+    start: (part: Part): void => {
+      const work = send(part)
+        .then((done) => {
+          sent[part.number - 1] = done;
+          free.push(part.buffer);
+        })
+        .catch((error: unknown) => {
+          failure ??= { error };
+        })
+        .finally(() => onTheirWay.delete(work));
+      onTheirWay.add(work);
+    },
+    freeBuffer: async (): Promise<number> => {
+      for (let buffer = free.pop(); ; buffer = free.pop()) {
+        throwFailure();
+        if (buffer !== undefined) return buffer;
+        await Promise.race(onTheirWay);
+      }
+    },
+    allSent: async (): Promise<void> => {
+      await settle();
+      throwFailure();
+    },
+  };
+};
+
+export const createObjectWriter = (options: ObjectWriterOptions): ObjectWriter => {
+  const { plan, buffers, object } = options;
+  const shipping = createShipping(options);
+  const { sent } = shipping;
+  let filling = { number: 1, buffer: 0, length: 0 };
+  let firstLength: number | undefined;
+  let position = 0;
+  const viewOf = (buffer: number) => new Uint8Array(buffers[buffer] ?? new SharedArrayBuffer(0));
+
+  /** The first part stays where it is until everything else is sent. */
+  const closePart = async (): Promise<void> => {
+    if (filling.number === mostParts)
+      throw new TransferError('InternalFault', 'the object has more parts than were planned');
+    if (filling.number === 1) firstLength = filling.length;
+    else shipping.start(filling);
+    filling = { number: filling.number + 1, buffer: await shipping.freeBuffer(), length: 0 };
+  };
+  return {
+    position: () => position,
+    append: async (bytes) => {
+      shipping.throwFailure();
+      for (let at = 0; at < bytes.length;) {
+        if (filling.length === plan.partBytes) await closePart();
+        const count = Math.min(plan.partBytes - filling.length, bytes.length - at);
+        viewOf(filling.buffer).set(bytes.subarray(at, at + count), filling.length);
+        filling.length += count;
+        position += count;
+        at += count;
+      }
+    },
+    patchFirst: (at, bytes) => viewOf(0).set(bytes, at),
+    finish: async () => {
+      if (filling.number > 1) shipping.start(filling);
+      await shipping.allSent();
+      shipping.start({ number: 1, buffer: 0, length: firstLength ?? filling.length });
+      await shipping.allSent();
+      const crc32 = wholeCrc(sent);
+      const completed = await complete(options, { etags: sent.map(({ etag }) => etag), crc32, size: position });
+      if (completed.crc32 !== undefined && completed.crc32 !== crc32) {
+        const message = `the store has other bytes under ${object.key} than were sent: their CRC-32 differs`;
+        throw new TransferError('TargetFailed', message);
+      }
+      const { etag, versionId } = completed;
+      return { size: position, etag, versionId, crc32, isCrc32Confirmed: completed.crc32 !== undefined };
+    },
+    settle: () => shipping.settle(),
+  };
+};

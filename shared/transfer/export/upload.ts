@@ -1,0 +1,89 @@
+// An unfinished upload is never left behind: what is begun here is completed or aborted, and what a killed process left is aborted first.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import { S3Failure } from '#shared/clients/s3/errors.ts';
+import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
+import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+
+export interface Upload {
+  readonly uploadId: string;
+  /** The store checks the whole object by its CRC-32. */
+  readonly hasCrc32: boolean;
+}
+
+export interface UploadContext {
+  readonly s3: S3Client;
+  readonly object: ObjectKey;
+  readonly patience: Omit<PatienceOptions, 'signal'>;
+  readonly signal: AbortSignal;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Longest wait for an abort, in milliseconds; a cancelled job must be gone within a second. */
+const abortMs = { failed: 10_000, cancelled: 500 } as const;
+
+const patiently = async <T>({ patience, signal }: UploadContext, work: () => Promise<T>): Promise<T> => {
+  const own = createPatience({ ...patience, signal });
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      await own.afterFailure(toStoreFault(error));
+    }
+  }
+};
+
+/** Older stores know no checksum of a whole object, and some say so. */
+const beginChecked = async ({ s3, object }: UploadContext, contentType: string): Promise<Upload> => {
+  try {
+    return { uploadId: await s3.multipart.begin({ ...object, contentType, hasCrc32: true }), hasCrc32: true };
+  } catch (error) {
+    if (!(error instanceof S3Failure) || error.code !== 'Refused') throw error;
+    return { uploadId: await s3.multipart.begin({ ...object, contentType }), hasCrc32: false };
+  }
+};
+
+/**
+ * Aborts the uploads of exactly this key: whoever exports to a key is alone with it. A store that does not let us list them is forgiven, since its
+ * own rules may clear them away.
+ */
+export const abortLeftovers = async (context: UploadContext): Promise<void> => {
+  const { s3, object, log } = context;
+  try {
+    for (const { key, uploadId } of await s3.multipart.list(object.bucket, object.key)) {
+      if (key === object.key) await s3.multipart.abort({ ...object, uploadId });
+    }
+  } catch (error) {
+    context.signal.throwIfAborted();
+    log('uploads that an earlier try may have left could not be aborted', { error });
+  }
+};
+
+/** Gives `work` a begun upload; where it throws, nothing of it stays. */
+export const withUpload = async <T>(
+  context: UploadContext,
+  contentType: string,
+  work: (upload: Upload) => Promise<T>,
+): Promise<T> => {
+  await abortLeftovers(context);
+  const upload = await patiently(context, () => beginChecked(context, contentType));
+  try {
+    return await work(upload);
+  } catch (error) {
+    const { s3, object, log, signal } = context;
+    const aborting = s3.multipart
+      .abort({ ...object, uploadId: upload.uploadId })
+      .catch((cause: unknown) => log('an unfinished upload could not be aborted', { error: cause }));
+    await Promise.race([
+      aborting,
+      delay(signal.aborted ? abortMs.cancelled : abortMs.failed, undefined, { ref: false }),
+    ]);
+    throw error;
+  }
+};
+
+/** Removes the object and whatever unfinished uploads of it there are. */
+export const discardObject = async (context: UploadContext): Promise<void> => {
+  await abortLeftovers(context);
+  await patiently(context, () => context.s3.remove(context.object));
+};

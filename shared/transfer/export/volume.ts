@@ -1,0 +1,46 @@
+// The volume that is exported: its size and where it holds data.
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
+import { roundToSector } from '#shared/transfer/format/disk.ts';
+import { type DataExtent, findData } from '#shared/transfer/export/extents.ts';
+import { sizeOf } from '#shared/transfer/source/volume.ts';
+
+export interface ExportVolume {
+  /** A block device, or a raw disk in a file. Never a link: whoever writes to the volume could point it anywhere. */
+  readonly path: string;
+  /** Bytes of the guest's disk: whole sectors. */
+  readonly size: number;
+  /** In order, widened to multiples of the unit asked for. */
+  readonly extents: readonly DataExtent[];
+}
+
+const measure = async (path: string): Promise<number> => {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      return await sizeOf(file);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw new TransferError('SourceInterrupted', `cannot read the volume at ${path}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+};
+
+/** Throws TransferError where there is no disk. */
+export const lookAtVolume = async (path: string, unit: number, signal: AbortSignal): Promise<ExportVolume> => {
+  const bytes = await measure(path);
+  if (bytes < smallestDiskBytes)
+    throw new TransferError('NotADiskImage', `the volume at ${path} has ${bytes} bytes only`);
+  const size = roundToSector(bytes);
+  return { path, size, extents: await findData(path, { size, unit, signal }) };
+};
+
+/** Bytes that must be read. */
+export const dataBytes = ({ extents }: ExportVolume): number =>
+  extents.reduce((sum, { start, end }) => sum + end - start, 0);
