@@ -1,4 +1,6 @@
+import { CreateBucketCommand, GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { TransferProgressedData } from '#events/catalogue.ts';
 import { type TransferReport, maxReportBytes, parseReport } from '#shared/transfer/report.ts';
+import { startObjectStore } from '#infra/local/object-store/server.ts';
 import { exitCodeOf } from '#functions/transfer-job/job.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, noise } from '#test/support/disk.ts';
@@ -174,7 +177,7 @@ describe('transfer-job', () => {
     'is gone within a second of %s, leaves a report and nothing else',
     async (signal) => {
       const job = startJob(await open(serve(disk, { pace: 150 })));
-      await expect.poll(() => existsSync(`${job.target}.partial`), { timeout: 10_000, interval: 20 }).toBe(true);
+      await expect.poll(() => existsSync(`${job.target}.partial`), { timeout: 30_000, interval: 20 }).toBe(true);
       const begin = Date.now();
       job.child.kill(signal);
       const { status, report } = await job.over;
@@ -185,10 +188,48 @@ describe('transfer-job', () => {
     },
   );
 
+  it('exports a volume to a store, and discards what it made', async () => {
+    const storeDir = mkdtempSync(join(root, 'store-'));
+    const key = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
+    const store = await startObjectStore({ dir: storeDir, credentials: [key], region: 'us-east-1' });
+    closing.push(() => store.close());
+    const sdk = new S3Client({ endpoint: store.url, region: 'us-east-1', forcePathStyle: true, credentials: key });
+    closing.push(() => Promise.resolve(sdk.destroy()));
+    await sdk.send(new CreateBucketCommand({ Bucket: 'exports' }));
+    const secretDir = mkdtempSync(join(root, 'secret-'));
+    writeFileSync(join(secretDir, 'accessKeyId'), key.accessKeyId);
+    writeFileSync(join(secretDir, 'secretKey'), key.secretAccessKey);
+    const path = join(secretDir, 'volume.img');
+    writeFileSync(path, disk);
+    const place = { endpoint: store.url, region: 'us-east-1', pathStyle: true, bucket: 'exports', key: 'd.qcow2' };
+    const exported = {
+      form: { format: 'qcow2', compression: 'zlib' },
+      object: { ...place, secretDir },
+      guestDigest: true,
+    };
+    const spec = { mode: 'export', source: { type: 'volume', path }, target: undefined, export: exported };
+    const origin = await open(serve(disk));
+    const { status, report, log } = await startJob(origin, { spec }).over;
+    expect(status).toBe(0);
+    const object = await sdk.send(new GetObjectCommand({ Bucket: 'exports', Key: 'd.qcow2' }));
+    expect(report).toMatchObject({
+      outcome: 'succeeded',
+      inspection: { format: 'qcow2', virtualSize: disk.length },
+      digests: { 'guest-sha256': createHash('sha256').update(disk).digest('hex') },
+      object: { size: object.ContentLength, etag: object.ETag, isConfirmed: true },
+    });
+    expect(log).not.toContain(key.secretAccessKey);
+    const discarded = await startJob(origin, { spec: { ...spec, mode: 'discard', source: { type: 'blank' } } }).over;
+    expect(discarded).toMatchObject({ status: 0, report: { outcome: 'succeeded' } });
+    await expect(sdk.send(new GetObjectCommand({ Bucket: 'exports', Key: 'd.qcow2' }))).rejects.toThrow();
+    const broken = await startJob(origin, { spec: { ...spec, export: undefined } }).over;
+    expect(broken).toMatchObject({ status: 0, report: { reason: 'InvalidSpec' } });
+  });
+
   it('begins anew after it was killed', async () => {
     const origin = await open(serve(disk, { pace: 20 }));
     const first = startJob(origin);
-    await expect.poll(() => existsSync(`${first.target}.partial`), { timeout: 10_000, interval: 20 }).toBe(true);
+    await expect.poll(() => existsSync(`${first.target}.partial`), { timeout: 30_000, interval: 20 }).toBe(true);
     first.child.kill('SIGKILL');
     expect((await first.over).report).toBeUndefined();
     expect(existsSync(first.target)).toBe(false);

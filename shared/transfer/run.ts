@@ -8,7 +8,6 @@ import { createPatience } from '#shared/transfer/patience.ts';
 import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection, TransferReport } from '#shared/transfer/report.ts';
-import { isExport, runExport } from '#shared/transfer/export/run.ts';
 import { importScratch, measureScratch } from '#shared/transfer/scratch-route.ts';
 import { importDirect } from '#shared/transfer/direct-route.ts';
 import { openSink } from '#shared/transfer/sink/open.ts';
@@ -147,7 +146,10 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   };
   try {
     const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
-      if (isExport(spec)) return runExport(spec, { signal, meter, onRetry, log: options.log });
+      if (spec.mode === 'export' || spec.mode === 'discard') {
+        const { runExport } = await import('#shared/transfer/export/run.ts');
+        return runExport(spec, { signal, meter, onRetry, log: options.log });
+      }
       source = await openSource(spec, { signal, onRetry });
       const sink = spec.mode === 'import' ? await openSink(requireTarget(spec), signal) : undefined;
       run = { spec, source, sink, meter, signal, log: options.log, seen: undefined };

@@ -1,4 +1,4 @@
-// An export as a transfer: what the spec says, carried out and reported. Called by run.ts.
+// An export as a transfer: what the spec says, carried out and reported. Loaded by run.ts where it is needed.
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
 import { type UploadContext, discardObject } from '#shared/transfer/export/upload.ts';
@@ -62,5 +62,3 @@ export const runExport = async (spec: TransferSpec, context: ExportContext): Pro
     await close();
   }
 };
-
-export const isExport = ({ mode }: TransferSpec): boolean => mode === 'export' || mode === 'discard';
