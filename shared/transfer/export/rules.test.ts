@@ -27,7 +27,7 @@ describe('the rules of an export', () => {
         expect(partBytes * (mostParts - 1)).toBeGreaterThanOrEqual(bytes);
         expect(partBytes).toBeGreaterThanOrEqual(5 * 1024 * 1024);
         expect(atOnce).toBeGreaterThanOrEqual(1);
-        if (bytes < 300 * gib) expect(partBytes * buffers).toBeLessThanOrEqual(96 * 1024 * 1024);
+        expect(partBytes * (bytes < 300 * gib ? buffers : 1)).toBeLessThanOrEqual(115 * 1024 * 1024);
       }),
     );
   });
