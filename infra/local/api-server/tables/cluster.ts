@@ -1,6 +1,6 @@
 // Tables of the remaining built-in kinds.
 import { type ApiObject, type Fields, fieldsAt, listAt, numberAt, textAt, valueAt, toText } from '../objects/object.ts';
-import { toAge } from './age.ts';
+import { toAge } from '#shared/runtime/age.ts';
 import { type Cell, cell, nameCell, shapeOf, toShape } from './columns.ts';
 import { selectorText } from './workloads.ts';
 

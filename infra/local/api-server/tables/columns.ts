@@ -1,6 +1,6 @@
 // Shorthand for the columns of built-in kinds, and those nearly every kind has.
 import { type ApiObject, type Fields, omit } from '../objects/object.ts';
-import { toAge } from './age.ts';
+import { toAge } from '#shared/runtime/age.ts';
 import type { Column, TableShape } from './table.ts';
 
 const nameDescription =

@@ -1,6 +1,6 @@
 // Columns of custom resources, from `additionalPrinterColumns` of their CustomResourceDefinition.
 import { type Fields, numberAt, textAt, toText } from '../objects/object.ts';
-import { toAge } from './age.ts';
+import { toAge } from '#shared/runtime/age.ts';
 import { type Cell, ageCell, nameCell, toShape } from './columns.ts';
 import { compileJsonPath } from './json-path.ts';
 import type { TableShape } from './table.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toAge, toSpan } from './age.ts';
+import { toAge, toSpan } from '#shared/runtime/age.ts';
 import { customShape } from './custom.ts';
 import { compileJsonPath } from './json-path.ts';
 

@@ -10,7 +10,7 @@ import {
   valueAt,
   toText,
 } from '../objects/object.ts';
-import { toAge, toSpan } from './age.ts';
+import { toAge, toSpan } from '#shared/runtime/age.ts';
 import { type Cell, cell, shapeOf } from './columns.ts';
 
 const none = '<none>';

@@ -1,0 +1,84 @@
+// What a command of `bullion` is. One file in commands/, one line in registry.ts.
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+/** How a command ends; stable, for scripts. */
+export const exitCodes = {
+  done: 0,
+  /** Refused by the cluster, or what was asked for came to a bad end. */
+  failed: 1,
+  /** The command line is wrong. */
+  usage: 2,
+  notFound: 3,
+  /** Still not over when the time given with --timeout was. */
+  timedOut: 4,
+} as const;
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+export interface OptionSpec {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  /** How help calls the value: `SIZE`. Left out for switches. */
+  readonly value?: string;
+  readonly help: string;
+  /** All there are, where they are few: completion offers them, others are refused. */
+  readonly oneOf?: readonly string[];
+}
+export type Options = Readonly<Record<string, OptionSpec>>;
+
+export type Values = Readonly<Record<string, string | boolean | undefined>>;
+
+/** Where a command writes, and what time it is there. */
+export interface Terminal {
+  out(text: string): void;
+  /** Progress and complaints: never part of what a script reads. */
+  err(text: string): void;
+  /** Whether a person watches `err`: progress may overwrite its own line. */
+  readonly isLive: boolean;
+  now(): Date;
+}
+
+export interface Surroundings {
+  readonly terminal: Terminal;
+  /** Ends waits; set off by Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+export interface CommandLine {
+  readonly positionals: readonly string[];
+  readonly values: Values;
+}
+
+export interface Call extends CommandLine, Surroundings {
+  readonly kube: KubeClient;
+  /** Of --namespace, else of the kubeconfig's context, else `default`. */
+  readonly namespace: string;
+}
+
+interface Description {
+  readonly name: string;
+  /** What stands behind the name in help: `<name> <url>`. As many positional arguments as it has words, `[…]` ones may be left out. */
+  readonly arguments: string;
+  readonly summary: string;
+  /** Paragraphs of help beyond the summary. */
+  readonly more?: string;
+  readonly options: Options;
+  /** What completion offers for the first argument. */
+  readonly completes?: 'images';
+}
+
+export interface ClusterCommand extends Description {
+  run(call: Call): Promise<ExitCode>;
+}
+
+/** Works without a cluster. */
+export interface PlainCommand extends Description {
+  runPlain(call: CommandLine & Surroundings): Promise<ExitCode>;
+}
+
+export type Command = ClusterCommand | PlainCommand;
+
+/** A string option; `undefined` when it was not given. */
+export const textOf = (values: Values, name: string): string | undefined => {
+  const value = values[name];
+  return typeof value === 'string' ? value : undefined;
+};

@@ -1,0 +1,99 @@
+// `bullion import <name> <source>`: makes an image object and shows what becomes of it.
+import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
+import { type Image, type ImageGroup, imageGroups, imageTypes } from '#cli/image.ts';
+import { outputOf, outputOption, printedObject } from '#cli/output.ts';
+import { type ImageSource, parseSource } from '#cli/source.ts';
+import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+type Spec = Image['spec'];
+
+const defined = (fields: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+
+const refuse = (values: Values, names: readonly string[], group: ImageGroup): void => {
+  const given = names.find((name) => values[name] !== undefined);
+  if (given !== undefined) throw new InvalidInput(`--${given} means nothing to a ${group} image`);
+};
+
+const hyperCloudSpec = (source: ImageSource, values: Values): Spec => {
+  refuse(values, ['backend', 'display-name'], 'hypercloud');
+  const size = textOf(values, 'size');
+  if (size !== undefined && parseQuantity(size) === undefined)
+    throw new InvalidInput(`--size is a quantity such as 20Gi, not ${size}`);
+  return defined({
+    source:
+      source.type === 'http'
+        ? { http: source.url }
+        : { objectStore: { bucketName: source.bucket, objectName: source.key } },
+    storageClassName: textOf(values, 'storage-class'),
+    checksum: textOf(values, 'checksum'),
+    pvc: size === undefined ? undefined : { resources: { requests: { storage: size } } },
+  }) as Spec;
+};
+
+const harvesterSpec = (source: ImageSource, values: Values, name: string): Spec => {
+  refuse(values, ['size'], 'harvester');
+  if (source.type !== 'http') throw new InvalidInput('a harvester image is downloaded over http or https');
+  return defined({
+    displayName: textOf(values, 'display-name') ?? name,
+    sourceType: 'download',
+    url: source.url,
+    backend: textOf(values, 'backend') ?? 'csi',
+    checksum: textOf(values, 'checksum'),
+    targetStorageClassName: textOf(values, 'storage-class'),
+  }) as Spec;
+};
+
+/** The image object a command line asks for. Throws InvalidInput. */
+export const imageOf = (
+  name: string,
+  namespace: string,
+  ...[place, values]: [place: string, values: Values]
+): Image => {
+  const group = imageGroups.find((known) => known === textOf(values, 'group')) ?? 'hypercloud';
+  const source = parseSource(place);
+  const { kind, ...type } = imageTypes[group];
+  const spec = group === 'harvester' ? harvesterSpec(source, values, name) : hyperCloudSpec(source, values);
+  return { apiVersion: apiVersionOf(type), kind, metadata: { name, namespace }, spec };
+};
+
+const run = async ({ kube, namespace, positionals, values, terminal, signal }: Call) => {
+  const [name = '', place = ''] = positionals;
+  const timeoutMs = timeoutOf(values);
+  const wanted = imageOf(name, namespace, place, values);
+  const type = imageTypes[textOf(values, 'group') === 'harvester' ? 'harvester' : 'hypercloud'];
+  const isDryRun = values['dry-run'] === true;
+  const image = await kube.create(type, wanted, { dryRun: isDryRun });
+  const printed = printedObject(image, outputOf(values));
+  if (printed !== undefined) terminal.out(printed);
+  if (isDryRun) terminal.err(`Image ${name} would be made.\n`);
+  if (isDryRun || values['no-wait'] === true) return exitCodes.done;
+  return waitUntilOver({ kube, terminal, signal, timeoutMs }, { type, image });
+};
+
+export const importCommand: ClusterCommand = {
+  name: 'import',
+  arguments: '<name> <source>',
+  summary: 'Imports an image from http(s)://… or s3://bucket/key and shows how it goes.',
+  more: 'Ctrl-C ends the wait, not the import.',
+  options: {
+    group: { type: 'string', value: 'GROUP', help: 'kind of image (hypercloud)', oneOf: imageGroups },
+    'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the golden volume (the default class)' },
+    size: { type: 'string', value: 'SIZE', help: 'size of the golden volume (that of the disk); hypercloud only' },
+    checksum: { type: 'string', value: 'ALG:HEX', help: 'what the file must hash to, as sha256:… or sha512:…' },
+    'display-name': { type: 'string', value: 'TEXT', help: 'free text (the name); harvester only' },
+    backend: {
+      type: 'string',
+      value: 'BACKEND',
+      help: 'how it is stored (csi); harvester only',
+      oneOf: ['csi', 'backingimage', 'cdi'],
+    },
+    'dry-run': { type: 'boolean', help: 'only ask the cluster whether it would take the image' },
+    ...waitOptions,
+    ...outputOption,
+  },
+  run,
+};

@@ -1,0 +1,80 @@
+// Images of both groups seen as one thing, and found by the name a person types.
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { CommonImageStatus } from '#shared/api/image-status.ts';
+import { findCondition } from '#shared/api/conditions.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type KubeClient, type ListOptions } from '#shared/clients/kube/client.ts';
+import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
+
+/** What the command line reads of an image, whatever its group. */
+export interface Image extends KubeObject {
+  readonly spec: HarvesterImage['spec'] | HyperCloudImage['spec'];
+  readonly status?: CommonImageStatus & { readonly phase?: string | undefined };
+}
+
+/** By the prefix that tells two images of one name apart: `harvester/jammy`. */
+export const imageTypes = {
+  hypercloud: hyperCloudImageKind.type as unknown as ResourceType<Image>,
+  harvester: harvesterImageKind.type as unknown as ResourceType<Image>,
+} as const satisfies Readonly<Record<string, ResourceType<Image>>>;
+export type ImageGroup = keyof typeof imageTypes;
+export const imageGroups = Object.keys(imageTypes) as readonly ImageGroup[];
+
+export interface Found {
+  readonly type: ResourceType<Image>;
+  readonly image: Image;
+}
+
+/** A kind the cluster does not have holds nothing; one that may not be listed is an error. */
+export const listImages = async (kube: KubeClient, options: ListOptions): Promise<readonly Found[]> => {
+  const found: Found[] = [];
+  for (const type of Object.values(imageTypes)) {
+    try {
+      for await (const image of kube.listAll(type, options)) found.push({ type, image });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  return found.toSorted((a, b) => orderOf(a).localeCompare(orderOf(b)));
+};
+
+const orderOf = ({ image: { metadata } }: Found): string => `${metadata.namespace}/${metadata.name}`;
+
+/** `<name>`, or `<group>/<name>` where both groups have one. NotFound, or InvalidInput when it is not clear which is meant. */
+export const findImage = async (kube: KubeClient, namespace: string, wanted: string): Promise<Found> => {
+  const [name, groups] = splitWanted(wanted);
+  const found: Found[] = [];
+  for (const group of groups) {
+    const type = imageTypes[group];
+    const image = await kube.get(type, { namespace, name });
+    if (image !== undefined) found.push({ type, image });
+  }
+  const [only, second] = found;
+  if (only === undefined) throw new NotFound(`there is no image ${wanted} in namespace ${namespace}`);
+  if (second !== undefined)
+    throw new InvalidInput(
+      `two images are named ${name}: say ${groups.map((group) => `${group}/${name}`).join(' or ')}`,
+    );
+  return only;
+};
+
+const splitWanted = (wanted: string): readonly [string, readonly ImageGroup[]] => {
+  const [prefix = '', name, ...rest] = wanted.split('/');
+  if (name === undefined) return [prefix, imageGroups];
+  const group = imageGroups.find((known) => known === prefix);
+  if (group === undefined || rest.length > 0)
+    throw new InvalidInput(`${wanted} is not an image: write <name>, or ${imageGroups.join('/<name> or ')}/<name>`);
+  return [name, [group]];
+};
+
+export const groupOf = ({ type }: Found): string =>
+  imageGroups.find((group) => imageTypes[group].group === type.group) ?? type.group;
+
+export const readyOf = ({ image }: Found) => findCondition(image.status?.conditions, 'Ready');
+
+/** Whether nothing more happens by itself. */
+export const isOver = (found: Found): boolean => {
+  const isCurrent = found.image.status?.observedGeneration === (found.image.metadata.generation ?? 0);
+  return isCurrent && (readyOf(found)?.status === 'True' || found.image.status?.phase === 'Failed');
+};

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { parseCommandLine } from '#cli/options.ts';
+import { commands } from '#cli/registry.ts';
+import { timeoutOf } from '#cli/wait.ts';
+
+const commandNamed = (name: string) => commands.find((command) => command.name === name)!;
+
+describe('the command line', () => {
+  it('reads options anywhere, long and short', () => {
+    const line = parseCommandLine(commandNamed('import'), ['-n', 'vms', 'jammy', '--size=20Gi', 'http://a/b']);
+    expect(line).toEqual({ positionals: ['jammy', 'http://a/b'], values: { namespace: 'vms', size: '20Gi' } });
+  });
+
+  it.each([
+    ['import', [], '<name> is missing'],
+    ['import', ['jammy'], '<source> is missing'],
+    ['why', ['a', 'b'], 'one too many: b'],
+    ['images', ['--colour'], "Unknown option '--colour'"],
+    ['images', ['-o', 'xml'], '--output is one of json, yaml, wide, name, not xml'],
+    ['import', ['a', 'b', '--group', 'x'], '--group is one of hypercloud, harvester, not x'],
+  ])('%s %j is refused: %s', (name, args, message) => {
+    expect(() => parseCommandLine(commandNamed(name), args)).toThrow(message);
+  });
+
+  it.each([
+    ['90', 90_000],
+    ['90s', 90_000],
+    ['1.5m', 90_000],
+    ['2h', 7_200_000],
+  ])('a time of %s', (text, milliseconds) => expect(timeoutOf({ timeout: text })).toBe(milliseconds));
+
+  it.each(['', 'soon', '-5s', '5d'])('a time of %j is refused', (text) =>
+    expect(() => timeoutOf({ timeout: text })).toThrow('--timeout is a time such as 90s, 10m or 2h'),
+  );
+});

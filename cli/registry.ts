@@ -1,0 +1,15 @@
+// Every command, one line each, in the order help shows them.
+import type { Command } from '#cli/command.ts';
+import { completionCommand } from '#cli/commands/completion.ts';
+import { imagesCommand } from '#cli/commands/images.ts';
+import { importCommand } from '#cli/commands/import.ts';
+import { retryCommand } from '#cli/commands/retry.ts';
+import { whyCommand } from '#cli/commands/why.ts';
+
+export const commands: readonly Command[] = [
+  importCommand,
+  imagesCommand,
+  whyCommand,
+  retryCommand,
+  completionCommand(() => commands),
+];

@@ -1,0 +1,92 @@
+// Waits for an image to be over, telling on the way what it does.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ExitCode, type OptionSpec, type Terminal, type Values, exitCodes, textOf } from '#cli/command.ts';
+import { type Found, type Image, isOver, readyOf } from '#cli/image.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { toSpan } from '#shared/runtime/age.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+
+/** Milliseconds between two looks. */
+const lookMs = 1000;
+
+export const waitOptions = {
+  'no-wait': { type: 'boolean', help: 'return at once instead of showing progress to the end' },
+  timeout: { type: 'string', value: 'TIME', help: 'longest wait, such as 90s, 10m or 2h (no limit)' },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds; `undefined` without a limit. */
+export const timeoutOf = (values: Values): number | undefined => {
+  const text = textOf(values, 'timeout');
+  if (text === undefined) return undefined;
+  const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)([smh])?$/.exec(text) ?? [];
+  if (digits === undefined) throw new InvalidInput(`--timeout is a time such as 90s, 10m or 2h, not ${text}`);
+  return Number(digits) * (units[unit] ?? 1000);
+};
+
+export interface Wait {
+  readonly kube: KubeClient;
+  readonly terminal: Terminal;
+  readonly timeoutMs?: number | undefined;
+  /** Value of the retry annotation that must have been acted on: until then the old failure is what status tells. */
+  readonly retry?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** One line that says where an image stands. */
+export const describeProgress = (found: Found): string => {
+  const { metadata, status = {} } = found.image;
+  const { transfer, progress = 0 } = status;
+  const speed = transfer?.bytesPerSecond === undefined ? '' : `, ${formatBytes(transfer.bytesPerSecond)}/s`;
+  const left = transfer?.etaSeconds === undefined ? '' : `, ${toSpan(transfer.etaSeconds * 1000)} left`;
+  const message = readyOf(found)?.message ?? 'waiting to be picked up';
+  return `${metadata.name}: ${String(progress).padStart(3)}% ${message}${speed}${left}`;
+};
+
+/** Looks until the image is over, gone, or the time is. */
+export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise<ExitCode> => {
+  const deadline = wait.timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + wait.timeoutMs;
+  const line = createLine(wait.terminal);
+  for (;;) {
+    const found = { type, image: await lookAgain(wait.kube, { type, image }) };
+    line.show(describeProgress(found));
+    if (hasEnded(wait, found)) {
+      line.end();
+      return readyOf(found)?.status === 'True' ? exitCodes.done : exitCodes.failed;
+    }
+    if (performance.now() >= deadline || wait.signal.aborted) {
+      line.end();
+      const why = wait.signal.aborted ? 'No longer waiting' : 'The time is over';
+      wait.terminal.err(`${why}; the import goes on: bullion why ${image.metadata.name}\n`);
+      return exitCodes.timedOut;
+    }
+    await sleep(lookMs, undefined, { signal: wait.signal }).catch(() => undefined);
+  }
+};
+
+const lookAgain = async (kube: KubeClient, { type, image }: Found): Promise<Image> => {
+  const { namespace, name, uid } = image.metadata;
+  const current = await kube.get(type, { namespace, name });
+  if (current === undefined || current.metadata.uid !== uid) throw new NotFound(`image ${name} was deleted meanwhile`);
+  return current;
+};
+
+const hasEnded = ({ retry }: Wait, found: Found): boolean =>
+  isOver(found) && (retry === undefined || found.image.status?.retryHandled === retry);
+
+/** A line that is overwritten while a person watches, and written once for each change where none does. */
+const createLine = (terminal: Terminal) => {
+  let last = '';
+  return {
+    show: (text: string): void => {
+      if (text === last) return;
+      last = text;
+      terminal.err(terminal.isLive ? `\r\u001B[2K${text}` : `${text}\n`);
+    },
+    end: (): void => {
+      if (terminal.isLive && last !== '') terminal.err('\n');
+    },
+  };
+};

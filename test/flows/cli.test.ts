@@ -1,0 +1,137 @@
+// The command line against a cluster of its own, with the output a person and a script would see.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ExitCode, exitCodes } from '#cli/command.ts';
+import { runCommandLine } from '#cli/run.ts';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
+
+const mib = 2 ** 20;
+
+describe('bullion, the command line', { timeout: 120_000 }, () => {
+  let dir: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+  let url: string;
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-cli-'));
+    const raw = join(dir, 'disk.raw');
+    await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, join(dir, 'disk.qcow2')]);
+    await writeFile(join(dir, 'page.html'), '<!doctype html><title>not an image</title>');
+    server = await startFileServer();
+    url = server.offer('disk.qcow2', join(dir, 'disk.qcow2'));
+    cluster = await startTestCluster();
+  });
+  afterAll(async () => {
+    await cluster.close();
+    await server.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  const bullion = async (...args: readonly string[]): Promise<{ code: ExitCode; out: string; err: string }> => {
+    const said = { out: '', err: '' };
+    const terminal = {
+      out: (text: string) => void (said.out += text),
+      err: (text: string) => void (said.err += text),
+      isLive: false,
+      now: () => new Date(),
+    };
+    const withCluster = args[0] === 'completion' ? args : [...args, '--kubeconfig', cluster.kubeconfigPath];
+    const code = await runCommandLine(withCluster, { terminal, signal: new AbortController().signal });
+    return { code, ...said };
+  };
+
+  it('imports, telling how it goes, and ends when the image is usable', async () => {
+    const { code, err } = await bullion('import', 'disk', url, '--storage-class', 'local');
+    expect(err).toMatch(/disk: 100% the image is ready to use/);
+    expect(code).toBe(exitCodes.done);
+  });
+
+  it('lists images, for people and for scripts', async () => {
+    const { out } = await bullion('images', '-o', 'wide');
+    expect(out).toMatch(/^NAME +GROUP +READY +PHASE/);
+    expect(out).toMatch(/^disk +hypercloud +True +Available +100% +16\.0 MiB +Ready .*qcow2 +local /m);
+    expect((await bullion('images', '-A', '-o', 'name')).out).toBe('virtualmachineimage.hypercloud.tmaxanc.com/disk\n');
+    const list = JSON.parse((await bullion('images', '-o', 'json')).out) as { items: { status: { state: string } }[] };
+    expect(list.items.map(({ status }) => status.state)).toEqual(['Available']);
+  });
+
+  it('ends with 1 when an import fails, and why says what, where and what to do', async () => {
+    const page = server.offer('page.html', join(dir, 'page.html'));
+    const { code, err } = await bullion('import', 'page', page, '--storage-class', 'local');
+    expect(code).toBe(exitCodes.failed);
+    expect(err).toMatch(/page: .*HTML/i);
+    const { out } = await bullion('why', 'page');
+    expect(out).toMatch(/State +Failed/);
+    expect(out).toMatch(/To do +remove the cause, then: bullion retry page/);
+    expect(out).toMatch(/^EVENT +TYPE +REASON/m);
+    expect(out).toMatch(/Warning .*virtualmachineimage\/page/);
+  });
+
+  it('retries once the cause is gone', async () => {
+    await run('cp', [join(dir, 'disk.qcow2'), join(dir, 'page.html')]);
+    const { code, err } = await bullion('retry', 'page');
+    expect(err).toMatch(/page starts again[\s\S]*100%/);
+    expect(code).toBe(exitCodes.done);
+    expect((await bullion('retry', 'page')).code).toBe(exitCodes.failed);
+  });
+
+  it('why shows what was made for an image', async () => {
+    const { out } = await bullion('why', 'hypercloud/disk');
+    expect(out).toMatch(/^PersistentVolumeClaim +disk-image-pvc +Bound/m);
+    expect(out).toMatch(/^VolumeSnapshot +disk-image-snapshot +Ready/m);
+    expect(out).toMatch(/Disk +16\.0 MiB disk, qcow2/);
+  });
+
+  it('stops waiting at --timeout, and says that the import goes on', async () => {
+    const slow = await startFileServer({ bytesPerSecond: 1024 });
+    try {
+      const place = slow.offer('slow.qcow2', join(dir, 'disk.qcow2'));
+      const { code, err } = await bullion('import', 'slow', place, '--storage-class', 'local', '--timeout', '1s');
+      expect(code).toBe(exitCodes.timedOut);
+      expect(err).toMatch(/the import goes on: bullion why slow/);
+    } finally {
+      await slow.close();
+    }
+  });
+
+  it.each<[string, readonly string[], ExitCode, RegExp]>([
+    ['an image that is not there', ['why', 'nothing'], exitCodes.notFound, /there is no image nothing in namespace/],
+    ['what is no command', ['imports'], exitCodes.usage, /there is no command imports/],
+    ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is no source/],
+    ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
+    [
+      'what admission refuses',
+      ['import', 'x', 'http://a.example/x', '--checksum', 'sha256:ab'],
+      exitCodes.failed,
+      /spec\.checksum/,
+    ],
+  ])('answers %s with words and an exit code', async (_, args, code, words) => {
+    const answer = await bullion(...args);
+    expect([answer.code, answer.out]).toEqual([code, '']);
+    expect(answer.err).toMatch(words);
+  });
+
+  it('asks the cluster only, with --dry-run', async () => {
+    const { code, out } = await bullion('import', 'maybe', url, '--dry-run', '-o', 'yaml');
+    expect([code, out]).toEqual([exitCodes.done, expect.stringContaining('name: maybe')]);
+    expect((await bullion('why', 'maybe')).code).toBe(exitCodes.notFound);
+  });
+
+  it('completes in bash', async () => {
+    const { out } = await bullion('completion', 'bash');
+    const complete = (words: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const script = `${out}\nCOMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _bullion; echo "\${COMPREPLY[@]}"`;
+        execFile('bash', ['-c', script], (error, stdout) => (error === null ? resolve(stdout.trim()) : reject(error)));
+      });
+    expect(await complete('bullion im')).toBe('import images');
+    expect(await complete('bullion import --sto')).toBe('--storage-class');
+    expect(await complete('bullion import --group h')).toBe('hypercloud harvester');
+  });
+});
