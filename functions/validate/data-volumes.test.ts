@@ -79,11 +79,6 @@ describe('DataVolumes', () => {
       aDataVolume({ source: http, storage: { ...storage, accessModes: ['ReadOnlyMany'] } }),
       /accessModes/,
     ],
-    [
-      'its own namespace',
-      of({ pvc: { namespace: 'other', name: 'a' } }),
-      /spec\.source\.pvc\.namespace.*across namespaces/,
-    ],
   ])('are asked for %s', async (_rule, denied, fault) => {
     const { allowed, status } = await review(denied);
     expect(allowed).toBe(false);

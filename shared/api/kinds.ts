@@ -2,6 +2,7 @@
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
@@ -18,4 +19,5 @@ export const servedKinds: readonly ServedKind[] = [
   served(virtualMachinePvcKind),
   served(virtualMachineVolumeKind),
   served(dataVolumeKind),
+  served(storageProfileKind),
 ];

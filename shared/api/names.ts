@@ -28,6 +28,8 @@ export const annotations = {
   attempt: 'bullion.dev/attempt',
   /** On a volume made from another one: how, and why so (JSON). */
   clone: 'bullion.dev/clone',
+  /** On a persistent volume on its way from one namespace to another: what its claims knew (JSON). */
+  handover: 'bullion.dev/handover',
   /** On an object made from what lies elsewhere: what its author was found to be allowed to use (JSON). Written by admission alone. */
   granted: 'bullion.dev/granted',
 } as const;
@@ -35,6 +37,8 @@ export const annotations = {
 export const finalizers = {
   /** Held while an image still has children to remove. */
   image: 'bullion.dev/image',
+  /** Held by a volume that may have children in another namespace, where no owner reference holds. */
+  clone: 'bullion.dev/clone',
   /** Held while a cron still has to remove what goes with it. */
   cron: 'bullion.dev/cron',
 } as const;

@@ -44,6 +44,12 @@ export const childMetadata = (owner: ObjectRef, role: string, name: string): Obj
   ],
 });
 
+/** A child in another namespace than its owner's, where no owner reference holds: its owner has to remove it. */
+export const movedTo = <T extends KubeObject>(child: T, namespace: string): T => {
+  const { ownerReferences: _, ...metadata } = child.metadata;
+  return { ...child, metadata: { ...metadata, namespace } };
+};
+
 /** `undefined` for objects that are none of ours. */
 export const ownerOf = (object: KubeObject): Owner | undefined => {
   const uid = object.metadata.labels?.[labels.ownerUid];

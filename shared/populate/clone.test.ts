@@ -1,6 +1,7 @@
 // Which way a clone is made, and why: one row for each reason there is.
 import { describe, expect, it } from 'vitest';
 import { type CloneSource, type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
+import { cloneStrategyOf } from '#shared/populate/profile.ts';
 import { aStorageClass } from '#test/support/builders.ts';
 
 const gib = 2 ** 30;
@@ -17,13 +18,11 @@ const aSource = (over: Partial<CloneSource> = {}): CloneSource => ({
   ...over,
 });
 
-const aTarget = (over: Partial<CloneTarget> = {}): CloneTarget => ({
-  storageClass: aStorageClass('local', { allowVolumeExpansion: true }),
-  volumeMode: 'Block',
-  bytes: 2 * gib,
-  overhead: 0.06,
-  ...over,
-});
+const aTarget = (over: Partial<CloneTarget> = {}): CloneTarget => {
+  const { storageClass = aStorageClass('local', { allowVolumeExpansion: true }) } = over;
+  const strategy = cloneStrategyOf(storageClass);
+  return { storageClass, volumeMode: 'Block', bytes: 2 * gib, overhead: 0.06, strategy, ...over };
+};
 
 const annotated = (strategy: string) =>
   aStorageClass('local', {

@@ -37,6 +37,10 @@ export interface CloneTarget {
   readonly bytes: number;
   /** Share of a volume that its file system keeps for itself. */
   readonly overhead: number;
+  /** How the class wants its volumes cloned; left out: by a snapshot, where there can be one. */
+  readonly strategy?: CloneStrategy | undefined;
+  /** Why the storage cannot be left to do it by its own means, whatever it could; left out: nothing is in the way. */
+  readonly obstacle?: string | undefined;
 }
 
 export type CloneChoice =
@@ -70,33 +74,24 @@ const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined 
 };
 
 /** What keeps the storage's own means from being used at all. */
-const hurdleOf = (source: CloneSource, { storageClass, volumeMode, bytes }: CloneTarget): string | undefined => {
+const hurdleOf = (source: CloneSource, target: CloneTarget): string | undefined => {
+  const { storageClass, volumeMode, bytes, obstacle } = target;
   const { provisioner, metadata } = storageClass;
+  if (obstacle !== undefined) return obstacle;
   if (source.volumeMode !== volumeMode) return `a ${source.volumeMode} volume becomes a ${volumeMode} one`;
   if (source.driver !== provisioner)
     return `it lies with ${source.driver ?? 'no known driver'}, the class is of ${provisioner}`;
-  if (storageClass.metadata.annotations?.[strategyAnnotation] === 'copy') return `class ${metadata.name} asks for it`;
+  if (target.strategy === 'copy') return `class ${metadata.name} asks for it`;
   if (bytes < source.bytes) return 'the new volume is smaller than the old one, though its disk fits';
   if (bytes === source.bytes) return undefined;
   if (volumeMode === 'Filesystem') return 'the disk in the file system grows';
   return storageClass.allowVolumeExpansion === true ? undefined : `class ${metadata.name} cannot expand volumes`;
 };
 
-/** An administrator's word on a class, as CDI has it. */
-const strategyAnnotation = 'cdi.kubevirt.io/clone-strategy';
-
-/** Drivers that are known to clone volumes well. */
-const cloning = ['rbd.csi.ceph.com', 'cephfs.csi.ceph.com', 'csi-vxflexos.dellemc.com', 'block.csi.ibm.com'];
-
-const isCloning = ({ provisioner, metadata }: StorageClass): boolean => {
-  const asked = metadata.annotations?.[strategyAnnotation];
-  return asked === undefined ? cloning.some((driver) => provisioner.endsWith(driver)) : asked === 'csi-clone';
-};
-
 /** A snapshot that is there comes first: it is never in use. One that is taken now is as good, but takes a while longer than a clone. */
-const ownMeans = (source: CloneSource, { storageClass }: CloneTarget): 'snapshot' | 'csi-clone' | undefined => {
+const ownMeans = (source: CloneSource, { strategy }: CloneTarget): 'snapshot' | 'csi-clone' | undefined => {
   if (source.hasSnapshot) return 'snapshot';
-  if (source.hasClaim && isCloning(storageClass)) return 'csi-clone';
+  if (source.hasClaim && strategy === 'csi-clone') return 'csi-clone';
   return source.hasClaim && source.snapshotClass !== undefined ? 'snapshot' : undefined;
 };
 

@@ -1,48 +1,87 @@
-// What kind of volume a storage class can make, where the user did not say. Called when a golden volume is built.
+// What kind of volume a storage class can make, where the user did not say, and how its volumes are cloned. Called when a volume is planned.
+import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
+import { type ClaimSet, capabilitiesOf } from '#shared/populate/capabilities.ts';
+import type { CloneStrategy } from '#shared/populate/clone.ts';
 
 export interface ClaimProfile {
   readonly volumeMode: VolumeMode;
   readonly accessModes: readonly AccessMode[];
 }
 
-/** Drivers that have no block volumes. Every other CSI driver that KubeVirt users run has them. */
-const filesystemOnly: readonly string[] = [
-  'nfs.csi.k8s.io',
-  'smb.csi.k8s.io',
-  'file.csi.azure.com',
-  'efs.csi.aws.com',
-  'rancher.io/local-path',
-  'kubevirt.io.hostpath-provisioner',
-  'spectrumscale.csi.ibm.com',
-];
-
 /** JSON of the form `{"Block":["ReadWriteOnce"]}`, in order of preference: an administrator's word on a class. */
 const profileAnnotation = 'cdi.harvesterhci.io/storageProfileVolumeModeAccessModes';
 
-const isFilesystemOnly = (provisioner: string): boolean =>
-  filesystemOnly.includes(provisioner) || provisioner.endsWith('cephfs.csi.ceph.com');
-
-const annotatedProfile = (storageClass: StorageClass): ClaimProfile | undefined => {
+const annotatedSets = ({ metadata }: StorageClass): readonly ClaimSet[] | undefined => {
   try {
-    const modes: unknown = JSON.parse(storageClass.metadata.annotations?.[profileAnnotation] ?? 'null');
-    const [first] = Object.entries((modes ?? {}) as Record<VolumeMode, readonly AccessMode[]>);
-    const isUsable = first !== undefined && (first[0] === 'Block' || first[0] === 'Filesystem');
-    return isUsable ? { volumeMode: first[0] as VolumeMode, accessModes: oneOf(first[1]) } : undefined;
+    const modes: unknown = JSON.parse(metadata.annotations?.[profileAnnotation] ?? 'null');
+    const sets = Object.entries((modes ?? {}) as Record<VolumeMode, readonly AccessMode[]>)
+      .filter(([mode, accessModes]) => (mode === 'Block' || mode === 'Filesystem') && Array.isArray(accessModes))
+      .map(([volumeMode, accessModes]) => ({
+        volumeMode: volumeMode as VolumeMode,
+        accessModes: accessModes.length === 0 ? (['ReadWriteOnce'] as const) : accessModes,
+      }));
+    return sets.length === 0 ? undefined : sets;
   } catch {
     return undefined;
   }
 };
 
+const unknownSets: readonly ClaimSet[] = [{ volumeMode: 'Block', accessModes: ['ReadWriteOnce'] }];
+
+/** What a class can be asked for, in order of preference: an administrator's word, then what is known of its driver. */
+export const claimSetsOf = (
+  storageClass: StorageClass | undefined,
+  asked: StorageProfileSpec = {},
+): readonly ClaimSet[] => {
+  if (asked.claimPropertySets !== undefined && asked.claimPropertySets.length > 0) return asked.claimPropertySets;
+  if (storageClass === undefined) return unknownSets;
+  return annotatedSets(storageClass) ?? capabilitiesOf(storageClass)?.sets ?? unknownSets;
+};
+
 /** A golden volume is written once by one pod: the narrowest mode a class offers is enough. */
 const oneOf = (modes: readonly AccessMode[]): readonly AccessMode[] =>
-  modes.length === 0 || modes.includes('ReadWriteOnce') ? ['ReadWriteOnce'] : modes.slice(0, 1);
+  modes.includes('ReadWriteOnce') ? ['ReadWriteOnce'] : modes.slice(0, 1);
 
-/** What to ask of a class; block volumes written by one node where nothing better is known. */
+/** What to ask of a class for a golden volume: its preferred mode, written by one node where an administrator does not say otherwise. */
 export const claimProfileOf = (storageClass: StorageClass | undefined): ClaimProfile => {
-  if (storageClass === undefined) return { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] };
-  const volumeMode: VolumeMode = isFilesystemOnly(storageClass.provisioner) ? 'Filesystem' : 'Block';
-  return annotatedProfile(storageClass) ?? { volumeMode, accessModes: ['ReadWriteOnce'] };
+  const annotated = storageClass && annotatedSets(storageClass);
+  const [first] = claimSetsOf(storageClass);
+  return {
+    volumeMode: first?.volumeMode ?? 'Block',
+    accessModes: annotated === undefined ? ['ReadWriteOnce'] : oneOf(first?.accessModes ?? []),
+  };
+};
+
+/** The modes of somebody's own disk, completed from what the class prefers. `undefined`: left to the class. */
+export const completeClaim = (sets: readonly ClaimSet[], asked: Partial<ClaimProfile>): ClaimProfile => {
+  const { volumeMode, accessModes } = asked;
+  if (volumeMode !== undefined && accessModes !== undefined) return { volumeMode, accessModes };
+  if (accessModes !== undefined) {
+    const fitting = sets.find((set) => set.accessModes.some((mode) => accessModes.includes(mode)));
+    return { volumeMode: fitting?.volumeMode ?? 'Filesystem', accessModes };
+  }
+  const found = volumeMode === undefined ? sets[0] : sets.find((set) => set.volumeMode === volumeMode);
+  return {
+    volumeMode: volumeMode ?? found?.volumeMode ?? 'Block',
+    accessModes: found?.accessModes ?? ['ReadWriteOnce'],
+  };
+};
+
+/** An administrator's word on a class, as CDI has it. */
+const strategyAnnotation = 'cdi.kubevirt.io/clone-strategy';
+
+const isStrategy = (text: string | undefined): text is CloneStrategy =>
+  text === 'copy' || text === 'snapshot' || text === 'csi-clone';
+
+/** How volumes of a class are to be cloned; `undefined`: by a snapshot, where there can be one. */
+export const cloneStrategyOf = (
+  storageClass: StorageClass,
+  asked: StorageProfileSpec = {},
+): CloneStrategy | undefined => {
+  const annotated = storageClass.metadata.annotations?.[strategyAnnotation];
+  if (isStrategy(asked.cloneStrategy)) return asked.cloneStrategy;
+  return isStrategy(annotated) ? annotated : capabilitiesOf(storageClass)?.clone;
 };
 
 const defaultMarks = [

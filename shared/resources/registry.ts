@@ -16,6 +16,7 @@ import {
 } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { readImageOrigin } from '#shared/resources/hypercloud-volume/image-origin.ts';
 import { drivenImage } from '#shared/resources/image.ts';
+import { drivenStorageProfile } from '#shared/resources/storage-profile/index.ts';
 import { drivenVolume } from '#shared/resources/volume/driven.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
@@ -37,6 +38,7 @@ export const drivenKinds: readonly Driven[] = [
   erased(drivenDataImportCron),
   ...hyperCloudVolumeKinds.map(erased),
   erased(drivenVolume(dataVolumes, originReaders)),
+  erased(drivenStorageProfile),
 ];
 
 /** `undefined` for kinds that are not driven. */

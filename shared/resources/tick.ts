@@ -1,11 +1,13 @@
 // What happens each minute: what is not settled is driven, and sources that are due are asked. One listing serves both. Called by cron-tick.
 import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
+import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
 export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
+  await ensureProfiles(deps);
   const polls = createDuePolls(deps);
   const swept = await sweep(deps, signal, polls.visit);
   return worstOf([swept, await polls.run(signal)]);

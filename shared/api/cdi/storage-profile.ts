@@ -1,10 +1,52 @@
-// cdi.kubevirt.io StorageProfile: what a storage class is good for. Only the fields golden images are made by; read, not served.
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+// cdi.kubevirt.io StorageProfile: what a storage class is good for, and an administrator's word on it. One for each class, of its name.
+import { z } from 'zod';
+import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
+import { Int64, type ServedKind } from '#shared/api/kind.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+
+const ClaimPropertySet = z.object({
+  accessModes: z
+    .array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod']))
+    .max(4)
+    .describe('any of them'),
+  volumeMode: z.enum(['Block', 'Filesystem']),
+});
+
+const profileShape = {
+  cloneStrategy: z
+    .string()
+    .optional()
+    .describe('how volumes of the class are cloned: copy, snapshot or csi-clone; anything else is left out'),
+  claimPropertySets: z
+    .array(ClaimPropertySet)
+    .max(8)
+    .optional()
+    .describe('modes of volumes, in order of preference, for DataVolumes that leave them out'),
+  dataImportCronSourceFormat: z
+    .string()
+    .optional()
+    .describe('what golden images are kept as: snapshot or pvc; anything else is left out'),
+  snapshotClass: z.string().optional().describe('class of the snapshots that clones are made from'),
+} as const;
+
+const StorageProfileSpec = z
+  .object(profileShape)
+  .describe('what an administrator wants otherwise than it is known of the driver');
+export type StorageProfileSpec = z.infer<typeof StorageProfileSpec>;
+
+const StorageProfileStatus = z.object({
+  observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
+  storageClass: z.string().optional(),
+  provisioner: z.string().optional(),
+  ...profileShape,
+  conditions: z.array(CdiCondition).optional(),
+});
+export type StorageProfileStatus = z.infer<typeof StorageProfileStatus>;
 
 export interface StorageProfile extends KubeObject {
-  readonly spec?: { readonly dataImportCronSourceFormat?: string; readonly snapshotClass?: string };
-  readonly status?: { readonly dataImportCronSourceFormat?: string; readonly snapshotClass?: string };
+  readonly spec?: StorageProfileSpec;
+  readonly status?: StorageProfileStatus;
 }
 
 export const storageProfiles: ResourceType<StorageProfile> = {
@@ -13,4 +55,21 @@ export const storageProfiles: ResourceType<StorageProfile> = {
   kind: 'StorageProfile',
   plural: 'storageprofiles',
   namespaced: false,
+};
+
+export const storageProfileKind: ServedKind<StorageProfile> = {
+  type: storageProfiles,
+  singular: 'storageprofile',
+  shortNames: [],
+  categories: [],
+  description: 'What a storage class is good for. There is one for each, of its name.',
+  spec: StorageProfileSpec,
+  status: StorageProfileStatus,
+  columns: [
+    { name: 'Clone', type: 'string', jsonPath: '.status.cloneStrategy' },
+    { name: 'Snapshots', type: 'string', jsonPath: '.status.snapshotClass' },
+    { name: 'Format', type: 'string', jsonPath: '.status.dataImportCronSourceFormat' },
+    { name: 'Provisioner', type: 'string', jsonPath: '.status.provisioner' },
+    { name: 'Recognized', type: 'string', jsonPath: '.status.conditions[?(@.type=="Recognized")].status' },
+  ],
 };

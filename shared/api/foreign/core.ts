@@ -40,7 +40,8 @@ export interface PersistentVolume extends KubeObject {
       readonly kind?: string;
       readonly namespace: string;
       readonly name: string;
-      readonly uid: string;
+      /** Left out: whoever has that name. */
+      readonly uid?: string;
     };
     readonly csi?: {
       readonly driver: string;

@@ -182,6 +182,9 @@ describe('a DataImportCron', () => {
     kube.edit(dataSourceKind.type, { namespace, name: 'fedora' }, (source) => {
       source.status = { conditions: [{ type: 'Ready', status: 'True' }] };
     });
+    // Classes are described once.
+    await tick(deps);
+    await tick(deps);
     kube.calls.length = 0;
     await tick(deps);
     expect(new Set(kube.calls.map(({ verb }) => verb))).toEqual(new Set(['list']));

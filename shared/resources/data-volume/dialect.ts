@@ -1,4 +1,5 @@
 // cdi.kubevirt.io DataVolume ↔ volume. Its claim has its own name, and the labels and annotations that KubeVirt and virtctl read.
+import { isGranted } from '#shared/access/grant.ts';
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
@@ -27,6 +28,7 @@ const toVolume = (object: DataVolume): Volume => {
     checksum: 'value' in checksum ? checksum.value : undefined,
     claim: readClaim(object),
     pod: readPod(object),
+    mayUse: (used) => isGranted(object, used),
     waitsForConsumer: metadata.annotations?.[cdiAnnotations.immediateBinding] === undefined,
     retries,
     state: toVolumeState(status && { ...status.detail, conditions: status.conditions }, readPhase(status)),
@@ -49,6 +51,7 @@ const readClaim = ({ metadata, spec: { pvc, storage = {} } }: DataVolume): Claim
     volumeMode: pvc === undefined ? volumeMode : (volumeMode ?? 'Filesystem'),
     accessModes: accessModes?.length === 0 ? undefined : accessModes,
     ...(pvc === undefined ? { diskBytes: bytes } : { bytes }),
+    isProfiled: pvc === undefined,
     labels: { ...metadata.labels, app: 'containerized-data-importer' },
     annotations: {
       ...passedOn(metadata.annotations),

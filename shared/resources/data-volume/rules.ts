@@ -133,16 +133,6 @@ const writable: Check = ({ spec }) => {
   );
 };
 
-/** Reading another namespace's disks is a right of that namespace to give. */
-const ownNamespace: Check = ({ metadata, spec: { source = {} } }) =>
-  (['pvc', 'snapshot'] as const).flatMap((name) =>
-    faultIf(
-      source[name] !== undefined && source[name].namespace !== (metadata.namespace ?? 'default'),
-      `spec.source.${name}.namespace`,
-      'must be the namespace of the DataVolume: clones across namespaces are not served by this installation',
-    ),
-  );
-
 export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
   { id: 'one-source', check: oneSource },
   { id: 'one-form', check: oneForm },
@@ -159,7 +149,6 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
   { id: 'checksum', check: checksum },
   { id: 'size', check: size },
   { id: 'writable', check: writable },
-  { id: 'own-namespace', check: ownNamespace },
 ];
 
 export const dataVolumeRequestRules: readonly RequestRule<KubeObject, Volume>[] = [

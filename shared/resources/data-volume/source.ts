@@ -18,7 +18,8 @@ export const readSource = ({ source = {}, sourceRef }: DataVolumeSpec, own: stri
   const { pvc, snapshot } = source;
   const { claim, snapshot: snapshotKind, dataSource } = sourceKinds;
   if (sourceRef !== undefined) {
-    return { type: 'object', groupKind: dataSource, namespace: sourceRef.namespace ?? own, name: sourceRef.name };
+    const { namespace = own, name } = sourceRef;
+    return { type: 'object', groupKind: dataSource, namespace, name, mayLeadOn: true };
   }
   if (pvc !== undefined) return { type: 'object', groupKind: claim, ...pvc };
   if (snapshot !== undefined) return { type: 'object', groupKind: snapshotKind, ...snapshot };

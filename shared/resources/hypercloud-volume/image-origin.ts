@@ -3,11 +3,13 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
+import type { MayUse } from '#shared/resources/volume/volume.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
 
 export const readImageOrigin = async (
   kube: KubeClient,
   key: { readonly namespace: string; readonly name: string },
+  mayUse: MayUse,
 ): Promise<Origin> => {
   const what = `image ${key.name}`;
   const object = await kube.get(hyperCloudImageKind.type, key);
@@ -16,7 +18,7 @@ export const readImageOrigin = async (
   if (deleting) return waitFor('SourceDeleted', `${what} is being deleted`);
   if (state.phase !== 'Available') return waitFor('SourceNotReady', `${what} is not ready: ${state.message}`);
   const snapshot = await readySnapshot(kube, { ...key, name: state.children?.snapshot });
-  return readClaimOrigin(kube, { ...key, name: state.children?.volume ?? '' }, { what, snapshot });
+  return readClaimOrigin(kube, { ...key, name: state.children?.volume ?? '' }, { what, snapshot, mayUse });
 };
 
 const readySnapshot = async (

@@ -1,13 +1,17 @@
 // How a kind of volume is driven. Called by registry.ts, once for each dialect.
 import {
+  type PersistentVolume,
   type PersistentVolumeClaim,
   jobs,
   kubeEvents,
   persistentVolumeClaims,
+  persistentVolumes,
   pods,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { finalizers } from '#shared/api/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Sidecar } from '#shared/backends/backend.ts';
@@ -15,6 +19,8 @@ import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts'
 import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
 import type { Driven } from '#shared/resources/driven.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
+import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
+import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-seen.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -37,11 +43,22 @@ const sidecars: readonly Sidecar[] = [
     (claim) => (claim.status?.phase ?? 'Pending') !== 'Pending' || isLeaving(claim),
   ),
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
+  // Marked as ours only while it changes hands: its old claim is gone.
+  follow<PersistentVolume>(persistentVolumes, ['patch'], ({ status }) => status?.phase === 'Released'),
 ];
 
-const reads = [pods, storageClasses, volumeSnapshotClasses, volumeSnapshotContents, kubeEvents].map(
-  (type) => type as unknown as ResourceType,
-);
+/** Children in other namespaces are found by label. */
+const listed = [jobs, persistentVolumeClaims, volumeSnapshots, persistentVolumes] as readonly unknown[];
+
+const reads = [
+  pods,
+  storageClasses,
+  storageProfiles,
+  volumeSnapshotClasses,
+  volumeSnapshotContents,
+  kubeEvents,
+  ...listed,
+].map((type) => type as ResourceType);
 
 const claimOf = ({ ref, claim }: Volume) => ({
   groupKind: persistentVolumeClaims.kind,
@@ -63,10 +80,13 @@ export const drivenVolume = <T extends KubeObject>(
   plannerOf: () => ({
     check: (kube, volume) => checkVolume(kube, volume, readers),
     plan: (volume, seen, context) => planVolume(volume, seen as VolumeSeen, context),
-    // Everything it made carries its owner reference, and no order matters.
-    remove: ({ state }) => ({ actions: [], state, removed: true }),
+    // What it made here carries its owner reference, and no order matters.
+    remove: (volume, seen) => {
+      const { strays } = seen as VolumeSeen;
+      return { actions: strays === undefined ? [] : removeStrays(volume, strays), state: volume.state, removed: true };
+    },
   }),
-  finalizerOf: () => undefined,
+  finalizerOf: (volume) => (mayLieElsewhere(volume) ? finalizers.clone : undefined),
   links: {
     waitsFor: dialect.sourceKinds,
     sourceOf: ({ source }) => (source?.type === 'object' ? source : undefined),

@@ -8,6 +8,7 @@ import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, waitingState } from '#shared/backends/state.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { recordOf } from '#shared/resources/volume/record.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
@@ -20,7 +21,7 @@ type Filling = VolumeSeen & { readonly claim: PersistentVolumeClaim };
 export const planFilling = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
   const known = { ...volume, state: stateWith(volume, seen.claim) };
   const record = recordOf(seen.claim);
-  const isFilledByStorage = record !== undefined && record.strategy !== 'copy';
+  const isFilledByStorage = record !== undefined && (record.strategy !== 'copy' || record.volume !== undefined);
   return isFilledByStorage
     ? planByStorage(known, seen, { population: record.population, context })
     : planByJob(known, seen, context);
@@ -51,7 +52,7 @@ const planByStorage = (
 ): Plan => {
   const { claim, warnings: [warning] = [] } = seen;
   if (claim.status?.phase === 'Bound') return fill(volume, seen, population ?? nothingKnown);
-  if (isWaitingForConsumer(seen)) return restForConsumer(volume, claim);
+  if (seen.handed === undefined && isWaitingForConsumer(seen)) return restForConsumer(volume, claim);
   const step =
     warning === undefined
       ? { reason: 'Cloning', message: `waiting for claim ${claim.metadata.name} to be bound` }
@@ -65,8 +66,9 @@ const planByStorage = (
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
-const fill = (volume: Volume, { claim, sourceSnapshot }: Filling, population: Population): Plan => ({
+const fill = (volume: Volume, { claim, sourceSnapshot, handed }: Filling, population: Population): Plan => ({
   actions: [
+    ...(handed === undefined ? [] : [arrivedAction(handed)]),
     patch(persistentVolumeClaims, claim, populatedPatch(population, volume.claim.filled ?? {})),
     ...remove(volumeSnapshots, sourceSnapshot),
   ],

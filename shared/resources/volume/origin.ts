@@ -15,6 +15,7 @@ import { readClass, readSnapshotClasses } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CloneSource } from '#shared/populate/clone.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
+import type { MayUse } from '#shared/resources/volume/volume.ts';
 import { type Population, populationOf, provisionerOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 
 /** A source that can be cloned now. */
@@ -38,20 +39,33 @@ export type Origin =
 
 export const waitFor = (reason: string, message: string): Origin => ({ is: 'waiting', reason, message });
 
+interface Asked {
+  /** For messages. */
+  readonly what: string;
+  readonly mayUse: MayUse;
+}
+
+/** Says nothing of what is there, nor whether anything is. */
+const notAllowed = (what: string): Origin =>
+  waitFor(
+    'NotAuthorized',
+    `whoever made this object may not clone what ${what} is now: ask for the right to create datavolumes/source of cdi.kubevirt.io in that namespace, then make it anew`,
+  );
+
 /** A claim, with a snapshot of it where one is known to be ready. */
 export const readClaimOrigin = async (
   kube: KubeClient,
   key: ObjectKey,
-  { what, snapshot }: { readonly what: string; readonly snapshot?: string | undefined },
+  { what, snapshot, mayUse }: Asked & { readonly snapshot?: string | undefined },
 ): Promise<Origin> => {
+  if (!mayUse({ use: 'clone-claim', namespace: key.namespace ?? '', name: key.name })) return notAllowed(what);
   const claim = await kube.get(persistentVolumeClaims, key);
   if (claim === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
-  if (claim.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
-  if (claim.status?.phase !== 'Bound') return waitFor('SourceNotReady', `${what} is not bound yet`);
-  if (isBeingFilled(claim)) return waitFor('SourceNotReady', `${what} is still being filled`);
+  const hurdle = hurdleOf(claim, what);
+  if (hurdle !== undefined) return hurdle;
   const driver = await driverOf(kube, claim);
   const population = populationOf(claim);
-  const bytes = parseQuantity(claim.status.capacity?.['storage']) ?? requestedBytes(claim);
+  const bytes = bytesOf(claim);
   return {
     is: 'ready',
     namespace: key.namespace ?? '',
@@ -73,6 +87,16 @@ export const readClaimOrigin = async (
     accessModes: claim.spec.accessModes,
   };
 };
+
+/** What keeps a claim from being cloned now. */
+const hurdleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefined => {
+  if (claim.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
+  if (claim.status?.phase !== 'Bound') return waitFor('SourceNotReady', `${what} is not bound yet`);
+  return isBeingFilled(claim) ? waitFor('SourceNotReady', `${what} is still being filled`) : undefined;
+};
+
+const bytesOf = (claim: PersistentVolumeClaim): number =>
+  parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
 
 /** Claims that are ours, or CDI's, say so until their bytes are complete. */
 const isBeingFilled = (claim: PersistentVolumeClaim): boolean => {
@@ -107,7 +131,12 @@ const mayWrite = ({ spec }: Pod, claimName: string): boolean =>
     return mounts.length === 0 || mounts.some(({ readOnly }) => readOnly !== true);
   }) ?? false;
 
-export const readSnapshotOrigin = async (kube: KubeClient, key: ObjectKey, what: string): Promise<Origin> => {
+export const readSnapshotOrigin = async (
+  kube: KubeClient,
+  key: ObjectKey,
+  { what, mayUse }: Asked,
+): Promise<Origin> => {
+  if (!mayUse({ use: 'clone-snapshot', namespace: key.namespace ?? '', name: key.name })) return notAllowed(what);
   const snapshot = await kube.get(volumeSnapshots, key);
   if (snapshot === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
   if (snapshot.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);

@@ -11,6 +11,7 @@ import { initialState, isRetryDue } from '#shared/backends/image.ts';
 import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
 import { type Population, populatedPatch, populationOf, requestedBytes } from '#shared/populate/volume.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
+import { leftThere } from '#shared/resources/volume/elsewhere.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import { usableState } from '#shared/resources/volume/state.ts';
@@ -91,12 +92,15 @@ const planUsable = (
   state: usableState(volume, claim, population),
 });
 
+const dirtyOf = ({ job, inspectJob, claim, pods, stage }: VolumeSeen): readonly KubeObject[] => {
+  const there = stage?.volume === undefined ? [stage?.claim, stage?.job, ...(stage?.pods ?? [])] : [];
+  return [job, inspectJob, claim, ...pods, ...there].filter((child) => child !== undefined);
+};
+
 /** What is not filled is thrown away; a volume that is filled stays. */
 const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const isWorthKeeping = populationOf(seen.claim) !== undefined && seen.claim !== undefined && isUsable(seen.claim);
-  const dirty = isWorthKeeping
-    ? []
-    : [seen.job, seen.inspectJob, seen.claim, ...seen.pods].filter((child) => child !== undefined);
+  const dirty = isWorthKeeping ? [] : dirtyOf(seen);
   if (dirty.length > 0) {
     const names = dirty.map(({ kind, metadata }) => `${kind} ${metadata.name}`).join(', ');
     const step = {
@@ -110,6 +114,7 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
       ...removeJob(seen.job),
       ...removeJob(seen.inspectJob),
       ...remove(persistentVolumeClaims, seen.claim),
+      ...leftThere(seen.stage),
     ];
     return { actions, state: { ...state, handledRetryToken } };
   }

@@ -5,11 +5,13 @@ import { annotations } from '#shared/api/names.ts';
 import { cloneStrategies } from '#shared/populate/clone.ts';
 import { Population } from '#shared/populate/volume.ts';
 
-const CloneRecord = z.object({
+export const CloneRecord = z.object({
   strategy: z.enum(cloneStrategies),
   because: z.string(),
   /** The claim that a Job copies. */
   from: z.object({ name: z.string(), volumeMode: z.enum(['Filesystem', 'Block']) }).optional(),
+  /** The persistent volume that was filled in the source's namespace and handed over to this claim. */
+  volume: z.string().optional(),
   /** What is known of the source's content. */
   population: Population.optional(),
 });

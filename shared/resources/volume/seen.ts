@@ -1,12 +1,15 @@
 // What is read before the next step of a volume is decided. A Job is read before the claim it fills, since it is made after it.
+import { type StorageProfileSpec, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
   type KubeEvent,
+  type PersistentVolume,
   type PersistentVolumeClaim,
   type Pod,
   type StorageClass,
   jobs,
   persistentVolumeClaims,
+  persistentVolumes,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
@@ -14,8 +17,18 @@ import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/bac
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf } from '#shared/populate/volume.ts';
+import {
+  type StageSeen,
+  type Strays,
+  cloneName,
+  mayLieElsewhere,
+  readPlace,
+  readStage,
+  readStrays,
+} from '#shared/resources/volume/elsewhere-seen.ts';
 import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/resources/volume/origin.ts';
-import type { Volume, VolumeSource } from '#shared/resources/volume/volume.ts';
+import { recordOf } from '#shared/resources/volume/record.ts';
+import type { MayUse, Volume } from '#shared/resources/volume/volume.ts';
 
 export interface VolumeSeen {
   readonly claim?: PersistentVolumeClaim | undefined;
@@ -29,21 +42,27 @@ export interface VolumeSeen {
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
   /** Class of the claim, or the one it is to be made with. */
   readonly storageClass?: StorageClass | undefined;
+  /** An administrator's word on it; read only where the claim is completed from it. */
+  readonly profile?: StorageProfileSpec | undefined;
   /** Read only where the claim is to be made; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
+  /** Of a volume whose source lies in another namespace. */
+  readonly stage?: StageSeen | undefined;
+  /** The persistent volume that was handed over to the claim, while that is not marked as filled. */
+  readonly handed?: PersistentVolume | undefined;
+  /** Read only of a volume that is being deleted. */
+  readonly strays?: Strays | undefined;
 }
 
 /** How a kind of golden image is found ready, by `<kind>.<group>`. */
-export type OriginReaders = Readonly<Record<string, (kube: KubeClient, key: Key) => Promise<Origin>>>;
+export type OriginReaders = Readonly<Record<string, (kube: KubeClient, key: Key, mayUse: MayUse) => Promise<Origin>>>;
 type Key = { readonly namespace: string; readonly name: string };
 
 const snapshotGroupKind = 'VolumeSnapshot.snapshot.storage.k8s.io';
 
-/** Of the snapshot taken of a source that has none. */
-export const sourceSnapshotName = ({ ref }: Volume): string => `clone-${ref.uid}`;
-
 export const checkVolume = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<VolumeSeen> => {
+  if (volume.deleting) return { pods: [], strays: await readStrays(kube, volume) };
   if (volume.state.phase === 'Failed' && !isRetryDue(volume)) return { pods: [] };
   const { own: job } = await readOwn(kube, jobs, volume.ref, transferJobName('import', volume.ref));
   const { own: claim, foreign } = await readOwn(kube, persistentVolumeClaims, volume.ref, volume.claim.name);
@@ -52,29 +71,51 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   if (populationOf(claim) !== undefined) return { pods: [], ...own };
   const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
   const storageClass = await readClass(kube, claim.spec.storageClassName);
-  return { ...own, pods: workers, storageClass, warnings: await readWarnings(kube, volume, [claim, job, ...workers]) };
+  const warnings = await readWarnings(kube, volume, [claim, job, ...workers]);
+  return { ...own, pods: workers, storageClass, warnings, handed: await readHanded(kube, claim) };
+};
+
+const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
+  const name = recordOf(claim)?.volume;
+  return name === undefined ? undefined : kube.get(persistentVolumes, { name });
 };
 
 const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<VolumeSnapshot | undefined> => {
   const { source } = volume;
   // Whatever stands for a claim in the end may need one; a snapshot does not.
   if (source?.type !== 'object' || source.groupKind === snapshotGroupKind) return undefined;
-  return (await readOwn(kube, volumeSnapshots, volume.ref, sourceSnapshotName(volume))).own;
+  return (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own;
 };
 
 const readForClaim = async (
   kube: KubeClient,
   volume: Volume,
   readers: OriginReaders,
-): Promise<Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'inspectJob' | 'pods'>>> => {
-  const { source, claim } = volume;
-  const origin = await readOrigin(kube, source, readers);
+): Promise<Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage'>>> => {
+  const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
+  if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
+  const { claim, ref } = volume;
+  const origin = await readOrigin(kube, volume, readers);
   if (origin !== undefined && origin.is !== 'ready') return { origin };
   const storageClass = await readClass(kube, claim.className ?? origin?.className);
-  return needsInspection(volume)
-    ? { origin, storageClass, ...(await readInspection(kube, volume)) }
-    : { origin, storageClass };
+  const found = { origin, storageClass, profile: await readProfile(kube, volume, storageClass) };
+  const isElsewhere = origin !== undefined && origin.namespace !== ref.namespace;
+  if (isElsewhere) return { ...found, stage: await readPlace(kube, volume, origin.namespace) };
+  return needsInspection(volume) ? { ...found, ...(await readInspection(kube, volume)) } : found;
 };
+
+/** The class of a cluster may be so new that nobody has described it yet. */
+const readProfile = async (
+  kube: KubeClient,
+  { claim }: Volume,
+  storageClass: StorageClass | undefined,
+): Promise<StorageProfileSpec | undefined> => {
+  if (claim.isProfiled !== true || storageClass === undefined) return undefined;
+  return (await kube.get(storageProfiles, { name: storageClass.metadata.name }))?.spec;
+};
+
+const readStageClass = async (kube: KubeClient, { claim }: StageSeen): Promise<StorageClass | undefined> =>
+  claim?.spec.storageClassName === undefined ? undefined : readClass(kube, claim.spec.storageClassName);
 
 /** A source of bytes whose disk nobody told the size of. */
 export const needsInspection = ({ source, claim }: Volume): boolean =>
@@ -88,21 +129,24 @@ const readInspection = async (
   return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
 };
 
-const readOrigin = async (
-  kube: KubeClient,
-  source: VolumeSource | undefined,
-  readers: OriginReaders,
-): Promise<Origin | undefined> => {
+/** Its own namespace is everybody's to use who may make the volume. */
+const mayUseOf = ({ mayUse, ref }: Volume): MayUse => mayUse ?? (({ namespace }) => namespace === ref.namespace);
+
+const readOrigin = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<Origin | undefined> => {
+  const { source } = volume;
+  const mayUse = mayUseOf(volume);
   if (source?.type !== 'object') return undefined;
   const { groupKind, namespace, name } = source;
   const key = { namespace, name };
   switch (groupKind) {
     case 'PersistentVolumeClaim':
-      return readClaimOrigin(kube, key, { what: `PersistentVolumeClaim ${namespace}/${name}` });
+      return readClaimOrigin(kube, key, { what: `PersistentVolumeClaim ${namespace}/${name}`, mayUse });
     case snapshotGroupKind:
-      return readSnapshotOrigin(kube, key, `VolumeSnapshot ${namespace}/${name}`);
+      return readSnapshotOrigin(kube, key, { what: `VolumeSnapshot ${namespace}/${name}`, mayUse });
     default:
-      return readers[groupKind]?.(kube, key) ?? waitFor('SourceUnknown', `nothing is known of ${groupKind} ${name}`);
+      return (
+        readers[groupKind]?.(kube, key, mayUse) ?? waitFor('SourceUnknown', `nothing is known of ${groupKind} ${name}`)
+      );
   }
 };
 

@@ -1,7 +1,8 @@
 // The moves between states that are a volume's own. Called by the plans of this folder.
 import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
-import type { Plan } from '#shared/backends/backend.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { ImageState } from '#shared/backends/image.ts';
+import { waitingState } from '#shared/backends/state.ts';
 import type { Population } from '#shared/populate/volume.ts';
 import { recordOf } from '#shared/resources/volume/record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -14,6 +15,17 @@ export const rest = (
   actions: [],
   state: { ...volume.state, phase: 'Pending', reason, message, deadline: undefined, nextAttemptTime: undefined },
 });
+
+/** Waits for a class that an administrator may make, though not for ever. */
+export const noClass = (volume: Volume, sourceClass: string | undefined, context: PlanContext): Plan => {
+  const name = volume.claim.className ?? sourceClass;
+  const message =
+    name === undefined
+      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
+      : `storage class "${name}" does not exist: create it, or make this object anew with another`;
+  const step = { phase: 'Pending', reason: 'StorageClassNotFound', message } as const;
+  return { actions: [], state: waitingState(volume, volume.state, step, context) };
+};
 
 /** Whether nothing may be put into the volume before its consumer is there. */
 export const isHeldBack = ({ waitsForConsumer }: Volume, storageClass: StorageClass | undefined): boolean =>

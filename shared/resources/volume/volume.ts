@@ -1,5 +1,6 @@
 // A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { UsedSource } from '#shared/access/grant.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
@@ -10,11 +11,15 @@ export interface Volume extends Filled {
   readonly source: VolumeSource | undefined;
   readonly checksum?: Checksum | undefined;
   readonly claim: ClaimRequest;
+  /** Whether its author may have what lies in another namespace; left out: nothing of it. */
+  readonly mayUse?: MayUse | undefined;
   /** How its Jobs' pods are to be run. */
   readonly pod?: PodWishes | undefined;
   /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
   readonly waitsForConsumer: boolean;
 }
+
+export type MayUse = (source: UsedSource) => boolean;
 
 /** Where the bytes come from. */
 export type VolumeSource =
@@ -24,6 +29,8 @@ export type VolumeSource =
       readonly groupKind: string;
       readonly namespace: string;
       readonly name: string;
+      /** It stands for something else, which may lie in any namespace. */
+      readonly mayLeadOn?: true;
     }
   | { readonly type: 'transfer'; readonly from: Exclude<JobSource, { readonly type: 'claim' }> };
 
@@ -37,6 +44,8 @@ export interface ClaimRequest {
   readonly bytes?: number | undefined;
   /** …or of the guest's disk: a file system gets room for itself beside it. */
   readonly diskBytes?: number | undefined;
+  /** What is left out of modes and size is completed from the class's StorageProfile. */
+  readonly isProfiled?: boolean;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   /** Annotations that clients look for once it is filled. */

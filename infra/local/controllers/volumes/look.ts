@@ -35,13 +35,17 @@ const volumeOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise
   if (volumeName !== undefined && volumeName !== '') {
     const volume = await kube.get(persistentVolumes, { name: volumeName });
     const owner = volume?.spec.claimRef;
-    return owner === undefined || owner.uid === claim.metadata.uid || claim.status?.phase === 'Bound'
-      ? volume
-      : undefined;
+    return owner === undefined || isFor(owner, claim) || claim.status?.phase === 'Bound' ? volume : undefined;
   }
   const { items } = await kube.list(persistentVolumes);
   return items.find((volume) => volume.spec.claimRef?.uid === claim.metadata.uid);
 };
+
+/** A volume can be promised to a claim by name, before that has a UID. */
+const isFor = (ref: NonNullable<PersistentVolume['spec']['claimRef']>, { metadata }: PersistentVolumeClaim): boolean =>
+  ref.uid === undefined || ref.uid === ''
+    ? ref.namespace === metadata.namespace && ref.name === metadata.name
+    : ref.uid === metadata.uid;
 
 const sourceOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<SourceSeen | undefined> => {
   const reference = claim.spec.dataSourceRef ?? claim.spec.dataSource;

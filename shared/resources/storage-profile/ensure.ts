@@ -1,0 +1,50 @@
+// One StorageProfile for each storage class, and true to it: looked at each minute, with three listings and nothing else where nothing changed.
+import { isDeepStrictEqual } from 'node:util';
+import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import { readSnapshotClasses } from '#shared/backends/reading.ts';
+import { describeClass } from '#shared/populate/storage-profile.ts';
+import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+
+const profileFor = ({ metadata, apiVersion, kind }: StorageClass): StorageProfile => ({
+  apiVersion: apiVersionOf(storageProfiles),
+  kind: storageProfiles.kind,
+  metadata: {
+    name: metadata.name,
+    labels: { 'app.kubernetes.io/managed-by': 'bullion' },
+    ownerReferences: [{ apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' }],
+  },
+  spec: {},
+});
+
+const isTrue = ({ status = {} }: StorageProfile, described: ReturnType<typeof describeClass>): boolean => {
+  const { conditions: _, observedGeneration: __, ...told } = status;
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), told);
+};
+
+/** What is missing is made; what is no longer true is looked at again. A CDI that is installed does this itself. */
+export const ensureProfiles = async (deps: DriverDeps): Promise<void> => {
+  const { kube, cdi } = deps;
+  if (cdi === 'use') return;
+  const [classes, snapshotClasses, profiles] = await Promise.all([
+    kube.list(storageClasses),
+    readSnapshotClasses(kube),
+    kube.list(storageProfiles),
+  ]);
+  for (const storageClass of classes.items) {
+    const profile = profiles.items.find(({ metadata }) => metadata.name === storageClass.metadata.name);
+    if (profile === undefined) {
+      // Its own event has it described.
+      // oxlint-disable-next-line no-await-in-loop
+      await kube.create(storageProfiles, profileFor(storageClass)).catch((error: unknown) => {
+        if (!isConflict(error)) throw error;
+      });
+    } else if (!isTrue(profile, describeClass(storageClass, snapshotClasses, profile.spec ?? {}))) {
+      const { apiVersion, kind, metadata } = profile;
+      // oxlint-disable-next-line no-await-in-loop
+      await drive(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });
+    }
+  }
+};

@@ -1,0 +1,104 @@
+// How StorageProfiles are driven: each says what is known of its class. One line in registry.ts; `ensure.ts` makes them.
+import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
+import { type StorageProfile, type StorageProfileStatus, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { type ResourceType, refOf } from '#shared/api/object.ts';
+import { readSnapshotClasses } from '#shared/backends/reading.ts';
+import { follow } from '#shared/backends/sidecar.ts';
+import { describeClass } from '#shared/populate/storage-profile.ts';
+import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { done, waiting } from '#shared/runtime/outcome.ts';
+
+interface ProfileState extends DrivenState {
+  readonly status: Omit<StorageProfileStatus, 'conditions' | 'observedGeneration'>;
+}
+
+interface ProfileSubject extends Subject<ProfileState> {
+  readonly object: StorageProfile;
+}
+
+interface ProfileSeen {
+  readonly storageClass: StorageClass | undefined;
+  readonly snapshotClasses: readonly VolumeSnapshotClass[];
+}
+
+const read = (object: StorageProfile): ProfileSubject => {
+  const { conditions = [], observedGeneration: _, ...status } = object.status ?? {};
+  const recognized = conditions.find(({ type }) => type === 'Recognized');
+  return {
+    ref: refOf(object),
+    generation: object.metadata.generation ?? 1,
+    deleting: object.metadata.deletionTimestamp !== undefined,
+    finalizers: object.metadata.finalizers ?? [],
+    object,
+    state: {
+      phase: recognized?.status === 'True' ? 'Recognized' : 'Unrecognized',
+      reason: recognized?.reason ?? 'Pending',
+      message: recognized?.message ?? 'waiting to be processed',
+      status,
+    },
+  };
+};
+
+const plan: Planner<ProfileSubject, ProfileSeen>['plan'] = ({ object, state }, { storageClass, snapshotClasses }) => {
+  if (storageClass === undefined) {
+    const message = `there is no storage class ${object.metadata.name}: a profile has the name of its class`;
+    return { actions: [], state: { ...state, phase: 'Unrecognized', reason: 'StorageClassNotFound', message } };
+  }
+  const { status, isRecognized, reason, message } = describeClass(storageClass, snapshotClasses, object.spec ?? {});
+  return { actions: [], state: { phase: isRecognized ? 'Recognized' : 'Unrecognized', reason, message, status } };
+};
+
+const planner: Planner<ProfileSubject, ProfileSeen> = {
+  check: async (kube, { ref }) => ({
+    storageClass: await kube.get(storageClasses, { name: ref.name }),
+    snapshotClasses: await readSnapshotClasses(kube),
+  }),
+  plan,
+  remove: ({ state }) => ({ actions: [], state, removed: true }),
+};
+
+const refusedWith = (state: ProfileState, reason: string, message: string): ProfileState => ({
+  ...state,
+  reason,
+  message,
+});
+
+export const drivenStorageProfile: Driven<StorageProfile, ProfileSubject> = {
+  kind: storageProfileKind,
+  // They have no owner of ours; declared for the right to make them.
+  sidecars: () => [follow(storageProfileKind.type, ['create'], () => false)],
+  reads: () => [storageClasses, volumeSnapshotClasses].map((type) => type as unknown as ResourceType),
+  read,
+  toStatus: ({ status }, { generation }, state, now): StorageProfileStatus => ({
+    observedGeneration: generation,
+    ...state.status,
+    conditions: setCdiConditions(
+      status?.conditions ?? [],
+      [
+        {
+          type: 'Recognized',
+          status: state.phase === 'Recognized' ? 'True' : 'False',
+          reason: state.reason,
+          message: state.message,
+        },
+      ],
+      now,
+    ),
+  }),
+  refusalOf: () => undefined,
+  plannerOf: () => planner as unknown as Planner<ProfileSubject>,
+  finalizerOf: () => undefined,
+  // Changes of the class are seen by the tick, which compares all of them at once.
+  isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,
+  isRetryDue: () => false,
+  outcomeOf: ({ phase, message }) => (phase === 'Recognized' ? done : waiting(message)),
+  notesOf: () => [],
+  announcementOf: () => undefined,
+  revived: ({ state }) => state,
+  failed: ({ state }, { reason, message }) => refusedWith(state, reason, message),
+  refused: ({ state }, error) => refusedWith(state, `Api${error.code}`, `refused: ${messageOf(error)}`),
+  fold: () => undefined,
+};

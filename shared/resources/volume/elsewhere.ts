@@ -1,0 +1,113 @@
+// A copy of what lies in another namespace. It is made there, with all that the storage can do there, and its persistent volume is handed
+// over: no byte crosses the network for it, and nobody opens a port. Pure.
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { movedTo } from '#shared/api/owner.ts';
+import { type Action, remove, removeJob } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { ImageState } from '#shared/backends/image.ts';
+import { waitingState } from '#shared/backends/state.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+import { planClone } from '#shared/resources/volume/cloning.ts';
+import { type StageSeen, type Strays, cloneName } from '#shared/resources/volume/elsewhere-seen.ts';
+import { planFilling } from '#shared/resources/volume/filling.ts';
+import { planArrival, planDeparture, releaseAction } from '#shared/resources/volume/handover.ts';
+import { recordOf } from '#shared/resources/volume/record.ts';
+import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import { noClass, rest } from '#shared/resources/volume/state.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+
+type Staged = VolumeSeen & { readonly stage: StageSeen };
+
+export const planElsewhere = (volume: Volume, seen: Staged, context: PlanContext): Plan => {
+  const { stage } = seen;
+  if (stage.volume !== undefined) {
+    return stage.claim === undefined
+      ? planArrival(volume, stage.volume, context)
+      : { actions: leave(stage), state: stateOf(volume, volume.state, 'HandingOver', context) };
+  }
+  if (stage.claim === undefined) return planStage(volume, seen, context);
+  if (stage.claim.metadata.deletionTimestamp !== undefined) {
+    return { actions: [], state: stateOf(volume, volume.state, 'ChildDeleted', context) };
+  }
+  return planStaged(volume, { ...seen, stage: { ...stage, claim: stage.claim } }, context);
+};
+
+const words = {
+  HandingOver: 'the copy is complete where its source lies, and is being handed over',
+  ChildDeleted: 'what was made for it where its source lies is being deleted; starting again once it is gone',
+} as const;
+
+const stateOf = (volume: Volume, state: ImageState, reason: keyof typeof words, context: PlanContext): ImageState =>
+  waitingState(volume, state, { phase: 'Cloning', reason, message: words[reason] }, context);
+
+/** The volume as it is made there. Names and accounts of its own namespace mean nothing there. */
+const toStage = (volume: Volume): Volume => {
+  const { labels: _labels, annotations: _annotations, filled: _filled, adopts: _adopts, ...asked } = volume.claim;
+  const claim = { ...asked, name: cloneName(volume) };
+  return { ...volume, claim, pod: undefined, waitsForConsumer: false };
+};
+
+/** A class that binds late needs a pod, and the only one there is that of a Job. */
+const obstacleOf = ({ storageClass }: VolumeSeen): string | undefined =>
+  storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
+    ? `class ${storageClass.metadata.name} waits for a pod, and the source lies in another namespace`
+    : undefined;
+
+const planStage = (volume: Volume, seen: Staged, context: PlanContext): Plan => {
+  const { origin, storageClass, stage } = seen;
+  if (origin === undefined || origin.is === 'waiting') return rest(volume, origin ?? nothingThere);
+  if (storageClass === undefined) return noClass(volume, origin.className, context);
+  const there = { pods: [], origin, storageClass, profile: seen.profile, sourceSnapshot: stage.sourceSnapshot };
+  return moved(volume, stage, planClone(toStage(volume), there, context, obstacleOf(seen)), context);
+};
+
+const nothingThere = { reason: 'SourceNotFound', message: 'the source is gone' } as const;
+
+type Filling = Staged & { readonly stage: StageSeen & { readonly claim: PersistentVolumeClaim } };
+
+const planStaged = (volume: Volume, { stage, storageClass }: Filling, context: PlanContext): Plan => {
+  const { claim, bound } = stage;
+  if (populationOf(claim) !== undefined && bound !== undefined) {
+    const record = recordOf(claim) ?? { strategy: 'copy', because: 'unknown' };
+    const go = planDeparture(volume, { claim, bound, record: { ...record, population: populationOf(claim) } });
+    return { actions: [go, ...leave(stage)], state: stateOf(volume, volume.state, 'HandingOver', context) };
+  }
+  const { job, pods, sourceSnapshot } = stage;
+  const plan = planFilling(toStage(volume), { claim, job, pods, sourceSnapshot, storageClass }, context);
+  return moved(volume, stage, plan, context);
+};
+
+const leave = ({ claim, job }: StageSeen): readonly Action[] => [
+  ...removeJob(job),
+  ...remove(persistentVolumeClaims, claim),
+];
+
+/** What is planned as if the volume were there. It is usable only once it is here. */
+const moved = (volume: Volume, { namespace }: StageSeen, { actions, state }: Plan, context: PlanContext): Plan => {
+  const children = state.children?.volume === undefined ? {} : { volume: volume.claim.name };
+  const told = { ...state, children: { ...state.children, ...children, snapshot: undefined } };
+  return {
+    actions: actions.map((action) =>
+      action.do === 'create' ? { ...action, object: movedTo(action.object, namespace) } : action,
+    ),
+    state:
+      state.phase === 'Available'
+        ? stateOf(volume, { ...volume.state, clone: state.clone, children: told.children }, 'HandingOver', context)
+        : told,
+  };
+};
+
+/** Deleted in the middle: what lies elsewhere goes, and a persistent volume on its way is left to be reclaimed. */
+export const removeStrays = ({ ref }: Volume, strays: Strays): readonly Action[] => [
+  ...strays.volumes.map((volume) => releaseAction(volume, ref.uid)),
+  ...strays.jobs.flatMap((job) => removeJob(job)),
+  ...strays.claims.flatMap((claim) => remove(persistentVolumeClaims, claim)),
+  ...strays.snapshots.flatMap((snapshot) => remove(volumeSnapshots, snapshot)),
+];
+
+/** What a try that failed has left there. */
+export const leftThere = (stage: StageSeen | undefined): readonly Action[] =>
+  stage === undefined || stage.volume !== undefined
+    ? []
+    : [...leave(stage), ...remove(volumeSnapshots, stage.sourceSnapshot)];

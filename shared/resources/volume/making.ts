@@ -1,0 +1,127 @@
+// The claim of a volume, and the step that makes it together with the Job that fills it. Called by the plans of this folder.
+import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
+import {
+  type PersistentVolumeClaim,
+  type StorageClass,
+  type TypedLocalReference,
+  type VolumeMode,
+  jobs,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
+import { type Action, create } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { withJob } from '#shared/backends/inspecting.ts';
+import { waitingState } from '#shared/backends/state.ts';
+import { capabilitiesOf } from '#shared/populate/capabilities.ts';
+import { type ClaimProfile, claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
+import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { buildVolume } from '#shared/populate/volume.ts';
+import { buildFillJob } from '#shared/resources/volume/job.ts';
+import { type CloneRecord, recordAnnotation } from '#shared/resources/volume/record.ts';
+import { isHeldBack } from '#shared/resources/volume/state.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+
+interface Class {
+  readonly storageClass: StorageClass;
+  /** Administrator's word on the class; read for claims that are completed from it. */
+  readonly profile?: StorageProfileSpec | undefined;
+}
+
+/** `preferred` is what the source has, where there is one. */
+export const modesFor = (
+  { claim }: Volume,
+  { storageClass, profile }: Class,
+  preferred: Partial<ClaimProfile> = {},
+): ClaimProfile => {
+  if (claim.isProfiled === true) {
+    const volumeMode = claim.volumeMode ?? preferred.volumeMode;
+    return completeClaim(claimSetsOf(storageClass, profile), {
+      ...(volumeMode === undefined ? {} : { volumeMode }),
+      ...(claim.accessModes === undefined ? {} : { accessModes: claim.accessModes }),
+    });
+  }
+  const usual = claimProfileOf(storageClass);
+  return {
+    volumeMode: claim.volumeMode ?? preferred.volumeMode ?? usual.volumeMode,
+    accessModes: claim.accessModes ?? preferred.accessModes ?? usual.accessModes,
+  };
+};
+
+/** Drivers round up what is less than their least; what they will make is what is asked for. */
+const atLeast = (bytes: number, { claim }: Volume, storageClass: StorageClass): number =>
+  claim.isProfiled === true ? Math.max(bytes, capabilitiesOf(storageClass)?.leastBytes ?? 0) : bytes;
+
+export const sizeFor = (
+  volume: Volume,
+  ...[mode, storageClass, context]: [VolumeMode, StorageClass, PlanContext]
+): number | undefined => {
+  const bytes = bytesFor(volume, mode, context);
+  return bytes === undefined ? undefined : atLeast(bytes, volume, storageClass);
+};
+
+const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
+  claim.bytes ??
+  (claim.diskBytes === undefined ? undefined : volumeBytesFor(claim.diskBytes, mode, settings.filesystemOverhead));
+
+interface Shape {
+  readonly className: string;
+  readonly volumeMode: VolumeMode;
+  readonly accessModes: NonNullable<PersistentVolumeClaim['spec']['accessModes']>;
+  readonly bytes: number;
+  readonly record?: CloneRecord;
+  readonly dataSource?: TypedLocalReference | undefined;
+  /** A persistent volume that is promised to it. */
+  readonly volumeName?: string;
+  /** What told its size; left out where the user did. */
+  readonly inspected?: Inspection | undefined;
+}
+
+export const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolumeClaim => {
+  const built = buildVolume({
+    owner: ref,
+    role: 'disk',
+    name: claim.name,
+    storageClassName: shape.className,
+    volumeMode: shape.volumeMode,
+    accessModes: shape.accessModes,
+    bytes: shape.bytes,
+    inspected: shape.inspected,
+    annotations: {
+      ...claim.annotations,
+      ...(shape.record === undefined ? {} : recordAnnotation(shape.record)),
+    },
+  });
+  return {
+    ...built,
+    metadata: { ...built.metadata, labels: { ...claim.labels, ...built.metadata.labels } },
+    spec: {
+      ...built.spec,
+      ...(shape.dataSource === undefined ? {} : { dataSource: shape.dataSource }),
+      ...(shape.volumeName === undefined ? {} : { volumeName: shape.volumeName }),
+    },
+  };
+};
+
+interface Made {
+  readonly claim: PersistentVolumeClaim;
+  readonly storageClass: StorageClass;
+  readonly record?: CloneRecord;
+}
+
+export const makeClaim = (volume: Volume, { claim, storageClass, record }: Made, context: PlanContext): Plan => {
+  const isFilledByJob = record === undefined || record.strategy === 'copy';
+  const isFilledNow = isFilledByJob && !isHeldBack(volume, storageClass);
+  const job = isFilledNow ? buildFillJob(volume, claim, context.settings) : undefined;
+  const actions: readonly Action[] = [
+    create(persistentVolumeClaims, claim),
+    ...(job === undefined ? [] : [create(jobs, job)]),
+  ];
+  const next = {
+    ...withJob(volume.state, { volume: claim.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) }),
+    storageClassName: storageClass.metadata.name,
+    clone: record === undefined ? undefined : { strategy: record.strategy, because: record.because },
+  };
+  const step = { phase: 'Cloning', reason: 'Starting', message: 'the volume is being made' } as const;
+  return { actions, state: waitingState(volume, next, step, context) };
+};

@@ -1,0 +1,154 @@
+// DataVolumes made from what lies in another namespace, on every local class, real bytes compared.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { jobs, namespaces, persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type TestCluster, leftOvers, startTestCluster } from '#test/support/cluster.ts';
+
+const run = promisify(execFile);
+const type = dataVolumeKind.type;
+const mib = 2 ** 20;
+const diskBytes = 64 * mib;
+const golden = 'golden-images';
+const tenant = 'tenant';
+
+const aDataVolume = (namespace: string, name: string, spec: object): DataVolume => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace },
+  spec: spec as DataVolume['spec'],
+});
+
+describe('clones across namespaces', { timeout: 300_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+
+  const until = async (
+    namespace: string,
+    name: string,
+    isSo: (status: DataVolumeStatus) => boolean,
+  ): Promise<DataVolumeStatus> => {
+    const deadline = Date.now() + 150_000;
+    for (;;) {
+      const { status } = (await cluster.kube.get(type, { namespace, name })) ?? {};
+      if (status !== undefined && isSo(status)) return status;
+      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
+      await sleep(50);
+    }
+  };
+  const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
+  const make = async (object: DataVolume, isSo = isOver): Promise<DataVolumeStatus> => {
+    // Admission that is busy is passed by, and says so: a client tries again.
+    await vi.waitFor(() => cluster.kube.create(type, object), { timeout: 60_000, interval: 1_000 });
+    return until(object.metadata.namespace ?? '', object.metadata.name, isSo);
+  };
+  const compare = async (claim: string) => {
+    const disk = await diskOf(cluster, { namespace: tenant, name: claim });
+    await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
+  };
+  const storage = (storageClassName: string, size = diskBytes / mib) => ({
+    storageClassName,
+    resources: { requests: { storage: `${size}Mi` } },
+  });
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-cross-'));
+    raw = join(dir, 'disk.raw');
+    const file = join(dir, 'disk.qcow2');
+    await writeBootDisk(raw, { bytes: diskBytes, dataBytes: 8 * mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
+    server = await startFileServer();
+    const url = server.offer(basename(file), file);
+    cluster = await startTestCluster();
+    for (const name of [golden, tenant]) {
+      await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    }
+    for (const name of ['local', 'local-plain', 'local-wffc']) {
+      const immediate = { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' };
+      const made = aDataVolume(golden, name, { source: { http: { url } }, storage: storage(name) });
+      await make({ ...made, metadata: { ...made.metadata, annotations: immediate } });
+    }
+    await cluster.kube.create(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: { name: 'fedora', namespace: golden },
+      spec: { source: { pvc: { namespace: golden, name: 'local' } } },
+    });
+  }, 180_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it.each(['local', 'local-plain', 'local-wffc'])(
+    'copy a volume of class %s, and leave nothing there',
+    async (name) => {
+      const source = { pvc: { namespace: golden, name } };
+      const status = await make(aDataVolume(tenant, `of-${name}`, { source, storage: storage(name) }));
+      expect(status).toMatchObject({
+        phase: 'Succeeded',
+        claimName: `of-${name}`,
+        detail: { cloneStrategy: name === 'local' ? 'snapshot' : 'copy' },
+      });
+      await compare(`of-${name}`);
+      const claim = await cluster.kube.get(persistentVolumeClaims, { namespace: tenant, name: `of-${name}` });
+      const volume = await cluster.kube.get(persistentVolumes, { name: claim?.spec.volumeName ?? '' });
+      expect(volume?.spec).toMatchObject({
+        persistentVolumeReclaimPolicy: 'Delete',
+        claimRef: { namespace: tenant, name: `of-${name}`, uid: claim?.metadata.uid },
+      });
+      expect(volume?.metadata.annotations).not.toHaveProperty('bullion.dev/handover');
+      const left = await cluster.kube.list(persistentVolumeClaims, { namespace: golden });
+      expect(left.items.map(({ metadata }) => metadata.name).filter((it) => it.startsWith('clone-'))).toEqual([]);
+      expect((await cluster.kube.list(volumeSnapshots, { namespace: golden })).items).toEqual([]);
+    },
+  );
+
+  it('is what a DataSource of another namespace stands for, in another form', async () => {
+    const pvc = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '256Mi' } } };
+    const sourceRef = { kind: 'DataSource', namespace: golden, name: 'fedora' };
+    const status = await make(aDataVolume(tenant, 'my-fedora', { sourceRef, pvc }));
+    expect(status).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
+    const claim = await cluster.kube.get(persistentVolumeClaims, { namespace: tenant, name: 'my-fedora' });
+    expect(claim?.spec).toMatchObject({ volumeMode: 'Filesystem', resources: { requests: { storage: '256Mi' } } });
+    const disk = await diskOf(cluster, { namespace: tenant, name: 'my-fedora' });
+    expect((await stat(disk)).size).toBeGreaterThan(diskBytes);
+    await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
+  });
+
+  it('refuse a volume that is too small, with both sizes', async () => {
+    const source = { pvc: { namespace: golden, name: 'local' } };
+    const status = await make(aDataVolume(tenant, 'small', { source, storage: storage('local', 32) }));
+    expect(status.phase).toBe('Failed');
+    const ready = status.conditions?.find(({ type: name }) => name === 'Ready');
+    expect(ready).toMatchObject({ reason: 'TargetTooSmall', message: expect.stringMatching(/67108864.*33554432/) });
+  });
+
+  it('take everything with them, also in the middle', async () => {
+    const source = { pvc: { namespace: golden, name: 'local-plain' } };
+    await make(
+      aDataVolume(tenant, 'given-up', { source, storage: storage('local-plain') }),
+      ({ claimName }) => claimName !== undefined,
+    );
+    for (const namespace of [tenant, golden]) {
+      for await (const { metadata } of cluster.kube.listAll(type, { namespace })) {
+        await cluster.kube.delete(type, { namespace, name: metadata.name });
+      }
+    }
+    expect(await leftOvers(cluster.kube, cluster.dataDir, 40)).toEqual([]);
+    expect((await cluster.kube.list(jobs)).items).toEqual([]);
+  });
+});
