@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '#functions/cron-tick/app.ts';
 import { eventTypes } from '#events/catalogue.ts';
-import { jobs, kubeEvents } from '#shared/api/foreign/core.ts';
+import { jobs, kubeEvents, secrets } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
@@ -38,6 +38,24 @@ describe('cron-tick answers 204', () => {
     const headers = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/x', 'ce-type': 'com.example.unknown' };
     const response = await given().app.request('/dead-letters', { method: 'POST', headers });
     expect(response.status).toBe(204);
+  });
+});
+
+describe('cron-tick and the certificate of admission', () => {
+  it('makes it where that is asked for, and answers 204 when it cannot', async () => {
+    const deps = createTestDriver();
+    const app = createApp({ ...deps, ownCertificate: true });
+    deps.kube.failNext({ verb: 'create', resource: 'secrets' }, { error: new Unavailable('down'), when: 'before' });
+    expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(204);
+    expect(deps.kube.all(secrets)).toEqual([]);
+    expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(204);
+    expect(deps.kube.all(secrets).map(({ metadata }) => metadata.name)).toEqual(['admission-ca', 'admission-tls']);
+  });
+
+  it('leaves it alone otherwise', async () => {
+    const { app, kube } = given();
+    await sendEvent(app, eventTypes.ping, { job: 'sweep' });
+    expect(kube.all(secrets)).toEqual([]);
   });
 });
 

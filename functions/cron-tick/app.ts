@@ -1,13 +1,35 @@
 // Woken each minute: drives whatever is not settled. Also takes the events nobody could handle, and shows them to people.
 import { Hono } from 'hono';
+import { tendCertificate } from '#shared/certificate/tend.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
 import { tick } from '#shared/resources/tick.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
+import type { Outcome } from '#shared/runtime/outcome.ts';
 
-export const createApp = (deps: DriverDeps): Hono => {
+export interface Deps extends DriverDeps {
+  /** Whether the certificate of admission is ours to keep fresh; left out: it is not. */
+  readonly ownCertificate?: boolean;
+}
+
+/** The next tick tries again: what is there is good for weeks. */
+const tend = async ({ ownCertificate = false, kube, now, log }: Deps): Promise<void> => {
+  if (!ownCertificate) return;
+  try {
+    await tendCertificate(kube, now());
+  } catch (error) {
+    log.error('certificate not tended', { error });
+  }
+};
+
+const work = async (deps: Deps, signal: AbortSignal): Promise<Outcome> => {
+  const [outcome] = await Promise.all([tick(deps, signal), tend(deps)]);
+  return outcome;
+};
+
+export const createApp = (deps: Deps): Hono => {
   const { log } = deps;
   const deadLetters = anyEventFunction({ name: 'dead-letters', log, handle: (event) => handleDeadLetter(deps, event) });
-  const ticks = eventFunction({ name: 'cron-tick', log, handle: (_event, { signal }) => tick(deps, signal) });
+  const ticks = eventFunction({ name: 'cron-tick', log, handle: (_event, { signal }) => work(deps, signal) });
   return new Hono().route('/dead-letters', deadLetters).route('/', ticks);
 };

@@ -1,5 +1,6 @@
 // Settings of cron-tick; the README table is generated from them.
 import { z } from 'zod';
 import { driverSettings } from '#shared/resources/settings.ts';
+import { certificateSettings } from '#shared/runtime/config.ts';
 
-export const Config = z.object(driverSettings);
+export const Config = z.object({ ...driverSettings, ...certificateSettings });

@@ -8,4 +8,5 @@ import { serve } from '#shared/runtime/serve.ts';
 
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
-await serve({ app: createApp(createDriverDeps(config, log)), log, port: config.port, host: config.host });
+const deps = { ...createDriverDeps(config, log), ownCertificate: config.ownCertificate };
+await serve({ app: createApp(deps), log, port: config.port, host: config.host });

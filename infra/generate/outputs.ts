@@ -12,7 +12,8 @@ import {
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildAdmissionAccess, buildDriverAccess, buildSourceAccess, buildUserRoles } from '#infra/generate/rbac.ts';
-import { buildAdmissionWorkload, buildCertificate, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
+import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
+import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -60,6 +61,7 @@ const rbac = (): Outputs => ({
     ]),
   ),
   'infra/rbac/admission.yaml': toYaml(wiring, buildAdmissionAccess(objects)),
+  'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(kindsAndBackends, buildSourceAccess([...sources.objects, ...sources.children])),
   'infra/rbac/users.yaml': toYaml('shared/api/kinds.ts', buildUserRoles(objects)),
 });
@@ -72,7 +74,7 @@ const webhooks = (): Outputs => ({
     ]),
   ),
   'infra/webhooks/workload.yaml': toYaml(wiring, buildAdmissionWorkload()),
-  'infra/webhooks/certificate.yaml': toYaml(wiring, buildCertificate()),
+  [certManagerFile]: toYaml(wiring, buildCertificate()),
 });
 
 /** All manifests, and the kustomization that composes them: `kubectl apply -k infra`. */
@@ -87,12 +89,15 @@ export const manifestOutputs = (): Outputs => {
   return { ...manifests, 'infra/kustomization.yaml': kustomization(Object.keys(manifests)) };
 };
 
+/** For those who have cert-manager look after the certificate; applied on its own. */
+const certManagerFile = 'infra/webhooks/certificate.yaml';
+
 const kustomization = (paths: readonly string[]): string =>
   toYaml('the files of this folder', [
     // A Kustomization is read by kustomize, not by a cluster, and has no name.
     {
       apiVersion: 'kustomize.config.k8s.io/v1beta1',
       kind: 'Kustomization',
-      resources: paths.map((path) => path.replace('infra/', '')),
+      resources: paths.filter((path) => path !== certManagerFile).map((path) => path.replace('infra/', '')),
     } as unknown as Manifest,
   ]);

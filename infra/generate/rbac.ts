@@ -9,6 +9,7 @@ import {
   pollLookups,
 } from '#infra/generate/wiring.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
+import { leases } from '#shared/api/foreign/coordination.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -78,6 +79,8 @@ export const buildDriverAccess = (fn: EventFunction, { objects, children, reads 
     ...children.map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, ['get', 'list'])),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
+    // Names that one object may have, held before its first child is made.
+    rule(leases, ['get', 'create', 'update']),
     // Dead letters about one object are counted on one Event.
     rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);

@@ -4,11 +4,11 @@ import { restricted } from '#infra/generate/knative.ts';
 import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
 import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
-import { systemNamespace, unguardedNamespaces } from '#shared/api/names.ts';
+import { admissionCertificate, systemNamespace, unguardedNamespaces } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 const workload = 'admission';
-const certificate = 'admission-tls';
+const { serverSecret: certificate } = admissionCertificate;
 
 /** An outage of ours must never keep the cluster itself, Knative or our own pods from coming back. */
 const namespaceSelector = {
@@ -122,29 +122,3 @@ const buildService = (fn: AdmissionFunction): Manifest => ({
   metadata: { name: fn.name, namespace: systemNamespace, labels: partOf(fn.name) },
   spec: { selector: partOf(workload), ports: [{ name: 'https', port: 443, targetPort: fn.name }] },
 });
-
-const certificateNames = admissionFunctions.flatMap(({ name }) => [
-  `${name}.${systemNamespace}.svc`,
-  `${name}.${systemNamespace}.svc.cluster.local`,
-]);
-
-/** cert-manager keeps the certificate fresh and puts its authority into the webhook configurations. */
-export const buildCertificate = (): readonly Manifest[] => [
-  {
-    apiVersion: 'cert-manager.io/v1',
-    kind: 'Issuer',
-    metadata: { name: workload, namespace: systemNamespace, labels: partOf(workload) },
-    spec: { selfSigned: {} },
-  },
-  {
-    apiVersion: 'cert-manager.io/v1',
-    kind: 'Certificate',
-    metadata: { name: certificate, namespace: systemNamespace, labels: partOf(workload) },
-    spec: {
-      secretName: certificate,
-      dnsNames: certificateNames,
-      issuerRef: { kind: 'Issuer', name: workload },
-      privateKey: { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' },
-    },
-  },
-];

@@ -31,7 +31,8 @@ const readJson = async (file: string): Promise<unknown> => {
   }
 };
 
-const freePort = async (preferred: number | undefined): Promise<number> => {
+/** The preferred one where it is free. */
+export const freePort = async (preferred?: number): Promise<number> => {
   const port = preferred === undefined ? undefined : await tryPort(preferred);
   return port ?? (await tryPort(0)) ?? 0;
 };

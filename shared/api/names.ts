@@ -77,3 +77,16 @@ export const unguardedNamespaces = [
   'cert-manager',
   systemNamespace,
 ] as const;
+
+const services = ['validate', 'mutate'] as const;
+
+/** The certificate of the admission services, where it lies and who must trust it. */
+export const admissionCertificate = {
+  /** Name of both webhook configurations. */
+  configuration: 'bullion',
+  /** Secret the pods mount. */
+  serverSecret: 'admission-tls',
+  /** Secret of the authority that issued it; nobody mounts it. */
+  authoritySecret: 'admission-ca',
+  hosts: services.flatMap((name) => [`${name}.${systemNamespace}.svc`, `${name}.${systemNamespace}.svc.cluster.local`]),
+} as const;

@@ -12,6 +12,8 @@ export interface ImageObject extends KubeObject {
 
 export interface ImageDialect<T extends ImageObject = ImageObject> {
   readonly kind: ServedKind<T>;
+  /** Whether no two images of a namespace may have one display name, where that is not the object's own. */
+  readonly namesAreUnique?: boolean;
   /** Total: what cannot be understood becomes a fault of the image. */
   toImage(object: T): Image;
   /**

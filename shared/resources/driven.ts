@@ -75,7 +75,8 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
   toStatus(object: T, subject: S, state: S['state'], now: string): object;
   refusalOf(subject: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
-  /** `undefined`: nobody plans for it, and nothing was made for it. */
+  /** A name nobody else of the kind and namespace may have, while nothing was made for the object yet (name-claim.ts). */
+  uniqueNameOf?(subject: S): string | undefined;
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
   finalizerOf(subject: S): string | undefined;

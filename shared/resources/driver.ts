@@ -16,6 +16,7 @@ import type { Announce } from '#shared/resources/announcer.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { execute } from '#shared/resources/execute.ts';
+import { claimName } from '#shared/resources/name-claim.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import { announceFinal, sayNotes, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
@@ -114,6 +115,8 @@ const advance = async (pass: Pass): Promise<Outcome> => {
   const planner = driven.plannerOf(subject, deps.backends);
   if (planner === undefined) return done;
   const held = await hold({ ...pass, subject: { ...subject, state: driven.revived(subject) } });
+  const taken = await claimName({ kube: deps.kube, driven, subject: held.subject });
+  if (taken !== undefined) return conclude(held, driven.failed(held.subject, taken));
   return conclude(held, await stepOf(held, planner));
 };
 

@@ -26,7 +26,11 @@ const refused = (subject: Filled, error: AppError, context: PlanContext): ImageS
 };
 
 /** What an object failed with before anything was made for it. */
-export const refusals = { spec: 'InvalidSpec', backend: 'BackendUnavailable' } as const;
+export const refusals = {
+  spec: 'InvalidSpec',
+  backend: 'BackendUnavailable',
+  name: 'DisplayNameTaken',
+} as const;
 
 const revived = ({ state }: Filled): ImageState => {
   const { phase, reason, failures, handledRetryToken } = state;

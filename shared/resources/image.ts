@@ -102,6 +102,8 @@ export const drivenImage = <T extends ImageObject>(
     const registration = backends[backend];
     return registration.served ? (plannerOf(registration.backend, cloners) as Planner<Image>) : undefined;
   },
+  uniqueNameOf: ({ displayName, state }) =>
+    dialect.namesAreUnique === true && state.children === undefined ? displayName : undefined,
   finalizerOf: () => finalizers.image,
   links: {
     waitsFor: [],

@@ -71,6 +71,15 @@ export const tlsSettings = {
   ),
 } as const;
 
+/** Who looks after the certificate of admission. */
+export const certificateSettings = {
+  ownCertificate: setting(
+    'OWN_CERTIFICATE',
+    'Whether the certificate of admission is made and kept fresh here; where cert-manager does so, it is left alone.',
+    flag(true),
+  ),
+} as const;
+
 /** The files to serve HTTPS with. */
 export const tlsFilesOf = ({ tlsDir }: { readonly tlsDir?: string | undefined }) =>
   tlsDir === undefined ? undefined : { certFile: `${tlsDir}/tls.crt`, keyFile: `${tlsDir}/tls.key` };

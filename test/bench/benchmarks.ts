@@ -14,6 +14,11 @@ export const benchmarks: readonly Benchmark[] = [
     load: () => import('#test/bench/api-server/run.ts'),
   },
   {
+    name: 'admission',
+    about: 'validate and mutate beside a bare handler, and the start of a bundled function beside that of Node',
+    load: () => import('#test/bench/admission/run.ts'),
+  },
+  {
     name: 'transfer',
     about: 'images from nginx onto a disk, beside curl and qemu-img, nbdkit, and the limits of wire and decoder',
     load: () => import('#test/bench/transfer/run.ts'),

@@ -7,3 +7,6 @@ export const toTable = (rows: readonly (readonly string[])[]): string => {
     index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0);
   return rows.map((row) => row.map(align).join('  ').trimEnd()).join('\n');
 };
+
+export const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;

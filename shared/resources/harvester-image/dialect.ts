@@ -88,6 +88,7 @@ const appliedUrlOf = (image: Image): string | undefined =>
 
 export const harvesterImages: ImageDialect<HarvesterImage> = {
   kind: harvesterImageKind,
+  namesAreUnique: true,
   toImage,
   toStatus: (object, image, state, now) =>
     finishStatus(

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { toTable } from '#test/bench/table.ts';
+import { median, toTable } from '#test/bench/table.ts';
 import { type BenchImage, benchImages, makeImages } from '#test/bench/transfer/images.ts';
 import { type Cost, type Setting, measure } from '#test/bench/transfer/measure.ts';
 import { startNginx } from '#test/bench/transfer/nginx.ts';
@@ -25,9 +25,6 @@ const missingPackages = (): readonly string[] =>
   Object.entries(needed)
     .filter(([program]) => spawnSync('bash', ['-c', `command -v ${program}`]).status !== 0)
     .map(([, name]) => name);
-
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 /** Every way once, then again: whatever else the machine does falls on all of them alike. */
 const compare = (image: BenchImage, setting: Setting, runs: number): ReadonlyMap<Way, readonly Cost[]> => {

@@ -1,0 +1,75 @@
+// The certificate of admission: what cron-tick may do about it, and cert-manager's objects for those who have it look after it.
+import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
+import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
+
+const { configuration, authoritySecret, serverSecret, hosts } = admissionCertificate;
+const name = 'bullion-certificate';
+const keeper = { kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNamespace };
+const rbac = 'rbac.authorization.k8s.io';
+
+/** Two Secrets of our own namespace by name, and the two configurations that must trust them. Creating has no name to ask for. */
+export const buildCertificateAccess = (): readonly Manifest[] => [
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'Role',
+    metadata: { name, namespace: systemNamespace, labels: partOf('cron-tick') },
+    rules: [
+      {
+        apiGroups: [''],
+        resources: ['secrets'],
+        resourceNames: [authoritySecret, serverSecret],
+        verbs: ['get', 'update'],
+      },
+      { apiGroups: [''], resources: ['secrets'], verbs: ['create'] },
+    ],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'RoleBinding',
+    metadata: { name, namespace: systemNamespace, labels: partOf('cron-tick') },
+    roleRef: { apiGroup: rbac, kind: 'Role', name },
+    subjects: [keeper],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name, labels: partOf('cron-tick') },
+    rules: [
+      {
+        apiGroups: ['admissionregistration.k8s.io'],
+        resources: [validatingWebhookConfigurations.plural, mutatingWebhookConfigurations.plural],
+        resourceNames: [configuration],
+        verbs: ['get', 'patch'],
+      },
+    ],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name, labels: partOf('cron-tick') },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name },
+    subjects: [keeper],
+  },
+];
+
+/** cert-manager keeps the certificate fresh and puts its authority into the webhook configurations. */
+export const buildCertificate = (): readonly Manifest[] => [
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Issuer',
+    metadata: { name: 'admission', namespace: systemNamespace, labels: partOf('admission') },
+    spec: { selfSigned: {} },
+  },
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Certificate',
+    metadata: { name: serverSecret, namespace: systemNamespace, labels: partOf('admission') },
+    spec: {
+      secretName: serverSecret,
+      dnsNames: hosts,
+      issuerRef: { kind: 'Issuer', name: 'admission' },
+      privateKey: { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' },
+    },
+  },
+];

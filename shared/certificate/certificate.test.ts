@@ -1,0 +1,215 @@
+import { X509Certificate, createPrivateKey } from 'node:crypto';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { type TLSSocket, connect } from 'node:tls';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
+import { type Secret, secrets } from '#shared/api/foreign/core.ts';
+import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
+import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
+import { tendCertificate } from '#shared/certificate/tend.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+
+const day = 24 * 3600 * 1000;
+const start = Date.parse('2026-01-01T00:00:00Z');
+const { configuration, authoritySecret, serverSecret, hosts } = admissionCertificate;
+
+describe('a certificate', () => {
+  const validity = { from: new Date(Date.now() - day), to: new Date(Date.now() + day) };
+
+  it('is one that TLS clients believe for its names, and for no other', async () => {
+    const authority = createAuthority('test', validity);
+    const { certificate, key } = issueServer(authority, ['validate.example.svc', 'mutate.example.svc'], validity);
+    const server = createServer({ cert: certificate, key }, (_request, response) => response.end()).listen(
+      0,
+      '127.0.0.1',
+    );
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as AddressInfo;
+    const ask = (servername: string, ca: string): Promise<string> =>
+      new Promise((resolve) => {
+        const socket: TLSSocket = connect({ host: '127.0.0.1', port, servername, ca }, () => {
+          resolve(socket.authorized ? 'believed' : 'not believed');
+          socket.end();
+        });
+        socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+      });
+    const other = createAuthority('test', validity).certificate;
+    expect([
+      await ask('validate.example.svc', authority.certificate),
+      await ask('mutate.example.svc', authority.certificate),
+      await ask('other.example.svc', authority.certificate),
+      await ask('validate.example.svc', other),
+    ]).toEqual(['believed', 'believed', 'ERR_TLS_CERT_ALTNAME_INVALID', expect.stringMatching(/CERT|SIGNATURE/)]);
+    server.close();
+  });
+
+  it('says what it was told, whatever that is', () => {
+    const names = fc.array(fc.domain(), { minLength: 1, maxLength: 12 });
+    const times = fc.date({ min: new Date('1990-01-01'), max: new Date('2099-12-31'), noInvalidDate: true });
+    fc.assert(
+      fc.property(names, times, (hostNames, to) => {
+        const authority = createAuthority('test authority', { from: new Date(0), to });
+        const { certificate, key } = issueServer(authority, hostNames, { from: new Date(0), to });
+        const [issuer, read] = [new X509Certificate(authority.certificate), new X509Certificate(certificate)];
+        expect(read.subjectAltName).toBe(hostNames.map((name) => `DNS:${name}`).join(', '));
+        expect(Math.floor(read.validToDate.getTime() / 1000)).toBe(Math.floor(to.getTime() / 1000));
+        expect([issuer.ca, read.ca, read.checkIssued(issuer), read.verify(issuer.publicKey)]).toEqual([
+          true,
+          false,
+          true,
+          true,
+        ]);
+        expect(read.checkPrivateKey(createPrivateKey(key))).toBe(true);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+const aCluster = (): MemoryKube => {
+  const kube = createMemoryKube();
+  for (const type of [validatingWebhookConfigurations, mutatingWebhookConfigurations]) {
+    kube.seed(type, {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: type.kind,
+      metadata: { name: configuration },
+      webhooks: [
+        { name: 'a', clientConfig: {} },
+        { name: 'b', clientConfig: {} },
+      ],
+    });
+  }
+  return kube;
+};
+
+const text = (secret: Secret | undefined, key: string): string =>
+  Buffer.from(secret?.data?.[key] ?? '', 'base64').toString();
+
+interface Seen {
+  readonly served: string;
+  readonly authority: string;
+  readonly trusted: readonly string[];
+}
+
+const look = async (kube: KubeClient): Promise<Seen> => {
+  const get = (name: string) => kube.get(secrets, { namespace: systemNamespace, name });
+  const found = await Promise.all(
+    [validatingWebhookConfigurations, mutatingWebhookConfigurations].map((type) =>
+      kube.get(type, { name: configuration }),
+    ),
+  );
+  const bundles = found.flatMap((one) => one?.webhooks ?? []).map(({ clientConfig }) => clientConfig.caBundle ?? '');
+  return {
+    served: text(await get(serverSecret), 'tls.crt'),
+    authority: text(await get(authoritySecret), 'tls.crt'),
+    trusted: bundles.map((bundle) => Buffer.from(bundle, 'base64').toString()),
+  };
+};
+
+/** Whether every webhook would believe this certificate at that time. */
+const isBelieved = (served: string, { trusted }: Seen, now: number): boolean => {
+  const certificate = new X509Certificate(served);
+  if (certificate.validToDate.getTime() < now) return false;
+  return trusted.every((bundle) =>
+    (bundle.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []).some((pem) => {
+      const authority = new X509Certificate(pem);
+      return certificate.verify(authority.publicKey) && authority.validToDate.getTime() > now;
+    }),
+  );
+};
+
+describe('the certificate of admission', () => {
+  it('is made where there is none, for both services, and every webhook trusts it', async () => {
+    const kube = aCluster();
+    await tendCertificate(kube, start);
+    const seen = await look(kube);
+    const certificate = new X509Certificate(seen.served);
+    expect(hosts.map((name) => certificate.checkHost(name))).toEqual(hosts);
+    expect([seen.trusted.length, isBelieved(seen.served, seen, start)]).toEqual([4, true]);
+  });
+
+  it('stays while it is good, and nothing is written', async () => {
+    const kube = aCluster();
+    await tendCertificate(kube, start);
+    const before = await look(kube);
+    kube.calls.length = 0;
+    await tendCertificate(kube, start + 50 * day);
+    expect([await look(kube), kube.calls.filter(({ verb }) => verb !== 'get')]).toEqual([before, []]);
+  });
+
+  it('is believed every day of thirty years, also by who has not taken up the newest', async () => {
+    const kube = aCluster();
+    const certificates = new Set<string>();
+    const authorities = new Set<string>();
+    let before = '';
+    for (let now = start; now < start + 30 * 365 * day; now += 10 * day) {
+      await tendCertificate(kube, now);
+      const seen = await look(kube);
+      expect(isBelieved(seen.served, seen, now)).toBe(true);
+      // A pod takes up a new Secret a minute later.
+      expect(before === '' || isBelieved(before, seen, now)).toBe(true);
+      certificates.add(seen.served);
+      authorities.add(seen.authority);
+      before = seen.served;
+    }
+    expect([certificates.size > 150, authorities.size]).toEqual([true, 5]);
+  });
+
+  it.each(['create', 'get', 'patch', 'replace'] as const)(
+    'comes to the same end when a %s fails on the way',
+    async (verb) => {
+      for (let skipped = 0; skipped < 4; skipped++) {
+        const kube = aCluster();
+        if (verb === 'replace') await tendCertificate(kube, start - 89 * day);
+        let left = skipped;
+        const failing: KubeClient = new Proxy(kube, {
+          get: (target, name, receiver) => {
+            const method: unknown = Reflect.get(target, name, receiver);
+            const isMeant = name === verb || (verb === 'patch' && name === 'mergePatch');
+            if (!isMeant) return method;
+            return (...args: unknown[]) => {
+              if (left-- === 0) throw new Unavailable('down');
+              return (method as (...given: unknown[]) => unknown).apply(target, args);
+            };
+          },
+        });
+        await tendCertificate(failing, start).catch(() => undefined);
+        await tendCertificate(kube, start);
+        const seen = await look(kube);
+        expect(isBelieved(seen.served, seen, start)).toBe(true);
+      }
+    },
+  );
+
+  it('is left to cert-manager where that looks after it', async () => {
+    const kube = aCluster();
+    kube.seed(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        namespace: systemNamespace,
+        name: serverSecret,
+        annotations: { 'cert-manager.io/certificate-name': 'admission-tls' },
+      },
+    });
+    await tendCertificate(kube, start);
+    expect(kube.calls.filter(({ verb }) => verb !== 'get')).toEqual([]);
+  });
+
+  it('is made anew where somebody broke it', async () => {
+    const kube = aCluster();
+    await tendCertificate(kube, start);
+    for (const name of [serverSecret, authoritySecret]) {
+      kube.edit(secrets, { namespace: systemNamespace, name }, (secret) => {
+        secret.data = { 'tls.crt': 'bm9uc2Vuc2U=' };
+      });
+    }
+    await tendCertificate(kube, start);
+    const seen = await look(kube);
+    expect(isBelieved(seen.served, seen, start)).toBe(true);
+  });
+});

@@ -1,0 +1,126 @@
+// Certificates of our own: an authority, and what it issues for a server. ECDSA on P-256, as RFC 5280 has them.
+import {
+  type KeyObject,
+  X509Certificate,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  sign,
+} from 'node:crypto';
+import {
+  bits,
+  explicit,
+  implicit,
+  objectId,
+  octets,
+  positive,
+  sequence,
+  set,
+  time,
+  utf8,
+  yes,
+} from '#shared/certificate/der.ts';
+
+/** PEM texts. */
+export interface Pair {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface Validity {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+const ids = {
+  commonName: '2.5.4.3',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  subjectKey: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  alternativeNames: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  authorityKey: '2.5.29.35',
+  extendedKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+} as const;
+
+const nameOf = (commonName: string): Buffer => sequence(set(sequence(objectId(ids.commonName), utf8(commonName))));
+
+const extension = (id: string, content: Buffer): Buffer => sequence(objectId(id), octets(content));
+const critical = (id: string, content: Buffer): Buffer => sequence(objectId(id), yes, octets(content));
+
+const publicKeyOf = (key: KeyObject): Buffer => createPublicKey(key).export({ type: 'spki', format: 'der' });
+/** How issuer and issued find each other; any digest will do. */
+const keyIdOf = (key: KeyObject): Buffer => createHash('sha256').update(publicKeyOf(key)).digest().subarray(0, 20);
+
+interface Certified {
+  readonly subject: string;
+  readonly key: KeyObject;
+  readonly issuer: { readonly name: string; readonly key: KeyObject };
+  readonly validity: Validity;
+  readonly extensions: readonly Buffer[];
+}
+
+const certify = ({ subject, key, issuer, validity, extensions }: Certified): string => {
+  const algorithm = sequence(objectId(ids.ecdsaWithSha256));
+  const version3 = explicit(0, positive(Buffer.from([2])));
+  const body = sequence(
+    version3,
+    // 128 bits nobody can foresee; the first byte keeps it from being 0.
+    positive(Buffer.concat([Buffer.from([1]), randomBytes(15)])),
+    algorithm,
+    nameOf(issuer.name),
+    sequence(time(validity.from), time(validity.to)),
+    nameOf(subject),
+    publicKeyOf(key),
+    explicit(
+      3,
+      sequence(
+        extension(ids.subjectKey, octets(keyIdOf(key))),
+        extension(ids.authorityKey, sequence(implicit(0, keyIdOf(issuer.key)))),
+        ...extensions,
+      ),
+    ),
+  );
+  const der = sequence(body, algorithm, bits(sign('sha256', body, issuer.key)));
+  return new X509Certificate(der).toString();
+};
+
+const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+/** Bits of keyUsage, from the left: digitalSignature is the first, keyCertSign and cRLSign the sixth and seventh. */
+const usage = { server: bits(Buffer.from([0b1000_0000]), 7), authority: bits(Buffer.from([0b0000_0110]), 1) };
+
+export const createAuthority = (name: string, validity: Validity): Pair => {
+  const key = newKey();
+  const certificate = certify({
+    subject: name,
+    key,
+    issuer: { name, key },
+    validity,
+    extensions: [critical(ids.basicConstraints, sequence(yes)), critical(ids.keyUsage, usage.authority)],
+  });
+  return { certificate, key: pemOf(key) };
+};
+
+/** For the first of the names and the others; the name in a certificate's subject has 64 characters at most. */
+export const issueServer = (authority: Pair, names: readonly string[], validity: Validity): Pair => {
+  const key = newKey();
+  const issuerName = new X509Certificate(authority.certificate).subject.replace(/^CN=/, '');
+  const certificate = certify({
+    subject: (names[0] ?? '').slice(0, 64),
+    key,
+    issuer: { name: issuerName, key: createPrivateKey(authority.key) },
+    validity,
+    extensions: [
+      critical(ids.basicConstraints, sequence()),
+      critical(ids.keyUsage, usage.server),
+      extension(ids.extendedKeyUsage, sequence(objectId(ids.serverAuth))),
+      extension(ids.alternativeNames, sequence(...names.map((name) => implicit(2, Buffer.from(name))))),
+    ],
+  });
+  return { certificate, key: pemOf(key) };
+};

@@ -1,0 +1,78 @@
+// When the certificate of admission is made anew. Pure but for the keys it makes: the rest follows from what is there and the clock.
+import { X509Certificate } from 'node:crypto';
+import { type Pair, type Validity, createAuthority, issueServer } from '#shared/certificate/issue.ts';
+
+const day = 24 * 3600 * 1000;
+/** Milliseconds each is good for. A third of it is left when it is replaced, so that a month of trouble does no harm. */
+const lives = { authority: 3650 * day, server: 90 * day } as const;
+/** Clocks of the cluster may differ by this much. */
+const skewMs = 3600 * 1000;
+
+const authorityName = 'bullion admission';
+
+export interface Kept {
+  readonly authority?:
+    | (Pair & { /** Those that are trusted, as PEM, the newest first. */ readonly trusted: string })
+    | undefined;
+  readonly server?: Pair | undefined;
+}
+
+export interface Tended {
+  readonly authority: NonNullable<Kept['authority']>;
+  readonly server: Pair;
+  readonly isNew: { readonly authority: boolean; readonly server: boolean };
+}
+
+const validFrom = (now: number, life: number): Validity => ({ from: new Date(now - skewMs), to: new Date(now + life) });
+
+const read = (pem: string | undefined): X509Certificate | undefined => {
+  try {
+    return new X509Certificate(pem ?? '');
+  } catch {
+    return undefined;
+  }
+};
+
+/** Whether enough is left of it; a certificate of the future is one of a wrong clock. */
+const isFresh = (certificate: X509Certificate | undefined, life: number, now: number): certificate is X509Certificate =>
+  certificate !== undefined &&
+  certificate.validToDate.getTime() - now > life / 3 &&
+  certificate.validFromDate.getTime() <= now;
+
+/** The single certificates of a bundle. */
+const split = (bundle: string): readonly string[] =>
+  bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)?.map((pem) => `${pem}\n`) ?? [];
+
+const stillTrusted = (bundle: string, now: number): readonly string[] =>
+  split(bundle).filter((pem) => (read(pem)?.validToDate.getTime() ?? 0) > now);
+
+const tendAuthority = (kept: Kept['authority'], now: number): Tended['authority'] => {
+  const certificate = read(kept?.certificate);
+  if (kept !== undefined && isFresh(certificate, lives.authority, now)) return kept;
+  const made = createAuthority(authorityName, validFrom(now, lives.authority));
+  // Servers that have not taken up their new certificate yet must be believed.
+  return { ...made, trusted: [made.certificate, ...stillTrusted(kept?.trusted ?? '', now)].join('') };
+};
+
+const isFor = (certificate: X509Certificate, names: readonly string[]): boolean =>
+  names.every((name) => certificate.checkHost(name) !== undefined);
+
+const tendServer = (kept: Pair | undefined, authority: Pair, ...[names, now]: [readonly string[], number]): Pair => {
+  const certificate = read(kept?.certificate);
+  const issuer = read(authority.certificate);
+  const isGood =
+    kept !== undefined &&
+    issuer !== undefined &&
+    isFresh(certificate, lives.server, now) &&
+    isFor(certificate, names) &&
+    certificate.checkIssued(issuer) &&
+    certificate.verify(issuer.publicKey);
+  return isGood ? kept : issueServer(authority, names, validFrom(now, lives.server));
+};
+
+/** What is to be there now; the same objects where nothing is to be done. */
+export const tendPairs = (kept: Kept, names: readonly string[], now: number): Tended => {
+  const authority = tendAuthority(kept.authority, now);
+  const server = tendServer(kept.server, authority, names, now);
+  return { authority, server, isNew: { authority: authority !== kept.authority, server: server !== kept.server } };
+};

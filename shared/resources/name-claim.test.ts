@@ -1,0 +1,98 @@
+// Images of one display name that were created at one moment, so that admission saw none beside them.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { leases } from '#shared/api/foreign/coordination.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations, labels } from '#shared/api/names.ts';
+import { drive } from '#shared/resources/driver.ts';
+import { aHarvesterImage } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+
+const { type } = harvesterImageKind;
+
+const given = (...names: readonly string[]) => {
+  const deps = createTestDriver();
+  const images = names.map((name) =>
+    deps.kube.seed(type, aHarvesterImage({ metadata: { namespace: 'default', name } })),
+  );
+  return { deps, images };
+};
+type Given = ReturnType<typeof given>;
+
+const go = ({ deps }: Given, image: HarvesterImage) =>
+  drive(deps, { ...type, apiVersion: image.apiVersion, namespace: 'default', name: image.metadata.name });
+const readyOf = ({ deps }: Given, name: string) =>
+  deps.kube
+    .all(type)
+    .find(({ metadata }) => metadata.name === name)
+    ?.status?.conditions?.find((condition) => condition.type === 'Ready');
+const ownersOf = ({ deps }: Given): readonly unknown[] => [
+  ...new Set(deps.kube.all(jobs).map(({ metadata }) => metadata.labels?.[labels.ownerUid])),
+];
+
+describe('two images of one display name', () => {
+  it('that nobody saw together end as two that came one after the other: one is made, one says why it is not', async () => {
+    const world = given('a', 'b');
+    await Promise.all(world.images.map((image) => go(world, image)));
+    expect(ownersOf(world)).toHaveLength(1);
+    const reasons = ['a', 'b'].map((name) => readyOf(world, name)?.reason);
+    expect(reasons.filter((reason) => reason === 'DisplayNameTaken')).toHaveLength(1);
+    const loser = reasons[0] === 'DisplayNameTaken' ? 'a' : 'b';
+    const winner = loser === 'a' ? 'b' : 'a';
+    expect(readyOf(world, loser)?.message).toMatch(`${winner} has the display name "leap", and was first`);
+  });
+
+  it('never both begin, in whatever order their passes go on', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(fc.nat(2), { minLength: 3, maxLength: 9 }),
+        async (scheduler, order) => {
+          const world = given('a', 'b', 'c');
+          const kube = new Proxy(world.deps.kube, {
+            get: (target, name, receiver) => {
+              const method: unknown = Reflect.get(target, name, receiver);
+              if (typeof method !== 'function' || !['get', 'create', 'replace', 'mergePatch'].includes(String(name)))
+                return method;
+              return scheduler.scheduleFunction(async (...args: unknown[]): Promise<unknown> =>
+                (method as (...given: unknown[]) => Promise<unknown>).apply(target, args),
+              );
+            },
+          });
+          const scheduled = { ...world, deps: { ...world.deps, kube } };
+          const passes = [0, 1, 2, ...order].map((index) => go(scheduled, world.images[index]!).catch(() => undefined));
+          await scheduler.waitFor(Promise.all(passes));
+          for (const image of world.images) await go(world, image);
+          expect(ownersOf(world)).toHaveLength(1);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('give the name on: the other begins once the first is gone and it is told to', async () => {
+    const world = given('a', 'b');
+    for (const image of world.images) await go(world, image);
+    expect(readyOf(world, 'b')?.reason).toBe('DisplayNameTaken');
+    const [first] = world.images;
+    world.deps.kube.edit(type, { namespace: 'default', name: 'a' }, (image) => {
+      image.metadata.finalizers = [];
+    });
+    await world.deps.kube.delete(type, { namespace: 'default', name: 'a' });
+    world.deps.kube.edit(type, { namespace: 'default', name: 'b' }, (image) => {
+      image.metadata.annotations = { [annotations.retry]: '1' };
+    });
+    await go(world, world.images[1]!);
+    expect(ownersOf(world)).toEqual([first!.metadata.uid, world.images[1]!.metadata.uid]);
+    expect(world.deps.kube.all(leases)).toMatchObject([{ spec: { holderIdentity: world.images[1]!.metadata.uid } }]);
+  });
+
+  it('may be in two namespaces', async () => {
+    const world = given('a');
+    const other = world.deps.kube.seed(type, aHarvesterImage({ metadata: { namespace: 'other', name: 'a' } }));
+    await go(world, world.images[0]!);
+    await drive(world.deps, { ...type, apiVersion: other.apiVersion, namespace: 'other', name: 'a' });
+    expect(ownersOf(world)).toHaveLength(2);
+  });
+});
