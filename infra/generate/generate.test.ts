@@ -46,6 +46,7 @@ describe('Knative manifests', () => {
   it('give every Trigger a whole DeliverySpec, since it replaces the one of the Broker', () => {
     const triggers = ofKind<{ delivery: Delivery }>('Trigger');
     expect(triggers.map(({ metadata }) => metadata.name)).toEqual([
+      'initialize-templates',
       'initialize-objects',
       'initialize-polls',
       'sidecar-sync-children',
@@ -77,7 +78,13 @@ describe('Knative manifests', () => {
       readonly resources: readonly { readonly kind: string; readonly selector?: object }[];
     }
     const sources = ofKind<Source>('ApiServerSource');
-    expect(sources.map(({ metadata }) => metadata.name)).toEqual(['objects', 'children', 'children-snapshot']);
+    expect(sources.map(({ metadata }) => metadata.name)).toEqual([
+      'objects',
+      'children',
+      'children-snapshot',
+      'templates-hyperconverged',
+      'templates-ssp',
+    ]);
     const plurals = ofKind<never>('ClusterRole')
       .filter(({ metadata }) => metadata.name === 'bullion-sources')
       .flatMap((role) => (role as unknown as { rules: { resources: string[] }[] }).rules)

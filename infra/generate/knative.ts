@@ -6,6 +6,7 @@ import {
   type EventMatch,
   type Subscription,
   deadLetterFunction,
+  templateHolders,
 } from '#infra/generate/wiring.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
@@ -70,6 +71,8 @@ export const buildBroker = (): Manifest => ({
 /** One condition per element of the list; the event must satisfy all elements. */
 const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] => {
   if (match.of === 'types') return [anyOf(match.types.map(typeFilter))];
+  if (match.of === 'templates')
+    return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(templateHolders.map(kindFilter))];
   if (match.of === 'objects') {
     const types = ['add', 'update'].map((change) => ({ exact: { type: `dev.knative.apiserver.resource.${change}` } }));
     return [anyOf(types), anyOf(sources.objects.map(kindFilter))];
@@ -129,6 +132,18 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
     .entries()
     .map(([name, types]) => apiServerSource(name, types.map(childResource))),
 ];
+
+/** One for each kind, since a source whose kind is not there never becomes ready. Told by its label from those that must. */
+export const buildTemplateSources = (): readonly Manifest[] =>
+  templateHolders.map((type) => {
+    const source = apiServerSource(`templates-${type.kind.toLowerCase()}`, [
+      { apiVersion: apiVersionOf(type), kind: type.kind },
+    ]);
+    return {
+      ...source,
+      metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },
+    };
+  });
 
 export const buildPingSource = (): Manifest => ({
   apiVersion: 'sources.knative.dev/v1',

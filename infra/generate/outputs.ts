@@ -8,13 +8,14 @@ import {
   buildPingSource,
   buildService,
   buildSinkBinding,
+  buildTemplateSources,
   buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildAdmissionAccess, buildDriverAccess, buildSourceAccess, buildUserRoles } from '#infra/generate/rbac.ts';
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
-import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
+import { admissionFunctions, eventFunctions, templateHolders } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
@@ -49,7 +50,11 @@ const knative = (): Outputs => ({
     `${wiring}, ${kindsAndBackends}`,
     eventFunctions.flatMap((fn) => fn.subscriptions.map((subscription) => buildTrigger(fn, subscription, sources))),
   ),
-  'infra/knative/sources.yaml': toYaml(kindsAndBackends, [...buildApiServerSources(sources), buildPingSource()]),
+  'infra/knative/sources.yaml': toYaml(kindsAndBackends, [
+    ...buildApiServerSources(sources),
+    ...buildTemplateSources(),
+    buildPingSource(),
+  ]),
   'infra/knative/services.yaml': toYaml(wiring, [...eventFunctions.map(buildService), buildSinkBinding()]),
 });
 
@@ -62,7 +67,10 @@ const rbac = (): Outputs => ({
   ),
   'infra/rbac/admission.yaml': toYaml(wiring, buildAdmissionAccess(objects)),
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
-  'infra/rbac/sources.yaml': toYaml(kindsAndBackends, buildSourceAccess([...sources.objects, ...sources.children])),
+  'infra/rbac/sources.yaml': toYaml(
+    kindsAndBackends,
+    buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders]),
+  ),
   'infra/rbac/users.yaml': toYaml('shared/api/kinds.ts', buildUserRoles(objects)),
 });
 

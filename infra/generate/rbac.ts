@@ -7,10 +7,13 @@ import {
   admissionLookups,
   deadLetterFunction,
   pollLookups,
+  templateHolders,
 } from '#infra/generate/wiring.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
-import { kubeEvents } from '#shared/api/foreign/core.ts';
+import { kubeEvents, namespaces, nodes } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
@@ -58,6 +61,15 @@ const grant = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
   },
 ];
 
+/** Beside what it may do with the served kinds anyway. Operators' objects are read, never written. */
+const templateRules: readonly Rule[] = [
+  ...[...templateHolders, nodes as unknown as ResourceType].map((type) => rule(type, ['get', 'list'])),
+  ...[dataImportCronKind.type, dataSourceKind.type].map((type) =>
+    rule(type as unknown as ResourceType, ['create', 'delete']),
+  ),
+  rule(namespaces as unknown as ResourceType, ['get', 'create']),
+];
+
 /** What drivers of images work with. */
 export interface DriverScope {
   readonly objects: readonly ResourceType[];
@@ -81,6 +93,7 @@ export const buildDriverAccess = (fn: EventFunction, { objects, children, reads 
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made.
     rule(leases, ['get', 'create', 'update']),
+    ...(fn.carriesOutTemplates ? templateRules : []),
     // Dead letters about one object are counted on one Event.
     rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);

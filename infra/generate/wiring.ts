@@ -1,4 +1,5 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
+import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -15,10 +16,11 @@ export interface Subscription {
 
 /**
  * - `objects`: add and update of every served kind, `children`: any change of what backends make.
+ * - `templates`: any change of the objects whose templates golden images are made from.
  * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
  */
 export type EventMatch =
-  | { readonly of: 'objects' | 'children' }
+  | { readonly of: 'objects' | 'children' | 'templates' }
   | { readonly of: 'types'; readonly types: readonly string[] };
 
 /** How hard delivery tries: `must` until minutes have passed and then as a dead letter; `may` where the next event says it all again. */
@@ -34,6 +36,8 @@ export interface EventFunction {
   readonly concurrency: number;
   /** Whether it asks sources, and needs what it takes to log in. */
   readonly polls: boolean;
+  /** Whether it makes crons and DataSources of templates. */
+  readonly carriesOutTemplates: boolean;
 }
 
 export const eventFunctions: readonly EventFunction[] = [
@@ -42,7 +46,14 @@ export const eventFunctions: readonly EventFunction[] = [
     summary: 'Drives an image that was created or changed.',
     concurrency: 10,
     polls: true,
+    carriesOutTemplates: true,
     subscriptions: [
+      {
+        name: 'templates',
+        summary: 'templates of golden images changed in HyperConverged or SSP',
+        events: { of: 'templates' },
+        delivery: 'may',
+      },
       {
         name: 'objects',
         summary: 'a served object was created or changed',
@@ -62,6 +73,7 @@ export const eventFunctions: readonly EventFunction[] = [
     summary: 'Drives the image a changed child belongs to, and folds transfer progress into its status.',
     concurrency: 10,
     polls: false,
+    carriesOutTemplates: false,
     subscriptions: [
       { name: 'children', summary: 'a child of an image changed', events: { of: 'children' }, delivery: 'must' },
       {
@@ -77,6 +89,7 @@ export const eventFunctions: readonly EventFunction[] = [
     summary: 'Each minute drives every image that is not settled, and enforces deadlines.',
     concurrency: 1,
     polls: true,
+    carriesOutTemplates: true,
     subscriptions: [
       {
         name: 'ping',
@@ -155,6 +168,11 @@ export const admissionLookups = [
 
 /** What polls need to log in to a source, by name and never listed. */
 export const pollLookups: readonly ResourceType[] = [secrets, configMaps];
+
+/** Kinds of operators that a cluster may lack: each has a source of its own, so that an absent one holds up nothing. */
+export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps].map(
+  (type) => type as unknown as ResourceType,
+);
 
 /** What is started as a Job, by whom it is told. */
 export const jobFunctions = [

@@ -6,6 +6,7 @@ import { createAccounts } from '#infra/local/accounts.ts';
 import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
+import { templateCrds } from '#infra/local/template-crds.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
 import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
@@ -152,7 +153,7 @@ const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logge
 };
 
 const installObjects = async (kube: KubeClient): Promise<void> => {
-  await installCrds(kube, [...snapshotCrds, ...(await readCrds())]);
+  await installCrds(kube, [...snapshotCrds, ...templateCrds, ...(await readCrds())]);
   await ensureClasses(kube);
   await applyObjects(kube, await readAccess());
 };

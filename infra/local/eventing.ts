@@ -8,6 +8,7 @@ import { createIngress } from '#infra/local/broker/ingress.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
 import { createResolver, type Subscriber } from '#infra/local/broker/resolver.ts';
 import { buildPing, parsePingSource, startPing } from '#infra/local/ping/ping.ts';
+import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -48,10 +49,11 @@ export const startEventing = async (options: EventingOptions): Promise<Eventing>
   const door = await startServer({ app: ingress, port: options.port, log, drainMs: 1_000 });
   const sink = brokerUrl(manifests, door.port);
   const post = createHandlerPost(async (request) => ingress.fetch(request));
-  const sources = ofKind(manifests, 'ApiServerSource').map((manifest) =>
-    startSource({ client: kube, manifest, sink, post, log: log.with({ part: 'forwarder' }) }),
-  );
-  await Promise.all(sources.map(({ ready }) => ready));
+  const sources = ofKind(manifests, 'ApiServerSource').map((manifest) => ({
+    isAwaited: manifest.metadata.labels?.[labels.optional] === undefined,
+    ...startSource({ client: kube, manifest, sink, post, log: log.with({ part: 'forwarder' }) }),
+  }));
+  await Promise.all(sources.filter(({ isAwaited }) => isAwaited).map(({ ready }) => ready));
   const send = createSender({ sink, post });
   const pings = startPings({ ...options, send, log: log.with({ part: 'ping' }) });
   return {

@@ -11,6 +11,8 @@ export const labels = {
   source: 'bullion.dev/source',
   /** On an image: the storage class it is kept in, or a digest where the name is no label value. */
   storageClass: 'bullion.dev/storage-class',
+  /** On an event source: the kind it watches may be missing in a cluster. */
+  optional: 'bullion.dev/optional',
 } as const;
 
 export const annotations = {
@@ -32,6 +34,16 @@ export const annotations = {
   handover: 'bullion.dev/handover',
   /** On an object made from what lies elsewhere: what its author was found to be allowed to use (JSON). Written by admission alone. */
   granted: 'bullion.dev/granted',
+  /** On what was made from a template of HyperConverged or SSP: whose template it was. */
+  template: 'bullion.dev/template',
+  /** On a cron made from a template: fingerprint of the template's spec. */
+  templateSpec: 'bullion.dev/template-spec',
+  /** On a DataSource of a template: whether it keeps itself fresh, and why. */
+  autoUpdate: 'bullion.dev/auto-update',
+  /** On a cron with an empty schedule, where a CDI is installed: when we are to poll for it. */
+  schedule: 'bullion.dev/schedule',
+  /** On such a cron: what the newest poll decided, and when the next one is (JSON). */
+  poll: 'bullion.dev/poll',
 } as const;
 
 export const finalizers = {

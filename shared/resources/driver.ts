@@ -18,6 +18,7 @@ import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/dr
 import { execute } from '#shared/resources/execute.ts';
 import { claimName } from '#shared/resources/name-claim.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
+import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 import { announceFinal, sayNotes, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import type { CdiMode } from '#shared/runtime/config.ts';
@@ -35,6 +36,8 @@ export interface DriverDeps {
   readonly log: Logger;
   /** Left out: nobody is told. */
   readonly announce?: Announce | undefined;
+  /** How templates of HyperConverged and SSP are treated; left out: they are not looked at. */
+  readonly templates?: TemplateSettings | undefined;
   /** Looks at sources that crons follow; left out: nobody polls. */
   readonly observe?: Observe | undefined;
   /** Sends events to other functions; left out: their work is done here. */

@@ -12,6 +12,8 @@ import type { Driven } from '#shared/resources/driven.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
+import { holdsTemplates } from '#shared/resources/templates/seen.ts';
+import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { wakeOthers } from '#shared/resources/wake.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -26,6 +28,7 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
   }
   const ref = objectOf(event);
   const driven = ref && drivenOf(ref);
+  if (ref !== undefined && holdsTemplates(ref)) return syncTemplates(deps);
   if (ref === undefined || driven === undefined) return done;
   if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)
     return drive(deps, ref, { which: 'news' });

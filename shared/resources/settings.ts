@@ -78,6 +78,16 @@ export const driverSettings = {
     'Name of the Secret with its credentials, looked for in the namespace of each image; without it requests are not signed.',
     z.string().optional(),
   ),
+  templates: setting(
+    'TEMPLATES',
+    'Templates of golden images in HyperConverged and SSP objects: `auto` carries out those no operator works on, `serve` all, `off` none.',
+    z.enum(['auto', 'serve', 'off']).default('auto'),
+  ),
+  goldenNamespace: setting(
+    'GOLDEN_NAMESPACE',
+    'Namespace of golden images whose template names none.',
+    z.string().default('kubevirt-os-images'),
+  ),
   attemptSeconds: setting(
     'ATTEMPT_SECONDS',
     'Seconds one attempt of a transfer may take.',
@@ -138,6 +148,7 @@ export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps 
     backends,
     settings: toPopulateSettings(config),
     cdi: config.cdi,
+    templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
     now: Date.now,
     log,
     observe: createObserver({ kube, allowedAddresses, plainRegistries, architecture, now: Date.now }),

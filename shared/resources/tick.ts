@@ -2,6 +2,7 @@
 import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 
@@ -9,6 +10,8 @@ import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
   await ensureProfiles(deps);
   const polls = createDuePolls(deps);
+  // First: what templates ask for is then driven in the same minute.
+  const templates = await syncTemplates(deps);
   const swept = await sweep(deps, signal, polls.visit);
-  return worstOf([swept, await polls.run(signal)]);
+  return worstOf([templates, swept, await polls.run(signal)]);
 };

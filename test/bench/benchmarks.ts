@@ -19,6 +19,11 @@ export const benchmarks: readonly Benchmark[] = [
     load: () => import('#test/bench/admission/run.ts'),
   },
   {
+    name: 'golden',
+    about: 'a minute in which every cron of golden images is due, and one in which none is: requests and API calls',
+    load: () => import('#test/bench/golden/run.ts'),
+  },
+  {
     name: 'transfer',
     about: 'images from nginx onto a disk, beside curl and qemu-img, nbdkit, and the limits of wire and decoder',
     load: () => import('#test/bench/transfer/run.ts'),

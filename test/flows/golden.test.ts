@@ -19,7 +19,7 @@ const hasImports = servedKinds.some(({ type }) => type.plural === dataVolumes.pl
 
 describe.skipIf(!hasImports || !hasRegistry())(
   'golden images on a cluster, from a real registry',
-  { timeout: 300_000 },
+  { timeout: 600_000 },
   () => {
     let registry: TestRegistry;
     let cluster: TestCluster;
@@ -61,8 +61,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       name: string,
       isSo: (object: T | undefined) => boolean,
     ): Promise<T> => {
-      // Long enough for a busy machine; a test ends earlier when the object is as it should be.
-      const deadline = Date.now() + 120_000;
+      const deadline = Date.now() + 240_000;
       for (;;) {
         const object = await get(type, name);
         if (isSo(object)) return object as T;

@@ -52,6 +52,10 @@ export interface PersistentVolume extends KubeObject {
   readonly status?: { readonly phase?: 'Pending' | 'Available' | 'Bound' | 'Released' | 'Failed' };
 }
 
+export interface Node extends KubeObject {
+  readonly status?: { readonly nodeInfo?: { readonly architecture?: string } };
+}
+
 export interface StorageClass extends KubeObject {
   readonly provisioner: string;
   readonly reclaimPolicy?: 'Delete' | 'Retain';
@@ -208,6 +212,7 @@ export const persistentVolumeClaims = core<PersistentVolumeClaim>('PersistentVol
 export const persistentVolumes = core<PersistentVolume>('PersistentVolume', 'persistentvolumes', false);
 export const pods = core<Pod>('Pod', 'pods');
 export const kubeEvents = core<KubeEvent>('Event', 'events');
+export const nodes = core<Node>('Node', 'nodes', false);
 export const namespaces = core<Namespace>('Namespace', 'namespaces', false);
 export const secrets = core<Secret>('Secret', 'secrets');
 export const configMaps = core<ConfigMap>('ConfigMap', 'configmaps');

@@ -535,6 +535,44 @@ describe('machines', () => {
   });
 });
 
+describe('where a CDI is installed', () => {
+  beforeEach(() => {
+    deps = { ...deps, cdi: 'use' };
+  });
+  const hooked = { annotations: { [annotations.schedule]: '0 */12 * * *' } };
+  const digestNow = () => cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest];
+
+  it('writes the digest for it, and neither imports nor touches its status', async () => {
+    aCron({ schedule: '' }, hooked);
+    await tick(deps);
+    expect(digestNow()).toBe(digestOf('a'));
+    expect([kube.all(dataVolumes), kube.all(dataSourceKind.type), cronNow().status]).toEqual([[], [], undefined]);
+    expect(kube.calls.filter(({ resource }) => resource.endsWith('/status'))).toEqual([]);
+  });
+
+  it('polls by the schedule in the annotation, with what it knows', async () => {
+    aCron({ schedule: '' }, hooked);
+    await tick(deps);
+    time += 60 * minute;
+    await tick(deps);
+    expect(asked.length).toBe(1);
+    answer = () => found('b');
+    time += 13 * 60 * minute;
+    await tick(deps);
+    expect(asked[1]?.known).toMatchObject({ sourceDigest: digestOf('a') });
+    expect(digestNow()).toBe(digestOf('b'));
+    expect(JSON.parse(cronNow().metadata.annotations?.[annotations.poll] ?? '')).toMatchObject({ outcome: 'Changed' });
+  });
+
+  it('leaves alone what CDI polls itself, and what nobody asked for', async () => {
+    aCron();
+    aCron({ schedule: '' }, { name: 'other' });
+    await tick(deps);
+    await pollIfDue(deps, cronNow());
+    expect(asked).toEqual([]);
+  });
+});
+
 describe('admission', () => {
   const review = (operation: 'CREATE' | 'UPDATE', object: DataImportCron, oldObject?: DataImportCron) =>
     createValidator(kube)({

@@ -23,12 +23,13 @@ const wantedSource = ({ namespace }: CronSubject, { offered, format }: CronState
 
 /** Its creator controls it, whoever adopts it does not; it is collected when all of them are gone. Only where it goes with its cron at all. */
 const ownersOf = (cron: CronSubject, before: readonly OwnerReference[] | undefined): readonly OwnerReference[] => {
-  const others = (before ?? []).filter(({ uid }) => uid !== cron.ref.uid);
-  if (cron.retains) return others;
-  const own = before?.find(({ uid }) => uid === cron.ref.uid);
+  const isOwn = (reference: OwnerReference): boolean => reference.uid === cron.ref.uid;
+  if (cron.retains) return (before ?? []).filter((reference) => !isOwn(reference));
+  // In its old place: whoever else owns it must not find the list changed.
+  if (before?.some(isOwn) === true) return before;
   const { apiVersion, kind, name, uid } = cron.ref;
-  const controller = before === undefined || own?.controller === true;
-  return [...others, { apiVersion, kind, name, uid, controller, blockOwnerDeletion: false }];
+  const own = { apiVersion, kind, name, uid, controller: before === undefined, blockOwnerDeletion: false };
+  return [...(before ?? []), own];
 };
 
 const metadataOf = (cron: CronSubject, before: DataSource | undefined): ObjectMeta => {

@@ -5,6 +5,7 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
+import { asHooked, hookAnnotations } from '#shared/resources/data-import-cron/cdi-hook.ts';
 import {
   askAgain,
   duePoll,
@@ -42,6 +43,9 @@ export interface DuePolls {
   readonly run: (signal?: AbortSignal) => Promise<Outcome>;
 }
 
+/** The cron as polls see it; where CDI is installed, it is CDI's but for the hook it leaves to others. */
+const seenBy = ({ cdi }: DriverDeps, cron: DataImportCron): DataImportCron => (cdi === 'use' ? asHooked(cron) : cron);
+
 const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
   kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
 
@@ -53,7 +57,7 @@ export const createDuePolls = (deps: DriverDeps): DuePolls => {
   return {
     visit: (object) => {
       if (!isCron(object)) return;
-      const request = duePoll(object as DataImportCron, deps.now());
+      const request = duePoll(seenBy(deps, object as DataImportCron), deps.now());
       if (request === undefined) return;
       const key = pollKey(request);
       const group = groups.get(key) ?? { request, crons: [] };
@@ -102,10 +106,10 @@ const hand = async (deps: DriverDeps, cron: ObjectRef, { observation, askedAt }:
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
 export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<Outcome> => {
   if (!isCron(object) || deps.observe === undefined) return done;
-  if (duePoll(object as DataImportCron, deps.now()) === undefined) return done;
+  if (duePoll(seenBy(deps, object as DataImportCron), deps.now()) === undefined) return done;
   // The event may be old, and the poll long made.
   const fresh = await deps.kube.get(dataImportCronKind.type, refOf(object));
-  const request = fresh && duePoll(fresh, deps.now());
+  const request = fresh && duePoll(seenBy(deps, fresh), deps.now());
   if (fresh === undefined || request === undefined) return done;
   const askedAt = deps.now();
   return recordObservation(deps, refOf(fresh), await deps.observe(request), askedAt);
@@ -134,12 +138,19 @@ const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, asked
   const { type } = dataImportCronKind;
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
-  if (isOvertaken(cron, askedAt)) {
-    if (isContradicted(cron, observation)) await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
+  if (isOvertaken(seenBy(deps, cron), askedAt)) {
+    if (deps.cdi !== 'use' && isContradicted(cron, observation))
+      await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
     return done;
   }
-  const { annotations, lastPoll } = recordOf(cron, observation, deps.now());
+  const recorded = recordOf(seenBy(deps, cron), observation, deps.now());
+  const { annotations, lastPoll } = recorded;
   const { resourceVersion } = cron.metadata;
+  if (deps.cdi === 'use') {
+    await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations: hookAnnotations(recorded) } });
+    await tell(deps, ref, cron, lastPoll);
+    return done;
+  }
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
   await deps.kube.replace(type, { ...marked, status: { ...marked.status, lastPoll } }, { subresource: 'status' });
   await tell(deps, ref, cron, lastPoll);

@@ -140,6 +140,16 @@ export const pushDisk = (target: PushTarget, disk: Buffer, tag: string, packing:
     tag,
   );
 
+/** What one tag points to, under another as well. */
+export const retag = async (target: PushTarget, from: string, to: string): Promise<void> => {
+  const accept = 'application/vnd.oci.image.manifest.v1+json';
+  const manifest = await call(target, 'GET', `/v2/${target.repository}/manifests/${from}`, { headers: { accept } });
+  await call(target, 'PUT', `/v2/${target.repository}/manifests/${to}`, {
+    body: await manifest.arrayBuffer(),
+    headers: { 'content-type': accept },
+  });
+};
+
 export interface IndexedImage {
   readonly architecture: string;
   readonly image: { readonly digest: string; readonly size: number; readonly mediaType: string };

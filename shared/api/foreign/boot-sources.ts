@@ -1,0 +1,65 @@
+// HyperConverged and SSP: the fields that say which golden images a cluster wants. Read, and never written.
+import type { DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
+import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
+
+/** One entry of a list of templates; `spec` may lack what the object it becomes must have. */
+export interface CronTemplateEntry {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly spec?: Partial<DataImportCronSpec>;
+}
+
+/** v1 has `workloadSources`; v1beta1 has the same fields one level up, and older ones in `featureGates`. */
+interface BootImageSettings {
+  readonly enableCommonBootImageImport?: boolean;
+  readonly dataImportCronTemplates?: readonly CronTemplateEntry[];
+  readonly commonBootImageNamespace?: string;
+  readonly enableMultiArchBootImageImport?: boolean;
+}
+
+export interface HyperConverged extends KubeObject {
+  readonly spec?: BootImageSettings & {
+    readonly workloadSources?: BootImageSettings;
+    readonly featureGates?: Readonly<Record<string, unknown>>;
+  };
+  readonly status?: {
+    readonly dataImportSchedule?: string;
+    readonly nodeInfo?: {
+      readonly controlPlaneArchitectures?: readonly string[];
+      readonly workloadsArchitectures?: readonly string[];
+    };
+    readonly conditions?: readonly Condition[];
+  };
+}
+
+export interface Ssp extends KubeObject {
+  readonly spec?: {
+    readonly commonTemplates?: { readonly dataImportCronTemplates?: readonly CronTemplateEntry[] };
+    readonly enableMultipleArchitectures?: boolean;
+    readonly cluster?: {
+      readonly controlPlaneArchitectures?: readonly string[];
+      readonly workloadArchitectures?: readonly string[];
+    };
+  };
+  readonly status?: { readonly phase?: string; readonly operatorVersion?: string };
+}
+
+export const hyperConvergeds: ResourceType<HyperConverged> = {
+  group: 'hco.kubevirt.io',
+  version: 'v1beta1',
+  kind: 'HyperConverged',
+  plural: 'hyperconvergeds',
+  namespaced: true,
+};
+
+export const ssps: ResourceType<Ssp> = {
+  group: 'ssp.kubevirt.io',
+  version: 'v1beta3',
+  kind: 'SSP',
+  plural: 'ssps',
+  namespaced: true,
+};

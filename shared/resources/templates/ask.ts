@@ -1,0 +1,25 @@
+// What templates ask for, and what there is: the two sides a plan compares.
+import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
+import type { DataSource } from '#shared/api/cdi/data-source.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import type { BootSources } from '#shared/golden/templates/expand.ts';
+
+/** One object with templates, and what it asks for; `undefined`: it contradicts itself, and what it led to stays as it is. */
+export interface Ask {
+  readonly owner: ObjectRef;
+  readonly wanted: BootSources | undefined;
+}
+
+export interface TemplatesSeen {
+  /** Where golden images live. */
+  readonly namespace: string;
+  /** In that namespace, by name. */
+  readonly sources: ReadonlyMap<string, DataSource>;
+  /** Names of the volumes there. */
+  readonly volumes: ReadonlySet<string>;
+  /** By `<namespace>/<name>`: those made from templates, and whoever has the name of a wanted one. */
+  readonly crons: ReadonlyMap<string, DataImportCron>;
+}
+
+export const cronKey = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
+  `${namespace}/${name}`;

@@ -1,0 +1,74 @@
+// How objects made from templates are told from everybody else's. Pure.
+import { createHash } from 'node:crypto';
+import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '#shared/api/object.ts';
+import { annotations } from '#shared/api/names.ts';
+import { groupKindOf } from '#shared/api/owner.ts';
+
+export const componentLabel = 'app.kubernetes.io/component';
+const component = 'templating';
+export const markSelector = `${componentLabel}=${component},app.kubernetes.io/managed-by=bullion`;
+
+/** `<kind>.<group>/<namespace>/<name>`: a successor of the same name takes over. */
+export const markOf = (owner: ObjectRef): string => `${groupKindOf(owner)}/${owner.namespace ?? ''}/${owner.name}`;
+
+const adopted = ' adopted';
+
+/** Whose object it is, if it was made from a template. */
+export const readMark = ({
+  metadata,
+}: KubeObject): { readonly owner: string; readonly isAdopted: boolean } | undefined => {
+  const mark = metadata.annotations?.[annotations.template];
+  if (mark === undefined) return undefined;
+  const isAdopted = mark.endsWith(adopted);
+  return { owner: isAdopted ? mark.slice(0, -adopted.length) : mark, isAdopted };
+};
+
+/** Owner references stop at the namespace. Who made an object controls it; who adopted it does not. */
+const ownersOf = (owner: ObjectRef, namespace: string, before: readonly OwnerReference[] | undefined) => {
+  const { apiVersion, kind, name, uid } = owner;
+  if (owner.namespace !== namespace) return {};
+  if (before?.some((reference) => reference.uid === uid) === true) return { ownerReferences: before };
+  const own = { apiVersion, kind, name, uid, controller: before === undefined, blockOwnerDeletion: false };
+  return { ownerReferences: [...(before ?? []), own] };
+};
+
+/** What stands on an object made from a template, or adopted where `before` is there. */
+export const markedMetadata = (
+  owner: ObjectRef,
+  key: { readonly namespace: string; readonly name: string },
+  before?: KubeObject,
+): ObjectMeta & Required<Pick<ObjectMeta, 'labels' | 'annotations'>> => {
+  const isAdopted = before === undefined ? false : (readMark(before)?.isAdopted ?? true);
+  return {
+    ...key,
+    labels: {
+      'app.kubernetes.io/name': 'data-sources',
+      [componentLabel]: component,
+      'app.kubernetes.io/managed-by': 'bullion',
+    },
+    annotations: {
+      [annotations.template]: `${markOf(owner)}${isAdopted ? adopted : ''}`,
+      // The operator, should it be installed later, knows its own by these.
+      'operator-sdk/primary-resource': `${owner.namespace ?? ''}/${owner.name}`,
+      'operator-sdk/primary-resource-type': groupKindOf(owner),
+    },
+    ...ownersOf(owner, key.namespace, before === undefined ? undefined : (before.metadata.ownerReferences ?? [])),
+  };
+};
+
+/** Takes an adopted object back out of our hands. */
+export const unmarkingPatch = (): object => ({
+  metadata: {
+    labels: { 'app.kubernetes.io/name': null, [componentLabel]: null, 'app.kubernetes.io/managed-by': null },
+    annotations: {
+      [annotations.template]: null,
+      [annotations.autoUpdate]: null,
+      'operator-sdk/primary-resource': null,
+      'operator-sdk/primary-resource-type': null,
+    },
+  },
+});
+
+/** Tells whether a cron still is what its template says, whatever the API server made of its spec. */
+export const fingerprint = (spec: object): string =>
+  createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16);

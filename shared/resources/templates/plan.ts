@@ -1,0 +1,212 @@
+// What is to be done so that the golden images of a cluster are those its templates ask for. Pure.
+import { isDeepStrictEqual } from 'node:util';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
+import { type Decision, decide } from '#shared/golden/templates/decide.ts';
+import type { BootSources, WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
+import type { Problem } from '#shared/golden/templates/template.ts';
+import { fingerprint, markOf, markedMetadata, readMark } from '#shared/resources/templates/marks.ts';
+import { type Ask, type TemplatesSeen, cronKey } from '#shared/resources/templates/ask.ts';
+import { removeUnwanted } from '#shared/resources/templates/unwanted.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+
+export interface TemplatesPlan {
+  readonly actions: readonly Action[];
+  readonly notes: readonly { readonly about: ObjectRef; readonly note: Note }[];
+  readonly problems: readonly { readonly about: ObjectRef; readonly problem: Problem }[];
+}
+
+const none: TemplatesPlan = { actions: [], notes: [], problems: [] };
+
+const join = (plans: readonly TemplatesPlan[]): TemplatesPlan => ({
+  actions: plans.flatMap(({ actions }) => actions),
+  notes: plans.flatMap(({ notes }) => notes),
+  problems: plans.flatMap(({ problems }) => problems),
+});
+
+export const planTemplates = (asks: readonly Ask[], seen: TemplatesSeen): TemplatesPlan => {
+  const settled = withoutOverlaps(asks);
+  return join([
+    ...settled.map(({ plan }) => plan),
+    ...settled.map((ask) => planAsk(ask, seen)),
+    { ...none, actions: removeUnwanted(settled, seen) },
+  ]);
+};
+
+type SettledAsk = Ask & { readonly plan: TemplatesPlan };
+
+/** What an earlier object asks for already is not asked for again. */
+const withoutOverlaps = (asks: readonly Ask[]): readonly SettledAsk[] => {
+  const taken = new Set<string>();
+  const take = (key: string): boolean => {
+    const isFree = !taken.has(key);
+    taken.add(key);
+    return isFree;
+  };
+  return asks.map(({ owner, wanted }) => {
+    if (wanted === undefined) return { owner, wanted, plan: none };
+    const isFree = ({ namespace, spec }: WantedCron) => take(`cron ${namespace}/${spec.managedDataSource}`);
+    const crons = Map.groupBy(wanted.crons, isFree);
+    const problems = [
+      ...wanted.problems,
+      ...(crons.get(false) ?? []).map(({ name, spec }) => ({
+        reason: 'DuplicateDataSource',
+        message: `template ${name} is left out: another object has one for DataSource ${spec.managedDataSource}`,
+      })),
+    ].map((problem) => ({ about: owner, problem }));
+    const sources = wanted.sources.filter(({ name }) => take(`source ${name}`));
+    return { owner, wanted: { ...wanted, crons: crons.get(true) ?? [], sources }, plan: { ...none, problems } };
+  });
+};
+
+const planAsk = ({ owner, wanted }: Ask, seen: TemplatesSeen): TemplatesPlan => {
+  if (wanted === undefined) return none;
+  const feeder = (name: string): WantedCron | undefined =>
+    wanted.crons.find((cron) => cron.namespace === seen.namespace && cron.spec.managedDataSource === name);
+  const decisions = new Map(
+    wanted.sources.flatMap((source) =>
+      source.pointsTo === undefined ? [[source.name, judge(source, feeder(source.name), seen)] as const] : [],
+    ),
+  );
+  const isFed = (cron: WantedCron): boolean =>
+    cron.namespace !== seen.namespace || decisions.get(cron.spec.managedDataSource)?.isAutomatic !== false;
+  return join([
+    ...wanted.sources.map((source) =>
+      planSource({ owner, source, decision: decisions.get(source.name), cron: feeder(source.name) }, seen),
+    ),
+    ...wanted.crons.map((cron) => (isFed(cron) ? planCron(owner, cron, seen) : planNoCron(owner, cron, seen))),
+  ]);
+};
+
+const judge = ({ name, formerVolume }: WantedSource, cron: WantedCron | undefined, seen: TemplatesSeen): Decision => {
+  const source = seen.sources.get(name);
+  const conditions = source?.status?.conditions;
+  const isReady = conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+  // One that nobody has judged yet stays as it is.
+  const judged = isReady ? source?.status?.source?.pvc?.name : undefined;
+  const standsFor = conditions === undefined ? source?.spec.source.pvc?.name : judged;
+  return decide({
+    hasTemplate: cron !== undefined,
+    exists: source !== undefined,
+    hasLabel: source?.metadata.labels?.[cdiLabels.cron] !== undefined,
+    hasVolume: seen.volumes.has(name),
+    keepsFormerVolume:
+      formerVolume !== undefined &&
+      seen.volumes.has(formerVolume) &&
+      (source === undefined || standsFor === formerVolume),
+  });
+};
+
+interface SourceWork {
+  readonly owner: ObjectRef;
+  readonly source: WantedSource;
+  /** Left out for pointers. */
+  readonly decision: Decision | undefined;
+  readonly cron: WantedCron | undefined;
+}
+
+/** What it stands for where no cron says so. */
+const plainSource = ({ source }: SourceWork, seen: TemplatesSeen): DataSourceSource => {
+  if (source.pointsTo !== undefined) return { dataSource: { name: source.pointsTo } };
+  const { formerVolume } = source;
+  const isFormer = formerVolume !== undefined && seen.volumes.has(formerVolume) && !seen.volumes.has(source.name);
+  return { pvc: { namespace: seen.namespace, name: isFormer ? formerVolume : source.name } };
+};
+
+const saidOf = (decision: Decision | undefined): string | null =>
+  decision === undefined ? null : `${decision.isAutomatic ? 'on' : 'off'}: ${decision.why}`;
+
+const planSource = (work: SourceWork, seen: TemplatesSeen): TemplatesPlan => {
+  const { owner, source, decision, cron } = work;
+  const before = seen.sources.get(source.name);
+  const metadata = markedMetadata(owner, { namespace: seen.namespace, name: source.name }, before);
+  const isAutomatic = decision?.isAutomatic === true;
+  const label = isAutomatic ? (cron?.name ?? '') : null;
+  const said = saidOf(decision);
+  const plain = plainSource(work, seen);
+  // A cron that is in charge says what it stands for; but it cannot take over a pointer.
+  const isLeft = isAutomatic && before !== undefined && before.spec.source.dataSource === undefined;
+  const change = {
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, ...source.labels, [cdiLabels.cron]: label },
+      annotations: { ...metadata.annotations, [annotations.autoUpdate]: said },
+    },
+    ...(isLeft ? {} : { spec: { source: { pvc: null, snapshot: null, dataSource: null, ...plain } } }),
+  };
+  const notes =
+    said === (before?.metadata.annotations?.[annotations.autoUpdate] ?? null) ? [] : noteOf(work, said, before);
+  if (before === undefined) {
+    const { apiVersion, kind } = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataSource' };
+    const made = { apiVersion, kind, metadata: withoutNulls(change.metadata), spec: { source: plain } };
+    return { ...none, actions: [create(dataSourceKind.type, made)], notes };
+  }
+  return isAlready(before, change) ? none : { ...none, actions: [patch(dataSourceKind.type, before, change)], notes };
+};
+
+const noteOf = ({ owner, source }: SourceWork, said: string | null, before: DataSource | undefined) => [
+  {
+    about: owner,
+    note: {
+      type: 'Normal' as const,
+      reason: 'AutoUpdateDecided',
+      message: `DataSource ${source.name}: automatic update is ${said ?? 'left to the one it points to'}`,
+      occurrence: `${source.name}/${before?.metadata.resourceVersion ?? 'new'}`,
+    },
+  },
+];
+
+const withoutNulls = <T extends object>(value: T): never =>
+  JSON.parse(JSON.stringify(value, (_key, field: unknown) => (field === null ? undefined : field))) as never;
+
+/** Whether a merge patch would change nothing. */
+const isAlready = (object: object, change: object): boolean =>
+  Object.entries(change).every(([key, wanted]: [string, unknown]) => {
+    const found = (object as Record<string, unknown>)[key];
+    if (wanted === null || wanted === undefined) return found === undefined;
+    if (typeof wanted !== 'object' || Array.isArray(wanted)) return isDeepStrictEqual(found, wanted);
+    return typeof found === 'object' && found !== null ? isAlready(found, wanted) : false;
+  });
+
+const ownsCron = (owner: ObjectRef, cron: DataImportCron): boolean => readMark(cron)?.owner === markOf(owner);
+
+const planCron = (owner: ObjectRef, wanted: WantedCron, seen: TemplatesSeen): TemplatesPlan => {
+  const before = seen.crons.get(cronKey(wanted));
+  const mark = fingerprint(wanted.spec);
+  const base = markedMetadata(owner, wanted);
+  const metadata = {
+    ...base,
+    namespace: wanted.namespace,
+    name: wanted.name,
+    labels: { ...wanted.labels, ...base.labels },
+    annotations: { ...wanted.annotations, ...base.annotations, [annotations.templateSpec]: mark },
+  };
+  if (before === undefined) {
+    const apiVersion = 'cdi.kubevirt.io/v1beta1';
+    return {
+      ...none,
+      actions: [create(dataImportCronKind.type, { apiVersion, kind: 'DataImportCron', metadata, spec: wanted.spec })],
+    };
+  }
+  if (!ownsCron(owner, before)) {
+    const message = `DataImportCron ${cronKey(wanted)} was not made from a template: it is left as it is`;
+    return { ...none, problems: [{ about: owner, problem: { reason: 'CronNotOwned', message } }] };
+  }
+  // A spec cannot be changed: the cron goes, and comes back in the next pass.
+  if (before.metadata.annotations?.[annotations.templateSpec] !== mark)
+    return { ...none, actions: remove(dataImportCronKind.type, before) };
+  const { labels, annotations: texts } = metadata;
+  const change = { metadata: { labels, annotations: texts } };
+  return isAlready(before, change) ? none : { ...none, actions: [patch(dataImportCronKind.type, before, change)] };
+};
+
+const planNoCron = (owner: ObjectRef, wanted: WantedCron, seen: TemplatesSeen): TemplatesPlan => {
+  const before = seen.crons.get(cronKey(wanted));
+  return before !== undefined && ownsCron(owner, before)
+    ? { ...none, actions: remove(dataImportCronKind.type, before) }
+    : none;
+};

@@ -1,0 +1,78 @@
+// Reads the objects that hold templates, and what their templates led to. CRDs that a cluster lacks are no objects.
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type HyperConverged, type Ssp, hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
+import { type Ask, type TemplatesSeen, cronKey } from '#shared/resources/templates/ask.ts';
+import { markSelector } from '#shared/resources/templates/marks.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+
+/** `undefined`: the cluster does not have the kind. */
+const readAll = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  options: ListOptions = {},
+): Promise<readonly T[] | undefined> => {
+  const found: T[] = [];
+  try {
+    for await (const object of kube.listAll(type, options)) found.push(object);
+    return found;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+};
+
+export const holdsTemplates = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
+  [ssps, hyperConvergeds].some((type) => type.kind === kind && apiVersionOf(type) === apiVersion);
+
+export interface TemplateHolders {
+  readonly ssps: readonly Ssp[];
+  readonly hyperConvergeds: readonly HyperConverged[];
+}
+
+/** `undefined`: the cluster has neither kind, and there is nothing to do or to undo. */
+export const readHolders = async (kube: KubeClient): Promise<TemplateHolders | undefined> => {
+  const [own, hyper] = await Promise.all([readAll(kube, ssps), readAll(kube, hyperConvergeds)]);
+  if (own === undefined && hyper === undefined) return undefined;
+  const isThere = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
+  return { ssps: (own ?? []).filter(isThere), hyperConvergeds: (hyper ?? []).filter(isThere) };
+};
+
+/** Architectures of the nodes, each once. */
+export const readNodeArchitectures = async (kube: KubeClient): Promise<readonly string[]> => {
+  const found = (await readAll(kube, nodes)) ?? [];
+  const names = found.map(
+    ({ status, metadata }) => status?.nodeInfo?.architecture ?? metadata.labels?.['kubernetes.io/arch'],
+  );
+  return [...new Set(names.filter((name) => name !== undefined))].sort();
+};
+
+export const readTemplatesSeen = async (
+  kube: KubeClient,
+  namespace: string,
+  asks: readonly Ask[],
+): Promise<TemplatesSeen> => {
+  const [sources = [], volumes = [], made = []] = await Promise.all([
+    readAll(kube, dataSourceKind.type, { namespace }),
+    readAll(kube, persistentVolumeClaims, { namespace }),
+    readAll(kube, dataImportCronKind.type, { labelSelector: markSelector }),
+  ]);
+  const crons = new Map(made.map((cron) => [keyOfCron(cron), cron]));
+  const missing = asks.flatMap(({ wanted }) => (wanted?.crons ?? []).filter((cron) => !crons.has(cronKey(cron))));
+  const strangers = await Promise.all(
+    missing.map(({ namespace: at, name }) => kube.get(dataImportCronKind.type, { namespace: at, name })),
+  );
+  for (const cron of strangers) if (cron !== undefined) crons.set(keyOfCron(cron), cron);
+  return {
+    namespace,
+    sources: new Map(sources.map((source: DataSource) => [source.metadata.name, source])),
+    volumes: new Set(volumes.map(({ metadata }) => metadata.name)),
+    crons,
+  };
+};
+
+const keyOfCron = ({ metadata }: DataImportCron): string =>
+  cronKey({ namespace: metadata.namespace ?? '', name: metadata.name });

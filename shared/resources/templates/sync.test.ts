@@ -1,0 +1,298 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { type HyperConverged, type Ssp, hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { kubeEvents, namespaces, nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { type TemplateSettings, syncTemplates } from '#shared/resources/templates/sync.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+import type { MemoryKube } from '#test/support/memory-kube.ts';
+
+const namespace = 'kubevirt-os-images';
+const settings: TemplateSettings = { mode: 'auto', namespace, architecture: 'amd64' };
+let deps: DriverDeps;
+let kube: MemoryKube;
+
+beforeEach(() => {
+  const driver = createTestDriver();
+  kube = driver.kube;
+  deps = { ...driver, templates: settings };
+});
+
+const template = (name: string, dataSource: string, over: object = {}, url = `docker://r.example/${name}`) => ({
+  metadata: { name, ...over },
+  spec: {
+    managedDataSource: dataSource,
+    schedule: '0 */12 * * *',
+    template: { spec: { source: { registry: { url } }, storage: {} } },
+  },
+});
+
+const anSsp = (templates: readonly ReturnType<typeof template>[], over: object = {}, at = 'kubevirt'): Ssp =>
+  kube.seed(ssps, {
+    apiVersion: 'ssp.kubevirt.io/v1beta3',
+    kind: 'SSP',
+    metadata: { name: 'ssp', namespace: at },
+    spec: { commonTemplates: { dataImportCronTemplates: templates }, ...over },
+  });
+
+const editSsp = (templates: readonly ReturnType<typeof template>[], over: object = {}) =>
+  kube.edit(ssps, { name: 'ssp', namespace: 'kubevirt' }, (ssp) => {
+    ssp.spec = { commonTemplates: { dataImportCronTemplates: templates }, ...over } as never;
+  });
+
+const volume = (name: string) =>
+  kube.seed(persistentVolumeClaims, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace },
+    spec: {},
+    status: { phase: 'Bound' },
+  });
+
+const sync = async () => {
+  await syncTemplates(deps);
+  await syncTemplates(deps);
+};
+const crons = () =>
+  kube
+    .all(dataImportCronKind.type)
+    .map(({ metadata }) => metadata.name)
+    .sort();
+const source = (name: string): DataSource | undefined =>
+  kube.all(dataSourceKind.type).find(({ metadata }) => metadata.name === name);
+const labelOf = (name: string) => source(name)?.metadata.labels?.[cdiLabels.cron];
+const eventsNow = () => kube.all(kubeEvents).map(({ reason }) => reason);
+const fedora = template('fedora-cron', 'fedora');
+const dangling = { pvc: { namespace, name: 'fedora' } };
+
+describe('templates of an SSP', () => {
+  it('become crons, and every boot source has a DataSource', async () => {
+    anSsp([fedora]);
+    await sync();
+    expect(crons()).toEqual(['fedora-cron']);
+    expect(labelOf('fedora')).toBe('fedora-cron');
+    expect(source('win11')?.spec.source).toEqual({ pvc: { namespace, name: 'win11' } });
+    expect(source('fedora')?.metadata.annotations).toMatchObject({
+      [annotations.autoUpdate]: 'on: nobody made a golden volume of its name',
+    });
+    expect(kube.all(namespaces).map(({ metadata }) => metadata.name)).toEqual([namespace]);
+    expect(eventsNow()).toContain('AutoUpdateDecided');
+  });
+
+  it('are settled after that: a pass reads and writes nothing', async () => {
+    anSsp([fedora, template('mine', 'mine', { namespace: 'elsewhere' })]);
+    await sync();
+    const before = kube.calls.length;
+    await sync();
+    expect(kube.calls.slice(before).filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
+  });
+
+  it('leave the golden volume of a user alone, until it goes or its DataSource is labelled', async () => {
+    volume('fedora');
+    anSsp([fedora]);
+    await sync();
+    expect(crons()).toEqual([]);
+    expect(source('fedora')?.spec.source).toEqual(dangling);
+    expect(labelOf('fedora')).toBe(undefined);
+    const key = { namespace, name: 'fedora' };
+    await kube.mergePatch(dataSourceKind.type, key, { metadata: { labels: { [cdiLabels.cron]: '' } } });
+    await sync();
+    expect([crons(), labelOf('fedora')]).toEqual([['fedora-cron'], 'fedora-cron']);
+    await kube.mergePatch(dataSourceKind.type, key, {
+      metadata: { labels: { [cdiLabels.cron]: null } },
+      spec: { source: { pvc: { name: 'fedora-0123456789ab' } } },
+    });
+    await sync();
+    expect([crons(), labelOf('fedora')]).toEqual([[], undefined]);
+    expect(source('fedora')?.spec.source).toEqual(dangling);
+    await kube.delete(persistentVolumeClaims, key);
+    await sync();
+    expect([crons(), labelOf('fedora')]).toEqual([['fedora-cron'], 'fedora-cron']);
+  });
+
+  it('put the label back where there is no golden volume, and leave the source to the cron', async () => {
+    anSsp([fedora]);
+    await sync();
+    const imported = { pvc: { namespace, name: 'fedora-0123456789ab' } };
+    await kube.mergePatch(
+      dataSourceKind.type,
+      { namespace, name: 'fedora' },
+      { metadata: { labels: { [cdiLabels.cron]: null } }, spec: { source: imported } },
+    );
+    await sync();
+    expect(labelOf('fedora')).toBe('fedora-cron');
+    expect(source('fedora')?.spec.source).toEqual(imported);
+  });
+
+  it('that go take their cron along, and their DataSource is what it was', async () => {
+    anSsp([fedora, template('mine', 'mine')]);
+    await sync();
+    editSsp([]);
+    await sync();
+    expect(crons()).toEqual([]);
+    expect(source('fedora')?.spec.source).toEqual(dangling);
+    expect(labelOf('fedora')).toBe(undefined);
+    expect(source('mine')).toBe(undefined);
+  });
+
+  it('that change make their cron anew', async () => {
+    anSsp([fedora]);
+    await sync();
+    const { uid } = kube.all(dataImportCronKind.type)[0]!.metadata;
+    editSsp([template('fedora-cron', 'fedora', {}, 'docker://r.example/other')]);
+    await sync();
+    expect(kube.all(dataImportCronKind.type)).toMatchObject([
+      { spec: { template: { spec: { source: { registry: { url: 'docker://r.example/other' } } } } } },
+    ]);
+    expect(kube.all(dataImportCronKind.type)[0]?.metadata.uid).not.toBe(uid);
+  });
+
+  it('touch no cron of somebody else, and say so once', async () => {
+    kube.seed(dataImportCronKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataImportCron',
+      metadata: { name: 'fedora-cron', namespace },
+      spec: { schedule: '', managedDataSource: 'theirs' },
+    });
+    anSsp([fedora]);
+    await sync();
+    expect(kube.all(dataImportCronKind.type)[0]?.spec.managedDataSource).toBe('theirs');
+    expect(eventsNow().filter((reason) => reason === 'CronNotOwned')).toEqual(['CronNotOwned']);
+  });
+
+  it('are undone when it is deleted; a DataSource that a user made stays', async () => {
+    kube.seed(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: { name: 'ubuntu', namespace },
+      spec: { source: { pvc: { name: 'ubuntu', namespace } } },
+    });
+    anSsp([fedora]);
+    await sync();
+    await kube.delete(ssps, { name: 'ssp', namespace: 'kubevirt' });
+    await sync();
+    await sync();
+    expect(crons()).toEqual([]);
+    expect(kube.all(dataSourceKind.type).map(({ metadata }) => metadata.name)).toEqual(['ubuntu']);
+    expect(source('ubuntu')?.metadata.annotations).toEqual({});
+  });
+
+  it('own what they make in their own namespace, as maker or as adopter', async () => {
+    kube.seed(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: { name: 'ubuntu', namespace },
+      spec: { source: {} },
+    });
+    const { metadata } = anSsp([fedora], {}, namespace);
+    await sync();
+    const owner = { kind: 'SSP', uid: metadata.uid, blockOwnerDeletion: false };
+    expect(source('fedora')?.metadata.ownerReferences).toMatchObject([{ ...owner, controller: true }]);
+    expect(source('ubuntu')?.metadata.ownerReferences).toMatchObject([{ ...owner, controller: false }]);
+  });
+
+  it('have one of each for several architectures, and go back to one', async () => {
+    const many = template('fedora-cron', 'fedora', {
+      annotations: { 'ssp.kubevirt.io/dict.architectures': 'amd64,arm64' },
+    });
+    const cluster = { controlPlaneArchitectures: ['amd64'], workloadArchitectures: ['arm64'] };
+    anSsp([many], { enableMultipleArchitectures: true, cluster });
+    await sync();
+    expect(crons()).toEqual(['fedora-cron-amd64', 'fedora-cron-arm64']);
+    expect(source('fedora')?.spec.source).toEqual({ dataSource: { name: 'fedora-amd64' } });
+    expect(labelOf('fedora-arm64')).toBe('fedora-cron-arm64');
+    editSsp([many], { cluster });
+    await sync();
+    await sync();
+    expect(crons()).toEqual(['fedora-cron']);
+    expect(source('fedora')?.spec.source).toEqual(dangling);
+    expect([source('fedora-amd64'), source('fedora-arm64')]).toEqual([undefined, undefined]);
+  });
+
+  it('go on using the golden volume made before there were architectures', async () => {
+    volume('fedora');
+    const many = template('fedora-cron', 'fedora', {
+      annotations: { 'ssp.kubevirt.io/dict.architectures': 'amd64,arm64' },
+    });
+    anSsp([many], { enableMultipleArchitectures: true, cluster: { workloadArchitectures: ['amd64', 'arm64'] } });
+    await sync();
+    expect(crons()).toEqual(['fedora-cron-arm64']);
+    expect(source('fedora-amd64')?.spec.source).toEqual(dangling);
+  });
+});
+
+const aHco = (spec: HyperConverged['spec'], status?: HyperConverged['status']) =>
+  kube.seed(hyperConvergeds, {
+    apiVersion: 'hco.kubevirt.io/v1beta1',
+    kind: 'HyperConverged',
+    metadata: { name: 'hco', namespace: 'kubevirt-hyperconverged' },
+    ...(spec === undefined ? {} : { spec }),
+    ...(status === undefined ? {} : { status }),
+  });
+
+describe('a HyperConverged', () => {
+  it('brings the common images, and custom ones beside them', async () => {
+    aHco({ dataImportCronTemplates: [template('own', 'own')] });
+    await sync();
+    expect(crons()).toEqual(['centos-stream10-image-cron', 'centos-stream9-image-cron', 'fedora-image-cron', 'own']);
+  });
+
+  it('asks the nodes for their architectures', async () => {
+    for (const [name, architecture] of [
+      ['a', 'amd64'],
+      ['b', 'arm64'],
+    ] as const) {
+      const status = { nodeInfo: { architecture } };
+      kube.seed(nodes, { apiVersion: 'v1', kind: 'Node', metadata: { name }, status });
+    }
+    aHco({ enableMultiArchBootImageImport: true });
+    await sync();
+    expect(crons()).toContain('fedora-image-cron-arm64');
+  });
+
+  it('is left to its operator where there is one, unless told otherwise', async () => {
+    aHco({}, { conditions: [{ type: 'Available', status: 'True' }] });
+    await sync();
+    expect(crons()).toEqual([]);
+    expect(eventsNow()).toEqual(['LeftToOperator']);
+    deps = { ...deps, templates: { ...settings, mode: 'serve' } };
+    await sync();
+    expect(crons().length).toBe(3);
+    deps = { ...deps, templates: settings };
+    await sync();
+    // What was made is the operator's to deal with now.
+    expect(crons().length).toBe(3);
+  });
+
+  it('changes nothing while its list contradicts itself', async () => {
+    aHco({ dataImportCronTemplates: [template('own', 'own')] });
+    await sync();
+    kube.edit(hyperConvergeds, { name: 'hco', namespace: 'kubevirt-hyperconverged' }, (hco) => {
+      hco.spec = { dataImportCronTemplates: [template('own', 'own'), template('own', 'own')] } as never;
+    });
+    await sync();
+    expect(crons()).toContain('own');
+    expect(eventsNow()).toContain('DuplicateTemplate');
+  });
+
+  it('leaves to an SSP what both ask for', async () => {
+    anSsp([fedora]);
+    aHco({});
+    await sync();
+    expect(crons()).toEqual(['centos-stream10-image-cron', 'centos-stream9-image-cron', 'fedora-cron']);
+    expect(eventsNow()).toContain('DuplicateDataSource');
+  });
+});
+
+describe('a cluster without these kinds', () => {
+  it('costs two looks', async () => {
+    for (const resource of ['ssps', 'hyperconvergeds'])
+      kube.failNext({ verb: 'list', resource }, { error: new NotFound('no such kind'), when: 'before' });
+    expect((await syncTemplates(deps)).kind).toBe('done');
+    expect(kube.calls.length).toBe(2);
+  });
+});

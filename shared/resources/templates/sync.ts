@@ -1,0 +1,156 @@
+// Makes crons and DataSources of the templates in HyperConverged and SSP objects, where no operator does. Called by the tick, and when such an
+// object changes.
+import type { HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
+import { kubeEvents, namespaces } from '#shared/api/foreign/core.ts';
+import { type ObjectRef, refOf } from '#shared/api/object.ts';
+import type { Action } from '#shared/backends/actions.ts';
+import { isoTime } from '#shared/backends/state.ts';
+import { commonTemplates } from '#shared/golden/templates/common-images.ts';
+import { expand } from '#shared/golden/templates/expand.ts';
+import { type TemplateList, effectiveTemplates } from '#shared/golden/templates/hyperconverged.ts';
+import { clusterArchitectures, sspTemplates } from '#shared/golden/templates/ssp.ts';
+import type { Problem } from '#shared/golden/templates/template.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { execute } from '#shared/resources/execute.ts';
+import type { Ask } from '#shared/resources/templates/ask.ts';
+import { type TemplatesPlan, planTemplates } from '#shared/resources/templates/plan.ts';
+import {
+  type TemplateHolders,
+  readHolders,
+  readNodeArchitectures,
+  readTemplatesSeen,
+} from '#shared/resources/templates/seen.ts';
+import { toKubeEvent } from '#shared/resources/transitions.ts';
+import { sayNote } from '#shared/resources/write.ts';
+import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
+
+export interface TemplateSettings {
+  /** `auto`: only objects that no operator works on. */
+  readonly mode: 'auto' | 'serve' | 'off';
+  /** Where golden images live. */
+  readonly namespace: string;
+  /** Of this machine, where a cluster does not say its own. */
+  readonly architecture: string;
+}
+
+/** Never repeats a write: a pass over settled templates only reads. */
+export const syncTemplates = async (deps: DriverDeps): Promise<Outcome> => {
+  const { templates, kube } = deps;
+  if (templates === undefined || templates.mode === 'off') return done;
+  const holders = await readHolders(kube);
+  if (holders === undefined) return done;
+  const { asks, problems } = await readAsks(deps, templates, holders);
+  const seen = await readTemplatesSeen(kube, templates.namespace, asks);
+  const plan = planTemplates(asks, seen);
+  const isWanted = asks.some(({ wanted }) => (wanted?.sources.length ?? 0) > 0);
+  if (isWanted && seen.sources.size === 0) await ensureNamespace(deps, templates.namespace);
+  const refused = await carryOut(deps, asks, plan);
+  const reported = [...problems, ...plan.problems, ...refused];
+  for (const { about, problem } of reported) {
+    // oxlint-disable-next-line no-await-in-loop
+    await sayProblem(deps, about, problem);
+  }
+  return reported.length === 0 ? done : waiting(reported.map(({ problem }) => problem.message).join('; '));
+};
+
+type Reported = TemplatesPlan['problems'][number];
+
+/** What only its operator writes. */
+const hasOperator = (object: HyperConverged | Ssp): boolean =>
+  (object.metadata.finalizers ?? []).some((name) => name.includes('kubevirt.io')) ||
+  Object.keys(object.status ?? {}).some((field) => field !== 'dataImportSchedule' && field !== 'nodeInfo');
+
+const readAsks = async (
+  deps: DriverDeps,
+  settings: TemplateSettings,
+  holders: TemplateHolders,
+): Promise<{ readonly asks: readonly Ask[]; readonly problems: readonly Reported[] }> => {
+  const problems: Reported[] = [];
+  const nodeArchitectures = await architecturesFor(deps, settings, holders.hyperConvergeds);
+  const toAsk = (
+    object: HyperConverged | Ssp,
+    list: () => TemplateList | Problem,
+    architectures: readonly string[],
+  ): Ask => {
+    const owner = refOf(object);
+    const report = (problem: Problem): Ask => {
+      problems.push({ about: owner, problem });
+      return { owner, wanted: undefined };
+    };
+    if (settings.mode === 'auto' && hasOperator(object)) return report(leftToOperator);
+    const read = list();
+    if (!('templates' in read)) return report(read);
+    const cluster = { namespace: settings.namespace, architectures, isMultiArch: read.isMultiArch };
+    const wanted = expand(read.templates, cluster);
+    return { owner, wanted: { ...wanted, problems: [...read.problems, ...wanted.problems] } };
+  };
+  // SSP first: where both are there, it is the one that DataSources belong to.
+  const own = holders.ssps.map((ssp) => {
+    const named = clusterArchitectures(ssp);
+    return toAsk(ssp, () => sspTemplates(ssp), named.length === 0 ? [settings.architecture] : named);
+  });
+  const hyper = holders.hyperConvergeds.map((hco) =>
+    toAsk(hco, () => effectiveTemplates(hco, commonTemplates, nodeArchitectures), nodeArchitectures),
+  );
+  return { asks: [...own, ...hyper], problems };
+};
+
+const leftToOperator: Problem = {
+  reason: 'LeftToOperator',
+  message: 'its operator works on this object, so its templates are left to it; TEMPLATES=serve takes them over',
+};
+
+/** What a HyperConverged says of the nodes, or else what the nodes say. */
+const architecturesFor = async (
+  { kube }: DriverDeps,
+  { architecture }: TemplateSettings,
+  [first]: readonly HyperConverged[],
+): Promise<readonly string[]> => {
+  if (first === undefined) return [architecture];
+  const { controlPlaneArchitectures = [], workloadsArchitectures = [] } = first.status?.nodeInfo ?? {};
+  const said = [...new Set([...controlPlaneArchitectures, ...workloadsArchitectures])];
+  const known = said.length > 0 ? said : await readNodeArchitectures(kube);
+  return known.length > 0 ? known : [architecture];
+};
+
+const ensureNamespace = async ({ kube }: DriverDeps, name: string): Promise<void> => {
+  if ((await kube.get(namespaces, { name })) !== undefined) return;
+  try {
+    await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+  }
+};
+
+/** A template in trouble must not keep the others from being carried out. */
+const carryOut = async (deps: DriverDeps, asks: readonly Ask[], plan: TemplatesPlan): Promise<readonly Reported[]> => {
+  const refused: Reported[] = [];
+  for (const action of plan.actions) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await execute(deps.kube, [action]);
+    } catch (error) {
+      // What changed meanwhile is looked at again by the next pass.
+      if (isConflict(error) || isNotFound(error)) continue;
+      if (!(error instanceof AppError) || error.retryable) throw error;
+      const problem = { reason: 'TemplateRefused', message: `${nameOf(action)}: ${messageOf(error)}` };
+      refused.push(...asks.slice(0, 1).map(({ owner }) => ({ about: owner, problem })));
+    }
+  }
+  for (const { about, note } of plan.notes) {
+    // oxlint-disable-next-line no-await-in-loop
+    await sayNote(deps, about, note);
+  }
+  return refused;
+};
+
+const nameOf = (action: Action): string =>
+  `${action.type.kind} ${action.do === 'create' ? action.object.metadata.name : action.key.name}`;
+
+/** Once for as long as the Event is kept: a pass must not write where nothing changed. */
+const sayProblem = async (deps: DriverDeps, about: ObjectRef, { reason, message }: Problem): Promise<void> => {
+  const note = { type: 'Warning', reason, message, occurrence: message } as const;
+  const { metadata } = toKubeEvent(about, note, isoTime(deps.now()));
+  if ((await deps.kube.get(kubeEvents, metadata)) === undefined) await sayNote(deps, about, note);
+};
