@@ -1,6 +1,7 @@
 // The source a DataImportCron follows, whichever shape it was written in. Pure; called by admission, polls and plans.
 import type { CronSourceSpec, DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
 import { type Reference, formatReference, readReference } from '#shared/clients/registry/reference.ts';
+import { noS3Object, s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { isTagRange } from '#shared/clients/registry/tags.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -24,17 +25,22 @@ export interface HttpCronSource extends Access {
   readonly checksumUrl?: string | undefined;
 }
 
+export interface S3CronSource extends Access {
+  readonly type: 's3';
+  readonly url: string;
+}
+
 export interface VolumeCronSource {
   readonly type: 'pvc';
   readonly namespace?: string | undefined;
   readonly name: string;
 }
 
-export type CronSource = RegistryCronSource | HttpCronSource | VolumeCronSource;
+export type CronSource = RegistryCronSource | HttpCronSource | S3CronSource | VolumeCronSource;
 
 export type ReadSource = { readonly value: CronSource } | { readonly faults: readonly Fault[] };
 
-const followed = ['registry', 'http', 'pvc'] as const;
+const followed = ['registry', 'http', 's3', 'pvc'] as const;
 
 /** The short shape's field, or the template's. */
 export const sourceFieldOf = ({ source }: DataImportCronSpec): string =>
@@ -90,6 +96,13 @@ const readHttp: Reader = ({ http }, field) => {
   return { value: { type: 'http', url, checksumUrl: checksumURL, secretName: secretRef, caName: certConfigMap } };
 };
 
+const readS3: Reader = ({ s3 }, field) => {
+  const { url = '', secretRef, certConfigMap } = s3 ?? {};
+  if (!isHttp(url)) return fault(`${field}.url`, 'must be an http or https URL');
+  if (s3PlaceOf(new URL(url)) === undefined) return fault(`${field}.url`, noS3Object);
+  return { value: { type: 's3', url, secretName: secretRef, caName: certConfigMap } };
+};
+
 const readVolume: Reader = ({ pvc }, field) => {
   if (pvc === undefined || pvc.name === '') return fault(`${field}.name`, 'must name a volume');
   return { value: { type: 'pvc', namespace: pvc.namespace, name: pvc.name } };
@@ -98,6 +111,7 @@ const readVolume: Reader = ({ pvc }, field) => {
 const readers: Readonly<Record<(typeof followed)[number], Reader>> = {
   registry: readRegistry,
   http: readHttp,
+  s3: readS3,
   pvc: readVolume,
 };
 
@@ -110,6 +124,8 @@ export const sourceName = (source: CronSource): string => {
         .join(' ');
     case 'http':
       return [source.url, source.checksumUrl].filter((part) => part !== undefined).join(' ');
+    case 's3':
+      return source.url;
     case 'pvc':
       return `${source.namespace ?? ''}/${source.name}`;
   }

@@ -20,12 +20,7 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
-  if (event.type === eventTypes.sourcePolled) {
-    if (event.data === undefined) return done;
-    const askedAt = Date.parse(event.time ?? '');
-    const { cron, observation } = event.data;
-    return recordObservation(deps, cron, observation, Number.isNaN(askedAt) ? deps.now() : askedAt);
-  }
+  if (event.type === eventTypes.sourcePolled) return recordAnswer(deps, event);
   const ref = objectOf(event);
   const driven = ref && drivenOf(ref);
   if (ref !== undefined && holdsTemplates(ref)) return syncTemplates(deps);
@@ -36,6 +31,15 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
   const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
   const woken = hasComeToRest(driven, object) ? await wakeOthers(deps, driven, object) : done;
   return worstOf([own, woken, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
+};
+
+const recordAnswer = async (
+  deps: DriverDeps,
+  { data, time }: Extract<KnownEvent, { readonly type: typeof eventTypes.sourcePolled }>,
+): Promise<Outcome> => {
+  if (data === undefined) return done;
+  const askedAt = Date.parse(time ?? '');
+  return recordObservation(deps, data.cron, data.observation, Number.isNaN(askedAt) ? deps.now() : askedAt);
 };
 
 /** What is told to machines first comes to rest with that. */

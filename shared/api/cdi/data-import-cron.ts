@@ -29,6 +29,7 @@ export const CronSourceSpec = z.looseObject({
       ...Access,
     })
     .optional(),
+  s3: z.looseObject({ url: z.string().describe('https://<store>/<bucket>/<key>'), ...Access }).optional(),
   pvc: z.looseObject({ namespace: z.string().optional(), name: z.string() }).optional(),
 });
 export type CronSourceSpec = z.infer<typeof CronSourceSpec>;

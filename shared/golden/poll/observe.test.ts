@@ -231,6 +231,58 @@ describe('a web server', () => {
   });
 });
 
+describe('an object store', () => {
+  let facts: Record<string, string> = {};
+  let authorizations: (string | undefined)[] = [];
+  let server: Server;
+  let url = '';
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      authorizations.push(request.headers.authorization);
+      const isThere = request.url?.startsWith('/bucket/a%20key') === true || request.url?.startsWith('/bucket/a key');
+      response
+        .writeHead(isThere === true ? 200 : 404, isThere === true ? { 'content-length': '5', ...facts } : {})
+        .end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/bucket/a%20key`;
+  });
+  afterAll(() => server.close());
+  const look = (over: object = {}, known: Memory = {}) =>
+    observerOf([])({ source: sourceOf({ s3: { url, ...over } }), namespace: 'golden', known });
+
+  it('tells a change by version and ETag, with one request each', async () => {
+    facts = { etag: '"1"', 'x-amz-version-id': 'v1' };
+    authorizations = [];
+    const first = await look();
+    if (first.is !== 'found') throw new Error(first.message);
+    expect(first.message).toBe(`${url} has version v1 and ETag "1"`);
+    expect(await look({}, first.memory)).toMatchObject({ is: 'same' });
+    expect(authorizations.length).toBe(2);
+    // The same bytes put anew are a new version, and may be told from the old ones.
+    facts = { etag: '"1"', 'x-amz-version-id': 'v2' };
+    const second = await look({}, first.memory);
+    expect(second).toMatchObject({ is: 'found', digest: expect.not.stringMatching(first.digest) as string });
+    facts = {};
+    expect(await look()).toMatchObject({ is: 'failed', reason: 'NoValidator' });
+  });
+
+  it('is asked with the keys of the Secret, and says what it refused', async () => {
+    const data = { accessKeyId: btoa('AKIA-test'), secretKey: btoa('s3cret-key') };
+    kube.seed(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'golden', name: 'keys' }, data });
+    facts = { etag: '"1"' };
+    authorizations = [];
+    expect(await look({ secretRef: 'keys' })).toMatchObject({ is: 'found' });
+    expect(authorizations[0]).toContain('AKIA-test');
+    expect(authorizations[0]).not.toContain('s3cret-key');
+    expect(await look({ url: url.replace('key', 'other') })).toMatchObject({ is: 'failed' });
+    expect(await look({ secretRef: 'absent' })).toMatchObject({
+      is: 'failed',
+      message: expect.stringContaining('golden/absent') as string,
+    });
+  });
+});
+
 describe('a volume', () => {
   it('is told by its UID', async () => {
     const source = sourceOf({ pvc: { name: 'golden' } });

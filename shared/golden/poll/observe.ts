@@ -7,11 +7,15 @@ import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { type Credentials, type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
 import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/pace.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
+import { createS3Client } from '#shared/clients/s3/client.ts';
+import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { pollHttp } from '#shared/golden/poll/http.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import { type RoundAnswers, createRoundAnswers } from '#shared/golden/poll/round.ts';
 import { pollRegistry } from '#shared/golden/poll/registry.ts';
-import type { CronSource, HttpCronSource, RegistryCronSource } from '#shared/golden/source.ts';
+import { pollS3 } from '#shared/golden/poll/s3.ts';
+import type { CronSource, HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
 import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
@@ -68,9 +72,14 @@ const look = async (tools: Tools, request: ObserveRequest): Promise<Observation>
   const ca = await readCa(tools, request.namespace, source.caName);
   const http = createHttpClient({ isRefused: createAddressPolicy(tools.allowedAddresses), idleMs, ca });
   try {
-    return source.type === 'registry'
-      ? await lookAtRegistry(tools, request, source, http)
-      : await lookAtFile(tools, request, source, http);
+    switch (source.type) {
+      case 'registry':
+        return await lookAtRegistry(tools, request, source, http);
+      case 's3':
+        return await lookAtObject(tools, request, source, http);
+      case 'http':
+        return await lookAtFile(tools, request, source, http);
+    }
   } finally {
     await http.close();
   }
@@ -104,6 +113,19 @@ const lookAtFile = async (
   return pollHttp({ client, secretHeaders, now: tools.now, signal }, source, known);
 };
 
+const lookAtObject = async (
+  tools: Tools,
+  { namespace, known }: ObserveRequest,
+  source: S3CronSource,
+  http: HttpClient,
+): Promise<Observation> => {
+  const place = s3PlaceOf(new URL(source.url));
+  const secret = await readSecret(tools, namespace, source.secretName);
+  const credentials = secret && parseS3Credentials(secret);
+  const { endpoint, region = 'us-east-1' } = place ?? {};
+  return pollS3(createS3Client({ http, endpoint, region, pathStyle: true, credentials }), source, known);
+};
+
 const lookAtVolume = async ({ kube }: Tools, namespace: string, name: string): Promise<Observation> => {
   const volume = await kube.get(persistentVolumeClaims, { namespace, name });
   if (volume === undefined) {
@@ -113,18 +135,27 @@ const lookAtVolume = async ({ kube }: Tools, namespace: string, name: string): P
   return { is: 'found', digest, message: `volume ${namespace}/${name} has UID ${digest.slice(4)}`, memory: {} };
 };
 
-const readCredentials = async (
+const readSecret = async (
   { kube }: Tools,
+  namespace: string,
+  name: string | undefined,
+): Promise<SecretData | undefined> => {
+  if (name === undefined) return undefined;
+  const secret = await kube.get(secrets, { namespace, name });
+  if (secret === undefined) throw new InvalidInput(`Secret ${namespace}/${name} of secretRef does not exist`);
+  return decode(secret.data ?? {});
+};
+
+const readCredentials = async (
+  tools: Tools,
   {
     namespace,
     name,
     image,
   }: { readonly namespace: string; readonly name: string | undefined; readonly image: Reference },
 ): Promise<Credentials | undefined> => {
-  if (name === undefined) return undefined;
-  const secret = await kube.get(secrets, { namespace, name });
-  if (secret === undefined) throw new InvalidInput(`Secret ${namespace}/${name} of secretRef does not exist`);
-  return findCredentials(decode(secret.data ?? {}), image);
+  const secret = await readSecret(tools, namespace, name);
+  return secret && findCredentials(secret, image);
 };
 
 const decode = (data: Readonly<Record<string, string>>): SecretData =>

@@ -34,23 +34,22 @@ export const scheduleOf = ({ metadata, status }: Scheduled): string => {
   return `${draw.readUInt16BE(0) % 60} ${draw.readUInt16BE(2) % 12}/12 * * *`;
 };
 
-const settingsOf = ({ spec = {} }: HyperConverged) => {
-  const { workloadSources: sources = {}, featureGates: gates = {} } = spec;
-  const gate = (name: string): boolean | undefined =>
-    typeof gates[name] === 'boolean' ? (gates[name] as boolean) : undefined;
+/** The field wins when it is set, else the older gate of the same name. */
+const isOn = ({ spec = {} }: HyperConverged, name: SwitchName, fallback: boolean): boolean => {
+  const gate = spec.featureGates?.[name];
+  return spec.workloadSources?.[name] ?? spec[name] ?? (typeof gate === 'boolean' ? gate : fallback);
+};
+
+type SwitchName = 'enableCommonBootImageImport' | 'enableMultiArchBootImageImport';
+
+const settingsOf = (hco: HyperConverged) => {
+  const { spec = {} } = hco;
+  const { workloadSources: sources = {} } = spec;
   return {
-    hasCommon:
-      sources.enableCommonBootImageImport ??
-      spec.enableCommonBootImageImport ??
-      gate('enableCommonBootImageImport') ??
-      true,
+    hasCommon: isOn(hco, 'enableCommonBootImageImport', true),
     entries: sources.dataImportCronTemplates ?? spec.dataImportCronTemplates ?? [],
     namespace: sources.commonBootImageNamespace ?? spec.commonBootImageNamespace,
-    isMultiArch:
-      sources.enableMultiArchBootImageImport ??
-      spec.enableMultiArchBootImageImport ??
-      gate('enableMultiArchBootImageImport') ??
-      false,
+    isMultiArch: isOn(hco, 'enableMultiArchBootImageImport', false),
   };
 };
 

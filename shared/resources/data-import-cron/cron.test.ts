@@ -15,6 +15,7 @@ import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { createValidator } from '#shared/resources/admission.ts';
+import { metricsOf } from '#shared/resources/data-import-cron/metrics.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { tick } from '#shared/resources/tick.ts';
@@ -476,6 +477,21 @@ describe('a DataImportCron', () => {
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
   });
 
+  it('goes at once though its source could never be asked and its import hangs', async () => {
+    answer = () => ({ is: 'failed', reason: 'InvalidInput', message: 'ConfigMap golden-images/ca does not exist' });
+    aCron();
+    await tick(deps);
+    expect(conditionsOf()).toMatchObject({ Degraded: 'True/PollFailed', UpToDate: 'False/NoDigest' });
+    await poll('a');
+    await finishImport(nameOf('a'), 'ImportInProgress');
+    await kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
+    await driveCron();
+    kube.collectGarbage();
+    await driveCron();
+    expect(kube.all(dataImportCronKind.type)).toEqual([]);
+    expect(all()).toEqual({ imports: [], volumes: [] });
+  });
+
   it('takes everything with it where it is told to', async () => {
     aCron({ retentionPolicy: 'None' });
     await importVersion('a');
@@ -570,6 +586,40 @@ describe('where a CDI is installed', () => {
     await tick(deps);
     await pollIfDue(deps, cronNow());
     expect(asked).toEqual([]);
+  });
+});
+
+describe('monitoring', () => {
+  const outdated = () => {
+    const [metric] = metricsOf(cronNow());
+    return [metric?.labels['pending'], metric?.value];
+  };
+
+  it('is told what is outdated, and what only waits for a storage class', async () => {
+    kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
+      metadata.annotations = {};
+    });
+    aCron();
+    await poll('a');
+    expect(outdated()).toEqual(['true', 1]);
+    kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
+      metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+    });
+    await finishImport(nameOf('a'));
+    expect(outdated()).toEqual(['false', 0]);
+    await poll('b');
+    expect(outdated()).toEqual(['false', 1]);
+  });
+
+  it('is told when polls fail, and since when nothing was heard', async () => {
+    aCron();
+    await poll('a');
+    const heard = Date.parse(cronNow().status?.lastPoll?.time ?? '') / 1000;
+    const value = (name: string) => metricsOf(cronNow()).find((metric) => metric.name.endsWith(name))?.value;
+    expect([value('last_poll_seconds'), value('poll_failures')]).toEqual([heard, 0]);
+    time += minute;
+    await recordObservation(deps, refOf(cronNow()), { is: 'failed', reason: 'x', message: 'no' });
+    expect(value('poll_failures')).toBe(1);
   });
 });
 

@@ -46,6 +46,8 @@ const sourceOf = (cron: CronSubject): Fields => {
       const { checksumURL: _, ...http } = fieldsOf(written['http']);
       return { http: { ...http, ...(source.checksumUrl === undefined ? {} : { checksum: digest }) } };
     }
+    case 's3':
+      return { s3: written['s3'] };
     case 'pvc':
       return { pvc: { namespace: source.namespace ?? cron.namespace, name: source.name } };
     case undefined:

@@ -7,7 +7,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
 import { type Decision, decide } from '#shared/golden/templates/decide.ts';
-import type { BootSources, WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
+import type { WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
 import { fingerprint, markOf, markedMetadata, readMark } from '#shared/resources/templates/marks.ts';
 import { type Ask, type TemplatesSeen, cronKey } from '#shared/resources/templates/ask.ts';
@@ -82,22 +82,25 @@ const planAsk = ({ owner, wanted }: Ask, seen: TemplatesSeen): TemplatesPlan => 
   ]);
 };
 
+const isReady = ({ status }: DataSource): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
+
+/** Whether it stands for that volume, or would at first; one that nobody has judged yet stays as it is. */
+const standsFor = (source: DataSource | undefined, volume: string): boolean => {
+  if (source === undefined) return true;
+  if (source.status?.conditions === undefined) return source.spec.source.pvc?.name === volume;
+  return isReady(source) && source.status.source?.pvc?.name === volume;
+};
+
 const judge = ({ name, formerVolume }: WantedSource, cron: WantedCron | undefined, seen: TemplatesSeen): Decision => {
   const source = seen.sources.get(name);
-  const conditions = source?.status?.conditions;
-  const isReady = conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
-  // One that nobody has judged yet stays as it is.
-  const judged = isReady ? source?.status?.source?.pvc?.name : undefined;
-  const standsFor = conditions === undefined ? source?.spec.source.pvc?.name : judged;
+  const hasFormer = formerVolume !== undefined && seen.volumes.has(formerVolume);
   return decide({
     hasTemplate: cron !== undefined,
     exists: source !== undefined,
     hasLabel: source?.metadata.labels?.[cdiLabels.cron] !== undefined,
     hasVolume: seen.volumes.has(name),
-    keepsFormerVolume:
-      formerVolume !== undefined &&
-      seen.volumes.has(formerVolume) &&
-      (source === undefined || standsFor === formerVolume),
+    keepsFormerVolume: hasFormer && standsFor(source, formerVolume),
   });
 };
 
@@ -120,29 +123,39 @@ const plainSource = ({ source }: SourceWork, seen: TemplatesSeen): DataSourceSou
 const saidOf = (decision: Decision | undefined): string | null =>
   decision === undefined ? null : `${decision.isAutomatic ? 'on' : 'off'}: ${decision.why}`;
 
-const planSource = (work: SourceWork, seen: TemplatesSeen): TemplatesPlan => {
+/** A cron that is in charge says what it stands for; but it cannot take over a pointer. */
+const isLeftToCron = ({ decision }: SourceWork, before: DataSource | undefined): boolean =>
+  decision?.isAutomatic === true && before !== undefined && before.spec.source.dataSource === undefined;
+
+const changeOf = (work: SourceWork, seen: TemplatesSeen, before: DataSource | undefined) => {
   const { owner, source, decision, cron } = work;
-  const before = seen.sources.get(source.name);
   const metadata = markedMetadata(owner, { namespace: seen.namespace, name: source.name }, before);
-  const isAutomatic = decision?.isAutomatic === true;
-  const label = isAutomatic ? (cron?.name ?? '') : null;
-  const said = saidOf(decision);
-  const plain = plainSource(work, seen);
-  // A cron that is in charge says what it stands for; but it cannot take over a pointer.
-  const isLeft = isAutomatic && before !== undefined && before.spec.source.dataSource === undefined;
-  const change = {
+  const label = decision?.isAutomatic === true ? (cron?.name ?? '') : null;
+  const wanted = { pvc: null, snapshot: null, dataSource: null, ...plainSource(work, seen) };
+  return {
     metadata: {
       ...metadata,
       labels: { ...metadata.labels, ...source.labels, [cdiLabels.cron]: label },
-      annotations: { ...metadata.annotations, [annotations.autoUpdate]: said },
+      annotations: { ...metadata.annotations, [annotations.autoUpdate]: saidOf(decision) },
     },
-    ...(isLeft ? {} : { spec: { source: { pvc: null, snapshot: null, dataSource: null, ...plain } } }),
+    ...(isLeftToCron(work, before) ? {} : { spec: { source: wanted } }),
   };
-  const notes =
-    said === (before?.metadata.annotations?.[annotations.autoUpdate] ?? null) ? [] : noteOf(work, said, before);
+};
+
+const planSource = (work: SourceWork, seen: TemplatesSeen): TemplatesPlan => {
+  const before = seen.sources.get(work.source.name);
+  const change = changeOf(work, seen, before);
+  const said = saidOf(work.decision);
+  const isNews = said !== (before?.metadata.annotations?.[annotations.autoUpdate] ?? null);
+  const notes = isNews ? noteOf(work, said, before) : [];
   if (before === undefined) {
     const { apiVersion, kind } = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataSource' };
-    const made = { apiVersion, kind, metadata: withoutNulls(change.metadata), spec: { source: plain } };
+    const made = {
+      apiVersion,
+      kind,
+      metadata: withoutNulls(change.metadata),
+      spec: { source: plainSource(work, seen) },
+    };
     return { ...none, actions: [create(dataSourceKind.type, made)], notes };
   }
   return isAlready(before, change) ? none : { ...none, actions: [patch(dataSourceKind.type, before, change)], notes };

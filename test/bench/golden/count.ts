@@ -17,12 +17,7 @@ export const countCalls = (kube: KubeClient): CountedKube => {
     lists.set(type.plural, (lists.get(type.plural) ?? 0) + 1);
     return kube.list(type, options);
   };
-  const writing =
-    <A extends readonly unknown[], R>(call: (...args: A) => R) =>
-    (...args: A): R => {
-      counts.writes += 1;
-      return call(...args);
-    };
+  const wrote = (): void => void (counts.writes += 1);
   const client: KubeClient = {
     ...kube,
     list,
@@ -42,10 +37,22 @@ export const countCalls = (kube: KubeClient): CountedKube => {
         next = page.metadata.continue === '' ? undefined : page.metadata.continue;
       } while (next !== undefined);
     },
-    create: writing(kube.create),
-    replace: writing(kube.replace),
-    mergePatch: writing(kube.mergePatch),
-    delete: writing(kube.delete),
+    create: (type, object) => {
+      wrote();
+      return kube.create(type, object);
+    },
+    replace: (type, object, options) => {
+      wrote();
+      return kube.replace(type, object, options);
+    },
+    mergePatch: (type, key, patch, options) => {
+      wrote();
+      return kube.mergePatch(type, key, patch, options);
+    },
+    delete: (type, key, options) => {
+      wrote();
+      return kube.delete(type, key, options);
+    },
   };
   return {
     client,

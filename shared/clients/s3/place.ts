@@ -1,0 +1,32 @@
+// Where an object lies, out of a URL with the bucket in its path. Pure.
+
+export interface S3Place {
+  /** URL of the store. */
+  readonly endpoint: string;
+  /** What requests are signed for at first; the store may name another. */
+  readonly region: string;
+  readonly bucket: string;
+  readonly key: string;
+}
+
+/** Every store but Amazon's takes any region, and that one is in the host name. */
+const regionOf = (host: string): string => /^s3[.-]([a-z0-9-]+)\.amazonaws\.com$/.exec(host)?.[1] ?? 'us-east-1';
+
+/** `undefined`: it names no object. */
+export const s3PlaceOf = (url: URL): S3Place | undefined => {
+  const [bucket = '', ...rest] = decode(url.pathname.slice(1)).split('/');
+  const key = rest.join('/');
+  if (bucket === '' || key === '') return undefined;
+  return { endpoint: url.origin, region: regionOf(url.hostname), bucket, key };
+};
+
+/** A key may hold a per cent sign that encodes nothing. */
+const decode = (path: string): string => {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+};
+
+export const noS3Object = 'names no object; write https://<store>/<bucket>/<key>, with the bucket in the path';
