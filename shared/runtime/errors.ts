@@ -20,6 +20,21 @@ export abstract class AppError extends Error {
   }
 }
 
+/** Kinds of failure, and whether trying again can help. */
+export type FaultTable<Code extends string> = Readonly<Record<Code, { readonly retryable: boolean }>>;
+
+/** An error whose code is one of a table's, which also says whether trying again can help. */
+export abstract class TableError<Code extends string> extends AppError {
+  override readonly code: Code;
+  override readonly retryable: boolean;
+
+  constructor(table: FaultTable<Code>, code: Code, message: string, options: AppErrorOptions = {}) {
+    super(message, options);
+    this.code = code;
+    this.retryable = table[code].retryable;
+  }
+}
+
 /** What the caller gave is wrong; `faults` names every fault at once, each with its field path. */
 export class InvalidInput extends AppError {
   override readonly code = 'InvalidInput' as const;

@@ -1,5 +1,5 @@
 // How an HTTP exchange fails before or while bytes flow. Status codes are answers, not failures.
-import { AppError, type AppErrorOptions, messageOf } from '#shared/runtime/errors.ts';
+import { type AppErrorOptions, TableError, messageOf } from '#shared/runtime/errors.ts';
 
 /** Kinds of failure, and whether trying again can help. */
 export const httpFaults = {
@@ -18,14 +18,9 @@ export const httpFaults = {
 } as const;
 export type HttpFault = keyof typeof httpFaults;
 
-export class HttpFailure extends AppError {
-  override readonly code: HttpFault;
-  override readonly retryable: boolean;
-
+export class HttpFailure extends TableError<HttpFault> {
   constructor(code: HttpFault, message: string, options: AppErrorOptions = {}) {
-    super(message, options);
-    this.code = code;
-    this.retryable = httpFaults[code].retryable;
+    super(httpFaults, code, message, options);
   }
 }
 

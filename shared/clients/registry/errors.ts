@@ -1,5 +1,5 @@
 // How a registry refuses. The text is the registry's own, redacted, with what to do about it.
-import { AppError, type AppErrorOptions } from '#shared/runtime/errors.ts';
+import { type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
 
 /** Kinds of failure, and whether asking again can help. */
 export const registryFaults = {
@@ -20,13 +20,8 @@ export const registryFaults = {
 } as const;
 export type RegistryFault = keyof typeof registryFaults;
 
-export class RegistryFailure extends AppError {
-  override readonly code: RegistryFault;
-  override readonly retryable: boolean;
-
+export class RegistryFailure extends TableError<RegistryFault> {
   constructor(code: RegistryFault, message: string, options: AppErrorOptions = {}) {
-    super(message, options);
-    this.code = code;
-    this.retryable = registryFaults[code].retryable;
+    super(registryFaults, code, message, options);
   }
 }

@@ -1,6 +1,6 @@
 // How an object store refuses, as one of our errors: what is wrong and what to do, never a credential.
 import { HttpFailure } from '#shared/clients/http/errors.ts';
-import { AppError, type AppErrorOptions } from '#shared/runtime/errors.ts';
+import { AppError, type AppErrorOptions, TableError } from '#shared/runtime/errors.ts';
 
 /** Kinds of refusal, and whether trying again can help. */
 export const s3Faults = {
@@ -18,14 +18,9 @@ export const s3Faults = {
 } as const;
 export type S3Fault = keyof typeof s3Faults;
 
-export class S3Failure extends AppError {
-  override readonly code: S3Fault;
-  override readonly retryable: boolean;
-
+export class S3Failure extends TableError<S3Fault> {
   constructor(code: S3Fault, message: string, options: AppErrorOptions = {}) {
-    super(message, options);
-    this.code = code;
-    this.retryable = s3Faults[code].retryable;
+    super(s3Faults, code, message, options);
   }
 }
 
