@@ -24,7 +24,7 @@ export interface Nginx {
 /** `rate` limits each connection, in nginx's words (`50m`); left out: as fast as it goes. */
 export const startNginx = async (root: string, rate?: string): Promise<Nginx> => {
   const port = await freePort();
-  const own = join(root, 'nginx');
+  const own = join(root, `nginx-${rate ?? 'whole'}`);
   mkdirSync(own, { recursive: true });
   const limit = rate === undefined ? '' : `limit_rate ${rate};`;
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -35,7 +35,8 @@ export const startNginx = async (root: string, rate?: string): Promise<Nginx> =>
     `daemon off; pid ${own}/pid; error_log ${own}/error.log; worker_processes 1; user root;
     events { worker_connections 256; }
     http { access_log off; sendfile on; tcp_nodelay on; keepalive_requests 1000000; ${temporary.join(' ')}
-      server { listen 127.0.0.1:${port}; root ${root}; ${limit} } }\n`,
+      server { listen 127.0.0.1:${port}; root ${root}; ${limit}
+        location ~ /manifests/ { default_type application/vnd.oci.image.manifest.v1+json; } } }\n`,
   );
   const child = spawn('nginx', ['-c', join(own, 'nginx.conf'), '-p', own], { stdio: 'ignore' });
   const url = `http://127.0.0.1:${port}`;

@@ -1,0 +1,44 @@
+// A link of limited rate for all connections together, as a process of its own: a TCP relay that lets so many bytes a second through to the client.
+// `node link.ts <port of the server> <bytes a second>` prints the port it listens on.
+import { type Socket, connect, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+
+const [serverPort = 0, bytesPerSecond = 0] = process.argv.slice(2).map(Number);
+const tickMs = 5;
+/** What may pass at once after a pause: a few milliseconds' worth, as in a switch's buffer. */
+const mostCredit = (bytesPerSecond * 4 * tickMs) / 1000;
+
+const waiting: { readonly bytes: Buffer; readonly client: Socket; readonly server: Socket }[] = [];
+let credit = 0;
+let last = process.hrtime.bigint();
+
+const pump = (): void => {
+  const now = process.hrtime.bigint();
+  credit = Math.min(mostCredit, credit + (Number(now - last) / 1e9) * bytesPerSecond);
+  last = now;
+  for (let next = waiting[0]; next !== undefined && credit >= 0; next = waiting[0]) {
+    waiting.shift();
+    credit -= next.bytes.length;
+    const { client, server } = next;
+    if (client.write(next.bytes)) server.resume();
+    else client.once('drain', () => server.resume());
+  }
+};
+setInterval(pump, tickMs);
+
+const relay = createServer((client) => {
+  const server = connect(serverPort, '127.0.0.1');
+  client.on('data', (bytes) => server.write(bytes));
+  server.on('data', (bytes) => {
+    server.pause();
+    waiting.push({ bytes, client, server });
+  });
+  server.on('end', () => {
+    const finish = (): void =>
+      void (waiting.some((one) => one.server === server) ? setTimeout(finish, tickMs) : client.end());
+    finish();
+  });
+  client.on('close', () => server.destroy());
+  for (const socket of [client, server]) socket.setNoDelay(true).on('error', () => client.destroy());
+});
+relay.listen(0, '127.0.0.1', () => console.log((relay.address() as AddressInfo).port));
