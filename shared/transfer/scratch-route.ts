@@ -11,7 +11,7 @@ import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
-import { checkQcow2, convertImage } from '#shared/transfer/tool/qemu-img.ts';
+import { checkQcow2, convertImage, requireQemuImg } from '#shared/transfer/tool/qemu-img.ts';
 
 /** An image file larger than twice its disk, and then some for tables and snapshots, is no honest one. */
 const mostFileBytes = (virtualSize: number): number => 2 * virtualSize + 1024 ** 3;
@@ -113,8 +113,9 @@ const proveStructure = async (
 };
 
 /** The sink is prepared here, once everything about the image is proven. */
-export const importScratch = (pass: Pass, sink: Sink): Promise<PassResult> =>
-  withScratch(pass.spec.scratchDir, async (scratch) => {
+export const importScratch = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+  await requireQemuImg(pass.signal);
+  return withScratch(pass.spec.scratchDir, async (scratch) => {
     const { digests, reader, inspection } = await fetchWhole(pass, scratch);
     const format = formatOf(inspection);
     await proveStructure(format, reader, pass, scratch.path);
@@ -135,3 +136,4 @@ export const importScratch = (pass: Pass, sink: Sink): Promise<PassResult> =>
     await sink.commit(inspection.virtualSize);
     return { digests, inspection, writtenBytes };
   });
+};

@@ -22,6 +22,12 @@ const convertLimits = { cpuSeconds: 6 * 3600, memoryBytes: 4 * gib };
 const missing = (end: ToolEnd): TransferError =>
   new TransferError('InternalFault', `cannot run qemu-img (Debian package qemu-utils): ${end.complaint}`);
 
+/** Throws InternalFault where there is none to run. To be asked before anything is downloaded for it. */
+export const requireQemuImg = async (signal: AbortSignal): Promise<void> => {
+  const end = await runTool({ program: 'qemu-img', args: ['--version'], signal });
+  if (end.isMissing) throw missing(end);
+};
+
 const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
 
 /** `driver=…,file.filename=…`: a comma in a path is doubled. The vhd size is the footer's, not the geometry's. */

@@ -11,7 +11,7 @@ export interface ToolCall {
   readonly onOutput?: (text: string) => void;
 }
 
-/** Resource limits of the program, enforced by the kernel. */
+/** Resource limits of the program, enforced by the kernel. Whoever has some has no network either, where that can be taken away. */
 export interface ToolLimits {
   /** Seconds of processor time. */
   readonly cpuSeconds: number;
@@ -33,6 +33,9 @@ export interface ToolEnd {
 const maxOutputChars = 4 * 1024 * 1024;
 const maxComplaintChars = 1000;
 
+/** A network of its own, with nothing in it, where the kernel lets whoever asks have one. */
+const isolate = 'unshare --user --map-current-user --net';
+
 /** `ulimit` counts memory in KiB and files in blocks of 512 bytes. */
 const limitScript = ({ cpuSeconds, memoryBytes, fileBytes }: ToolLimits): string =>
   [
@@ -40,7 +43,7 @@ const limitScript = ({ cpuSeconds, memoryBytes, fileBytes }: ToolLimits): string
     `ulimit -v ${Math.ceil(memoryBytes / 1024)}`,
     ...(fileBytes === undefined ? [] : [`ulimit -f ${Math.ceil(fileBytes / 512)}`]),
     'ulimit -c 0',
-    'exec "$@"',
+    `if ${isolate} true 2>/dev/null; then exec ${isolate} "$@"; fi; exec "$@"`,
   ].join(' && ');
 
 const commandOf = ({ program, args, limits }: ToolCall): readonly [string, readonly string[]] =>
