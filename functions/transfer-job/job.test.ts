@@ -1,4 +1,4 @@
-import { CreateBucketCommand, GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { CreateBucketCommand, HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -150,12 +150,15 @@ describe('transfer-job', () => {
     const directory = mkdtempSync(join(root, 'path-'));
     const raw = join(directory, 'disk.raw');
     writeFileSync(raw, disk);
-    const origin = await open(serve(convertDisk(raw, 'vmdk', join(directory, 'disk.vmdk'))));
+    const image = convertDisk(raw, 'vmdk', join(directory, 'disk.vmdk'));
+    const origin = await open(serve(image));
     const elsewhere = await startJob(origin, { env: { PATH: directory }, spec: { limits: { retries: 0 } } }).over;
     expect(elsewhere.report).toMatchObject({
       outcome: 'failed',
       message: expect.stringContaining('cannot run qemu-img'),
     });
+    // Nothing was downloaded for it but the first look.
+    expect(elsewhere.report?.receivedBytes).toBeLessThan(image.length / 2);
     const { stdout: program } = spawnSync('which', ['qemu-img'], { encoding: 'utf8' });
     symlinkSync(program.trim(), join(directory, 'qemu-img'));
     const there = await startJob(origin, { env: { PATH: directory } }).over;
@@ -211,7 +214,7 @@ describe('transfer-job', () => {
     const origin = await open(serve(disk));
     const { status, report, log } = await startJob(origin, { spec }).over;
     expect(status).toBe(0);
-    const object = await sdk.send(new GetObjectCommand({ Bucket: 'exports', Key: 'd.qcow2' }));
+    const object = await sdk.send(new HeadObjectCommand({ Bucket: 'exports', Key: 'd.qcow2' }));
     expect(report).toMatchObject({
       outcome: 'succeeded',
       inspection: { format: 'qcow2', virtualSize: disk.length },
@@ -221,7 +224,7 @@ describe('transfer-job', () => {
     expect(log).not.toContain(key.secretAccessKey);
     const discarded = await startJob(origin, { spec: { ...spec, mode: 'discard', source: { type: 'blank' } } }).over;
     expect(discarded).toMatchObject({ status: 0, report: { outcome: 'succeeded' } });
-    await expect(sdk.send(new GetObjectCommand({ Bucket: 'exports', Key: 'd.qcow2' }))).rejects.toThrow(
+    await expect(sdk.send(new HeadObjectCommand({ Bucket: 'exports', Key: 'd.qcow2' }))).rejects.toThrow(
       'does not exist',
     );
     const broken = await startJob(origin, { spec: { ...spec, export: undefined } }).over;

@@ -3,7 +3,11 @@ import { availableParallelism } from 'node:os';
 import { algorithmsFor, verifyChecksum } from '#shared/transfer/checksum.ts';
 import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
 import { type DecodePool, createDecodePool } from '#shared/transfer/decode/pool.ts';
-import { type SharedDigester, createSharedDigester } from '#shared/transfer/decode/shared-digester.ts';
+import {
+  type SharedDigester,
+  createInlineDigester,
+  createSharedDigester,
+} from '#shared/transfer/decode/shared-digester.ts';
 import { corrupt } from '#shared/transfer/format/disk.ts';
 import type { ClusterMap } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import { type Qcow2Header, readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
@@ -19,6 +23,8 @@ import { type Segment, readSegments } from '#shared/transfer/source/segments.ts'
 const leastSegmentBytes = 2 * 1024 * 1024;
 const connections = 4;
 const mostWorkers = 4;
+/** A file smaller than that is unpacked before another worker would have started. */
+const leastBytesForWorker = 8 * 1024 * 1024;
 const flushEveryBytes = 128 * 1024 * 1024;
 
 /** A compressed cluster's stored length is at most twice its size, by the width of its field; it may begin in one segment and end in the next. */
@@ -91,22 +97,28 @@ const flushWhile = (sink: Sink, decoders: DecodePool) => {
   };
 };
 
+/** A thread takes a tenth of a second to start, in which it could digest so much. */
+const inlineDigestBytes = 64 * 1024 * 1024;
+
 const createPools = (pass: Pass, sink: Sink, header: Qcow2Header): Pools => {
   const { segmentBytes, carryBytes } = sizesFor(header);
-  const workers = Math.min(availableParallelism(), mostWorkers);
+  const size = pass.plan.inspection.size ?? Infinity;
+  const workers = Math.max(1, Math.min(availableParallelism(), mostWorkers, Math.ceil(size / leastBytesForWorker)));
   const buffers = createBufferPool(connections + 2 * workers, carryBytes + segmentBytes);
   const { clusterSize, compression, virtualSize } = header;
   const setup = { buffers: buffers.buffers, carryBytes, path: sink.path, clusterSize, compression, virtualSize };
   return {
     buffers,
     decoders: createDecodePool(setup, workers),
-    digester: createSharedDigester({ buffers: buffers.buffers, algorithms: algorithmsFor(pass.spec.checksum) }),
+    digester: (size < inlineDigestBytes ? createInlineDigester : createSharedDigester)({
+      buffers: buffers.buffers,
+      algorithms: algorithmsFor(pass.spec.checksum),
+    }),
   };
 };
 
-const transferData = async (pass: Pass, sink: Sink, header: Qcow2Header, map: ClusterMap) => {
+const transferData = async (pass: Pass, sink: Sink, pools: Pools, { header, map }: Mapped) => {
   const { segmentBytes, carryBytes } = sizesFor(header);
-  const pools = createPools(pass, sink, header);
   const flusher = flushWhile(sink, pools.decoders);
   const taker = createSegmentTaker(pass, map, carryBytes, pools);
   try {
@@ -122,26 +134,41 @@ const transferData = async (pass: Pass, sink: Sink, header: Qcow2Header, map: Cl
     pass.meter.enter('Converting', 98);
     await taker.finish();
     const digests = await pools.digester.finish();
-    await pools.decoders.close();
     return { digests, writtenBytes: pools.decoders.writtenBytes() };
   } finally {
-    await Promise.all([pools.decoders.kill(), pools.digester.kill()]);
     await flusher.stop();
   }
 };
 
-/** Falls back to scratch space for images with more extents than memory is set aside for. */
-export const importDirect = async (pass: Pass, sink: Sink): Promise<PassResult> => {
-  const { inspection, facts } = pass.plan;
-  const reader = rangedReader(pass.source, facts);
-  const header = await readQcow2Header(reader);
-  const map = await readClusterMap(header, reader);
-  if (map === undefined) return importScratch(pass, sink);
+interface Mapped {
+  readonly header: Qcow2Header;
+  readonly map: ClusterMap;
+}
+
+const importMapped = async (pass: Pass, sink: Sink, pools: Pools, mapped: Mapped): Promise<PassResult> => {
+  const { inspection } = pass.plan;
+  const { virtualSize } = mapped.header;
   pass.meter.expect(inspection.size);
-  await sink.prepare(header.virtualSize);
-  const { digests, writtenBytes } = await transferData(pass, sink, header, map);
+  await sink.prepare(virtualSize);
+  const { digests, writtenBytes } = await transferData(pass, sink, pools, mapped);
   pass.meter.enter('Verifying', 99);
   verifyChecksum(pass.spec.checksum, digests);
-  await sink.commit(header.virtualSize);
+  await pools.decoders.kill();
+  await sink.commit(virtualSize);
   return { digests, inspection, writtenBytes };
+};
+
+/** Falls back to scratch space for images with more extents than memory is set aside for. */
+export const importDirect = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+  const reader = rangedReader(pass.source, pass.plan.facts);
+  const header = await readQcow2Header(reader);
+  // The workers start while the tables are read.
+  const pools = createPools(pass, sink, header);
+  try {
+    const map = await readClusterMap(header, reader);
+    if (map !== undefined) return await importMapped(pass, sink, pools, { header, map });
+  } finally {
+    await Promise.all([pools.decoders.kill(), pools.digester.kill()]);
+  }
+  return importScratch(pass, sink);
 };

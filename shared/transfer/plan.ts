@@ -2,6 +2,7 @@
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { decompressHead } from '#shared/transfer/compression/head.ts';
 import { readXzSize } from '#shared/transfer/compression/xz-index.ts';
+import { frameContentBytes } from '#shared/transfer/compression/zstd-frames.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type Compression,
@@ -22,6 +23,8 @@ export interface TransferPlan {
   /** `direct`: a qcow2 is unpacked while it is read in ranges. */
   readonly route: 'stream' | 'direct' | 'scratch';
   readonly facts: SourceFacts;
+  /** The file says that its disk has so many bytes at least, where only reading all of it can tell. */
+  readonly leastBytes?: number | undefined;
 }
 
 /** Of the uncompressed beginning: an ISO shows itself at 32 KiB. */
@@ -131,6 +134,19 @@ const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPl
 const contentSize = async (source: Source, facts: SourceFacts, compression: Compression): Promise<number | undefined> =>
   compression === 'xz' && facts.hasRanges ? readXzSize(rangedReader(source, facts)) : undefined;
 
+/** Of the member that a gzip file ends with, or the frame that a zstd file begins with: the whole has that much at least. */
+const leastContentBytes = async (
+  source: Source,
+  facts: SourceFacts,
+  compression: Compression,
+): Promise<number | undefined> => {
+  if (compression === 'zst') return frameContentBytes(facts.head);
+  const { size = 0 } = facts;
+  const canSeeEnd = facts.hasRanges || facts.isWhole;
+  if (compression !== 'gz' || !canSeeEnd || size < 4) return undefined;
+  return (await rangedReader(source, facts).read(size - 4, 4)).readUInt32LE(0);
+};
+
 const compressedPlan = async (source: Source, facts: SourceFacts, compression: Compression): Promise<TransferPlan> => {
   const content = await contentHead(source, facts, compression);
   refuseNested(compression, content);
@@ -143,7 +159,8 @@ const compressedPlan = async (source: Source, facts: SourceFacts, compression: C
   }
   const contentBytes = isComplete ? content.length : await contentSize(source, facts, compression);
   const virtualSize = contentBytes === undefined ? undefined : roundToSector(contentBytes);
-  return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream', facts };
+  const leastBytes = virtualSize ?? (await leastContentBytes(source, facts, compression));
+  return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'stream', facts, leastBytes };
 };
 
 const guestDiskPlan = (facts: SourceFacts): TransferPlan => {
@@ -166,7 +183,7 @@ const gib = (bytes: number): string => `${bytes} bytes (${(bytes / 1024 ** 3).to
 /** Throws ImageTooLarge with both numbers. `atLeast`: reading stopped before the end was known. */
 export const checkCapacity = (virtualSize: number, limitBytes: number, atLeast = false): void => {
   if (virtualSize <= limitBytes) return;
-  const needs = `${atLeast ? 'more than ' : ''}${gib(virtualSize)}`;
+  const needs = `${atLeast ? 'at least ' : ''}${gib(virtualSize)}`;
   throw new TransferError(
     'ImageTooLarge',
     `the image's disk has ${needs}, the volume takes ${gib(limitBytes)}; ask for a larger volume`,

@@ -418,16 +418,24 @@ describe('progress', () => {
   it.each([
     ['gz', gzipSync(noise('p', 2 * mib))],
     ['zst', zstdCompressSync(noise('p', 2 * mib))],
-  ])('tells the virtual size of raw in %s before the target is touched', async (_, packed) => {
-    const seen: (number | undefined | string)[] = [];
-    const { report } = await transfer(serve(packed), {
-      onProgress: ({ inspection }, target) => {
-        if (inspection === undefined) return;
-        seen.push(existsSync(target) || existsSync(`${target}.partial`) ? 'touched' : inspection.virtualSize);
-      },
+  ])('reads raw in %s once, and shows nothing of it before its end', async (_, packed) => {
+    const shown: boolean[] = [];
+    const { report, target } = await transfer(serve(packed), {
+      onProgress: (_progress, path) => shown.push(existsSync(path)),
     });
-    expect(seen[0]).toBe(2 * mib);
+    expect(shown).not.toContain(true);
+    expect(existsSync(target)).toBe(true);
     expect(report).toMatchObject({ outcome: 'succeeded', inspection: { virtualSize: 2 * mib } });
+    expect(report.receivedBytes).toBeLessThan(packed.length + 300 * 1024);
+  });
+
+  it.each([
+    ['gz', Buffer.concat([gzipSync(Buffer.alloc(8 * mib)), gzipSync(noise('end', 512))])],
+    ['zst', Buffer.concat([zstdCompressSync(noise('begin', 512)), zstdCompressSync(Buffer.alloc(8 * mib))])],
+  ])('stops at the target where members hide the size of raw in %s', async (_, packed) => {
+    const { report, target } = await transfer(serve(packed), { capacityBytes: 4 * mib });
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageTooLarge', retryable: false });
+    expect([existsSync(target), existsSync(`${target}.partial`)]).toEqual([false, false]);
   });
 
   it('refuses a packed disk that is too large without touching the target', async () => {

@@ -49,13 +49,16 @@ const finishInspect = (pass: Pass): Promise<PassResult> => {
 };
 
 /**
- * What only reading everything can tell is found out before the target is touched, so that status says what comes and a disk too large changes
- * nothing. An earlier look that found it out is believed: the file is then read once.
+ * Two kinds of raw disks are counted before they are written. One without a stated end: a connection that is cut looks just like it. And one that says
+ * of itself that it is too large: nothing is changed for it, and its real fault may be another. Every other is written at once: where its size is
+ * known only at its end, it stops at the target's, and nothing is seen of it.
  */
-const withVirtualSize = async (pass: Pass): Promise<Pass> => {
+const withProvenSize = async (pass: Pass, { limitBytes }: Sink): Promise<Pass> => {
   const { plan, spec, meter } = pass;
-  if (plan.route !== 'stream' || plan.inspection.virtualSize !== undefined) return pass;
-  if (spec.expected?.virtualSize !== undefined) return pass;
+  if (plan.route !== 'stream' || spec.expected?.virtualSize !== undefined) return pass;
+  const hasEnd = plan.inspection.size !== undefined || spec.checksum !== undefined;
+  const seemsTooLarge = plan.inspection.virtualSize === undefined && (plan.leastBytes ?? 0) > limitBytes;
+  if (hasEnd && !seemsTooLarge) return pass;
   meter.enter('Inspecting', 40);
   const { inspection } = await measureStream(pass);
   const second = { ...spec, expected: inspection };
@@ -63,7 +66,7 @@ const withVirtualSize = async (pass: Pass): Promise<Pass> => {
 };
 
 const finishImport = async (looked: Pass, sink: Sink): Promise<PassResult> => {
-  const pass = await withVirtualSize(looked);
+  const pass = await withProvenSize(looked, sink);
   const { inspection, route } = pass.plan;
   const virtualSize = inspection.virtualSize ?? pass.spec.expected?.virtualSize;
   if (virtualSize !== undefined) checkCapacity(virtualSize, sink.limitBytes);

@@ -27,6 +27,26 @@ const headerBytesOf = (descriptor: number): number => {
   return 1 + Number(!isSingleSegment) + dictionaryBytes + sizeBytes;
 };
 
+/** Bytes that the first frame of a file says to unpack to; `undefined` where it does not say, or the file begins with something else. */
+export const frameContentBytes = (head: Buffer): number | undefined => {
+  if (head.length < 18 || head.readUInt32LE(0) !== frameMagic) return undefined;
+  const descriptor = head.readUInt8(4);
+  const isSingleSegment = (descriptor & 0x20) !== 0;
+  const sizeFlag = descriptor >> 6;
+  if (sizeFlag === 0 && !isSingleSegment) return undefined;
+  const at = 5 + Number(!isSingleSegment) + ([0, 1, 2, 4][descriptor & 3] ?? 0);
+  switch (sizeFlag) {
+    case 0:
+      return head.readUInt8(at);
+    case 1:
+      return head.readUInt16LE(at) + 256;
+    case 2:
+      return head.readUInt32LE(at);
+    default:
+      return Number(head.readBigUInt64LE(at));
+  }
+};
+
 type State = 'magic' | 'descriptor' | 'header' | 'block' | 'payload' | 'checksum' | 'skipSize' | 'skip';
 
 /** Bytes needed at once in each state; `payload`, `checksum`, `header` and `skip` count down instead. */

@@ -17,11 +17,7 @@ const updateZeroes = (count: number): void => {
   for (let rest = count; rest > 0; rest -= zeroes.length) update(zeroes.subarray(0, rest));
 };
 
-parentPort?.on('message', (request: DigestRequest | 'finish' | 'close') => {
-  if (request === 'close') {
-    parentPort?.close();
-    return;
-  }
+parentPort?.on('message', (request: DigestRequest | 'finish') => {
   if (request === 'finish') {
     parentPort?.postMessage(Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')])));
     return;

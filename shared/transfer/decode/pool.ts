@@ -8,8 +8,6 @@ export interface DecodePool {
   /** Settled once the segment is unpacked and written. Throws TransferError: ImageCorrupt, TargetFull, TargetFailed. */
   decode(request: DecodeRequest): Promise<void>;
   writtenBytes(): number;
-  /** Waits for what is under way, then ends the workers. Never throws. */
-  close(): Promise<void>;
   /** Ends the workers at once. */
   kill(): Promise<void>;
 }
@@ -32,7 +30,6 @@ export const createDecodePool = (setup: DecoderSetup, workers: number): DecodePo
       written += answer.writtenBytes;
     },
     writtenBytes: () => written,
-    close: () => pool.close(),
     kill: () => pool.kill(),
   };
 };

@@ -1,4 +1,5 @@
 // Takes digests in a thread of its own, off the path of the bytes. Used by the qcow2 route and by exports.
+import { createHash } from 'node:crypto';
 import type { DigestRequest, DigesterSetup } from '#shared/transfer/decode/message.ts';
 import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
@@ -11,6 +12,24 @@ export interface SharedDigester {
   finish(): Promise<Digests>;
   kill(): Promise<void>;
 }
+
+/** In this thread: for files so small that starting another would cost more. */
+export const createInlineDigester = ({ buffers, algorithms }: DigesterSetup): SharedDigester => {
+  const hashes = algorithms.map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
+  return {
+    update: (request) => {
+      const bytes =
+        'zeroes' in request
+          ? Buffer.alloc(request.zeroes)
+          : new Uint8Array(buffers[request.buffer] ?? new SharedArrayBuffer(0), request.offset, request.length);
+      for (const { hash } of hashes) hash.update(bytes);
+      return Promise.resolve();
+    },
+    finish: () =>
+      Promise.resolve(Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')]))),
+    kill: () => Promise.resolve(),
+  };
+};
 
 export const createSharedDigester = (setup: DigesterSetup): SharedDigester => {
   const script = new URL('./digest-worker.ts', import.meta.url);

@@ -1,5 +1,5 @@
 // A decoding worker: unpacks the clusters of a segment and writes them at their place on the guest's disk. Started by pool.ts.
-import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { constants, openSync, writeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
@@ -14,12 +14,14 @@ const garbageBytes = 24 * 1024 * 1024;
 const collectBytes = 2 * 1024 * 1024;
 
 const createDecoder = ({ buffers, carryBytes, path, clusterSize, compression, virtualSize }: DecoderSetup) => {
-  const file = openSync(path, constants.O_WRONLY);
+  // Opened when first needed: the worker is started while nobody has touched the target yet.
+  let opened: number | undefined;
   const segments = buffers.map((buffer) => Buffer.from(buffer));
   const unpack = createUnpack(compression, clusterSize);
   const collectGarbage = createCollector(garbageBytes);
   let written = 0;
   const write = (bytes: Uint8Array, position: number): void => {
+    const file = (opened ??= openSync(path, constants.O_WRONLY));
     for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done, bytes.length - done, position + done);
     written += bytes.length;
   };
@@ -44,7 +46,6 @@ const createDecoder = ({ buffers, carryBytes, path, clusterSize, compression, vi
       collector.flush();
       return written;
     },
-    close: () => closeSync(file),
   };
 };
 
@@ -55,12 +56,7 @@ const faultOf = (error: unknown): DecodeAnswer => {
 };
 
 const decoder = createDecoder(workerData as DecoderSetup);
-parentPort?.on('message', (request: DecodeRequest | 'close') => {
-  if (request === 'close') {
-    decoder.close();
-    parentPort?.close();
-    return;
-  }
+parentPort?.on('message', (request: DecodeRequest) => {
   try {
     parentPort?.postMessage({ writtenBytes: decoder.decode(request) } satisfies DecodeAnswer);
   } catch (error) {

@@ -86,11 +86,7 @@ const seal = ({ part, length }: SealRequest): EncodeAnswer => {
   return { seal: { sha256: createHash('sha256').update(bytes).digest('hex'), crc32: crc32(bytes) } };
 };
 
-parentPort?.on('message', (request: EncodeRequest | SealRequest | 'close') => {
-  if (request === 'close') {
-    parentPort?.close();
-    return;
-  }
+parentPort?.on('message', (request: EncodeRequest | SealRequest) => {
   try {
     parentPort?.postMessage('part' in request ? seal(request) : encode(request));
   } catch (error) {

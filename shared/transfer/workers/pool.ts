@@ -1,19 +1,16 @@
 // Threads that answer requests, whichever is idle first. Used for decoding, encoding and digesting.
-import { once } from 'node:events';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 export interface WorkerPool<Request, Answer> {
   /** Throws InternalFault once a worker has died: its share of the work is lost. */
   ask(request: Request): Promise<Answer>;
-  /** Waits for what is under way, then ends the workers. Never throws. */
-  close(): Promise<void>;
   /** Ends the workers at once; what they were asked is refused. */
   kill(): Promise<void>;
 }
 
 export interface WorkerPoolOptions {
-  /** A module that posts one answer for each message, in order, and ends on `close`. */
+  /** A module that posts one answer for each message. */
   readonly script: URL;
   readonly setup: unknown;
   readonly count: number;
@@ -85,11 +82,6 @@ export const createWorkerPool = <Request, Answer>(options: WorkerPoolOptions): W
         if (failure === undefined) dispatcher.push({ request, resolve, reject });
         else reject(failure.error);
       }),
-    close: async () => {
-      const ended = all.map((worker) => once(worker, 'exit'));
-      for (const worker of all) worker.postMessage('close');
-      await Promise.all(ended);
-    },
     kill: async () => {
       failAll(undefined);
       await Promise.all(all.map((worker) => worker.terminate()));
