@@ -5,7 +5,13 @@ import { createApp } from '#functions/validate/app.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Draft, ask, clusterOf, patched, withAccess } from '#test/support/admission.ts';
 
-const kube = withAccess(clusterOf(), () => true);
+const aClaim = (name: string, annotations: object = {}): Draft => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: 'default', annotations },
+});
+const prepared = aClaim('prepared', { 'cdi.kubevirt.io/storage.populatedFor': 'prepared' });
+const kube = withAccess(clusterOf(aClaim('taken'), prepared), () => true);
 const app = createApp({ kube, log: silentLogger });
 const mutate = createMutate({ kube, log: silentLogger });
 /** As the API server asks: what mutation made of it. */
@@ -26,6 +32,28 @@ const httpWith = (more: object) => of({ http: { ...http.http, ...more } });
 
 describe('DataVolumes', () => {
   it.each<[rule: string, denied: Draft, fault: RegExp]>([
+    [
+      'one access mode in pvc (10, 11)',
+      aDataVolume({ source: http, pvc: { ...storage, accessModes: ['ReadWriteOnce', 'ReadWriteMany'] } }),
+      /spec\.pvc\.accessModes.*exactly one/,
+    ],
+    ['an access mode in pvc (10)', aDataVolume({ source: http, pvc: storage }), /spec\.pvc\.accessModes.*exactly one/],
+    [
+      'a class name that can be one (9)',
+      aDataVolume({ source: http, storage: { ...storage, storageClassName: 'x'.repeat(254) } }),
+      /spec\.storage\.storageClassName.*253/,
+    ],
+    [
+      'a name of its DataSource (17)',
+      aDataVolume({ sourceRef: { kind: 'DataSource', name: '' }, storage }),
+      /spec\.sourceRef\.name.*empty/,
+    ],
+    ['a name to clone (30)', of({ pvc: { namespace: 'default', name: '' } }), /spec\.source\.pvc\.name.*empty/],
+    [
+      'a claim that is free (3)',
+      { ...of(http), metadata: { name: 'taken', namespace: 'default' } },
+      /claim taken exists/,
+    ],
     ['a source', aDataVolume({ storage }), /spec\.source.*exactly one/],
     ['one source', of({ ...http, blank: {} }), /spec\.source.*exactly one/],
     ['one form', aDataVolume({ source: http, storage, pvc: storage }), /spec\.storage/],
@@ -87,6 +115,8 @@ describe('DataVolumes', () => {
   });
 
   it.each<[what: string, object: Draft]>([
+    ['one access mode in pvc', aDataVolume({ source: http, pvc: { ...storage, accessModes: ['ReadWriteOnce'] } })],
+    ['a claim prepared for it', { ...of(http), metadata: { name: 'prepared', namespace: 'default' } }],
     ['a web server', of(http)],
     ['a registry', of({ registry: { url: 'docker://quay.io/containerdisks/fedora:latest' } })],
     ['a clone without a size', aDataVolume({ source: { pvc: { namespace: 'default', name: 'a' } }, storage: {} })],

@@ -24,3 +24,10 @@ export const runTool = (tool: string, args: readonly string[], input?: Buffer): 
   if (status !== 0) throw new Error(`${tool} ${args.join(' ')}: ${stderr?.toString() ?? 'not found'}`);
   return stdout;
 };
+
+/** Whether kubectl is there; says so when it is not. */
+export const hasKubectl = (): boolean => {
+  const isThere = spawnSync('kubectl', ['version', '--client'], { stdio: 'ignore' }).error === undefined;
+  if (!isThere) console.warn('skipped: kubectl is not on the PATH');
+  return isThere;
+};

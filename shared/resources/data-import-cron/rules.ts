@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
-import { type RequestRule, faultIf } from '#shared/resources/rule.ts';
+import { cronTemplateRules } from '#shared/resources/data-import-cron/template-rules.ts';
+import { type RequestRule, faultIf, faultsOf } from '#shared/resources/rule.ts';
 
 type Rule = RequestRule<DataImportCron, CronSubject>;
 
@@ -14,7 +15,12 @@ const isSame: Rule['check'] = ({ object, before }) =>
     'Cannot update DataImportCron Spec: delete it and create it anew',
   );
 
+/** What a template without a source it can follow should be, nobody knows. */
+const isGoodTemplate: Rule['check'] = ({ object, subject: { source } }) =>
+  source === undefined ? [] : faultsOf(cronTemplateRules, object);
+
 export const dataImportCronRules: readonly Rule[] = [
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  { id: 'template', on: 'CREATE', reason: 'Invalid', check: isGoodTemplate },
   { id: 'fixed', on: 'UPDATE', reason: 'Invalid', check: isSame },
 ];

@@ -4,6 +4,7 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { dataVolumeClaimRules, freeClaim } from '#shared/resources/data-volume/claim-rules.ts';
 import { toGcsUrl } from '#shared/resources/data-volume/gcs-url.ts';
 import { toS3Place } from '#shared/resources/data-volume/s3-url.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
@@ -149,8 +150,10 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
   { id: 'checksum', check: checksum },
   { id: 'size', check: size },
   { id: 'writable', check: writable },
+  ...dataVolumeClaimRules,
 ];
 
 export const dataVolumeRequestRules: readonly RequestRule<KubeObject, Volume>[] = [
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  freeClaim,
 ];

@@ -1,4 +1,5 @@
 // What a Harvester image must be, one rule one line. Ids are those of Harvester's own rules (C: create, U: update) where there is one.
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import {
   type HarvesterImage,
   harvesterAnnotations,
@@ -102,6 +103,13 @@ const displayNameFree: RequestRule<HarvesterImage>['check'] = async ({ object, k
   return faultIf(holder !== undefined, 'spec.displayName', message);
 };
 
+const exportedClaimThere: RequestRule<HarvesterImage>['check'] = async ({ subject: { source }, kube }) => {
+  if (source?.type !== 'export-from-volume') return [];
+  const { namespace, claimName } = source;
+  const claim = await kube.get(persistentVolumeClaims, { namespace, name: claimName });
+  return faultIf(claim === undefined, 'spec.pvcName', `claim ${namespace}/${claimName} does not exist`);
+};
+
 const classAnnotationKept: RequestRule<HarvesterImage>['check'] = ({ object, before }) => {
   const kept = classAnnotationOf(before);
   return faultIf(kept !== undefined && kept !== classAnnotationOf(object), storageClassField, `must stay ${kept}`);
@@ -117,6 +125,7 @@ const targetMatchesAnnotation: RequestRule<HarvesterImage>['check'] = ({ object,
 /** Fields that may not change at all are the CRD's own rules. */
 export const harvesterImageRequestRules: readonly RequestRule<HarvesterImage>[] = [
   { id: 'C3', on: 'CREATE', reason: 'Conflict', check: displayNameFree },
+  { id: 'C23', on: 'CREATE', reason: 'Invalid', check: exportedClaimThere },
   { id: 'U2', on: 'UPDATE', reason: 'Invalid', check: classAnnotationKept },
   { id: 'U4', on: 'UPDATE', reason: 'Invalid', check: targetMatchesAnnotation },
 ];

@@ -1,0 +1,49 @@
+// What the template of a DataImportCron must be: the DataVolume that each version is made from. Numbers are those of CDI's own rules.
+import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
+import { type SpecRule, faultIf, faultsOf } from '#shared/resources/rule.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+type Check = SpecRule<DataImportCron>['check'];
+
+const mostCharacters = 63;
+
+/** It is a label of all that the cron makes. */
+const nameFits: Check = ({ metadata }) =>
+  faultIf(metadata.name.length > mostCharacters, 'metadata.name', `may have ${mostCharacters} characters at most`);
+
+const decidedHere = ['sourceRef', 'contentType', 'checkpoints', 'finalCheckpoint'] as const;
+
+const isSet = (value: unknown): boolean =>
+  value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+
+const unsettable: Check = ({ spec: { template } }) =>
+  decidedHere.flatMap((field) =>
+    faultIf(
+      isSet((template?.spec as Readonly<Record<string, unknown>> | undefined)?.[field]),
+      `spec.template.spec.${field}`,
+      'cannot be set in the template of a cron: leave it out',
+    ),
+  );
+
+/** The cron's own rules are about the source; these about the rest. */
+const isOfTheRest = ({ field }: Fault): boolean => !field.startsWith('spec.source') && field.startsWith('spec.');
+
+const asDataVolume: Check = ({ metadata, spec: { template } }) => {
+  // Where it says nothing of its volume, the cron leaves that to the class.
+  const form = template?.spec['pvc'] === undefined && template?.spec['storage'] === undefined ? { storage: {} } : {};
+  const { success, data } = dataVolumeKind.spec.safeParse({ ...template?.spec, ...form });
+  if (template === undefined || !success) return [];
+  const volume = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', metadata, spec: data } as unknown;
+  return faultsOf(dataVolumeRules, volume as DataVolume)
+    .filter(isOfTheRest)
+    .filter(({ field }) => !decidedHere.some((name) => field === `spec.${name}`))
+    .map(({ field, message }) => ({ field: field.replace('spec.', 'spec.template.spec.'), message }));
+};
+
+export const cronTemplateRules: readonly SpecRule<DataImportCron>[] = [
+  { id: '32', check: nameFits },
+  { id: '35', check: unsettable },
+  { id: '36', check: asDataVolume },
+];
