@@ -91,8 +91,8 @@ export const buildDriverAccess = (fn: EventFunction, { objects, children, reads 
     ...children.map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, ['get', 'list'])),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
-    // Names that one object may have, held before its first child is made.
-    rule(leases, ['get', 'create', 'update']),
+    // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
+    rule(leases, ['get', 'create', 'update', 'patch']),
     ...(fn.carriesOutTemplates ? templateRules : []),
     // Dead letters about one object are counted on one Event.
     rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),

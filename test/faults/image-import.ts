@@ -92,6 +92,10 @@ const dataVolumes = [
   dataVolume('made-from-it', { pvc: { namespace: 'default', name: 'imported' } }),
 ];
 
+/** Wanted three times over: fetched once, and cloned. */
+const pinned = `docker://registry.example/disk@sha256:${'a'.repeat(64)}`;
+const sharing = ['first', 'second', 'third'].map((name) => dataVolume(name, { registry: { url: pinned } }));
+
 const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
 
 export const scenarios: readonly Scenario[] = [
@@ -124,6 +128,12 @@ export const scenarios: readonly Scenario[] = [
 
 /** Milliseconds after which a user asks again. */
 const insistMs = 5_000;
+/** Which of them fetches is up to the storm, so that they are not compared with a calm run. */
+export const sharedContent: readonly Scenario[] = [
+  { ...base, name: 'shared-content', alongside: sharing, attempt: () => success },
+  { ...base, name: 'shared-content-copied', alongside: sharing, withoutSnapshots: true, attempt: () => success },
+];
+
 const stormMs = 8 * 60_000;
 const limitMs = 4 * 3_600_000;
 

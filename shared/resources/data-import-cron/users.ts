@@ -5,7 +5,9 @@ import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { populationOf } from '#shared/populate/volume.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { recordOf } from '#shared/resources/volume/record.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 interface Named {
@@ -36,6 +38,8 @@ export const readUsers = async (
     if (isFromOurs(disk, cron)) for (const name of versions) used.add(name);
   });
   await each(kube, persistentVolumeClaims, { namespace: cron.namespace }, (claim) => {
+    // A Job copies from it, which the claim alone tells.
+    if (populationOf(claim) === undefined) use(recordOf(claim)?.from, cron.namespace);
     for (const source of sourcesOf(claim)) use(source, cron.namespace);
   });
   await each(kube, volumeSnapshots, { namespace: cron.namespace }, ({ metadata, spec, status }) => {

@@ -4,6 +4,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
 import { planClone } from '#shared/resources/volume/cloning.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
+import { decideFlight } from '#shared/resources/volume/flight/flight.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
 import { buildClaim, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
 import { type VolumeSeen, needsInspection } from '#shared/resources/volume/seen.ts';
@@ -11,7 +12,15 @@ import { noClass, rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
+/** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
 export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+  const flight = seen.flight === undefined ? undefined : decideFlight(volume, seen.flight);
+  if (flight?.is === 'following') return planFrom(volume, { ...seen, origin: flight.origin }, context);
+  const plan = planFrom(volume, seen, context);
+  return flight?.is === 'leading' ? { ...plan, actions: [...flight.actions, ...plan.actions] } : plan;
+};
+
+const planFrom = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const { origin, storageClass, stage } = seen;
   if (stage !== undefined) return planElsewhere(volume, { ...seen, stage }, context);
   if (origin?.is === 'waiting') return rest(volume, origin);

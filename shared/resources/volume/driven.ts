@@ -21,6 +21,7 @@ import type { Driven } from '#shared/resources/driven.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
 import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
 import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-seen.ts';
+import { contentOf } from '#shared/resources/volume/flight/content.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -66,6 +67,16 @@ const claimOf = ({ ref, claim }: Volume) => ({
   name: claim.name,
 });
 
+const contentGroupKind = 'Content';
+
+/** Volumes that would hold the same bytes find each other by it, and hear of each other's end. */
+const contentLink = (volume: Volume) => {
+  const name = contentOf(volume);
+  return name === undefined
+    ? undefined
+    : { groupKind: contentGroupKind, namespace: volume.ref.namespace ?? 'default', name };
+};
+
 export const drivenVolume = <T extends KubeObject>(
   dialect: VolumeDialect<T>,
   readers: OriginReaders,
@@ -88,9 +99,9 @@ export const drivenVolume = <T extends KubeObject>(
   }),
   finalizerOf: (volume) => (mayLieElsewhere(volume) ? finalizers.clone : undefined),
   links: {
-    waitsFor: dialect.sourceKinds,
-    sourceOf: ({ source }) => (source?.type === 'object' ? source : undefined),
-    offersOf: (volume) => [claimOf(volume)],
+    waitsFor: [...dialect.sourceKinds, contentGroupKind],
+    sourceOf: (volume) => (volume.source?.type === 'object' ? volume.source : contentLink(volume)),
+    offersOf: (volume) => [claimOf(volume), contentLink(volume)].filter((offer) => offer !== undefined),
   },
   // Machines watch the object itself.
   announcementOf: () => undefined,

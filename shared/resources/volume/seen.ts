@@ -26,6 +26,9 @@ import {
   readStage,
   readStrays,
 } from '#shared/resources/volume/elsewhere-seen.ts';
+import { contentOf } from '#shared/resources/volume/flight/content.ts';
+import type { FlightSeen } from '#shared/resources/volume/flight/flight.ts';
+import { readFlight } from '#shared/resources/volume/flight/read.ts';
 import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/resources/volume/origin.ts';
 import { recordOf } from '#shared/resources/volume/record.ts';
 import type { MayUse, Volume } from '#shared/resources/volume/volume.ts';
@@ -46,6 +49,8 @@ export interface VolumeSeen {
   readonly profile?: StorageProfileSpec | undefined;
   /** Read only where the claim is to be made; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
+  /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
+  readonly flight?: FlightSeen | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
   /** Of a volume whose source lies in another namespace. */
   readonly stage?: StageSeen | undefined;
@@ -83,7 +88,8 @@ const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promi
 const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<VolumeSnapshot | undefined> => {
   const { source } = volume;
   // Whatever stands for a claim in the end may need one; a snapshot does not.
-  if (source?.type !== 'object' || source.groupKind === snapshotGroupKind) return undefined;
+  if (source?.type === 'object' ? source.groupKind === snapshotGroupKind : contentOf(volume) === undefined)
+    return undefined;
   return (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own;
 };
 
@@ -91,14 +97,20 @@ const readForClaim = async (
   kube: KubeClient,
   volume: Volume,
   readers: OriginReaders,
-): Promise<Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage'>>> => {
+): Promise<
+  Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage' | 'flight'>>
+> => {
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
   if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
   const { claim, ref } = volume;
   const origin = await readOrigin(kube, volume, readers);
   if (origin !== undefined && origin.is !== 'ready') return { origin };
   const storageClass = await readClass(kube, claim.className ?? origin?.className);
-  const found = { origin, storageClass, profile: await readProfile(kube, volume, storageClass) };
+  const [profile, flight] = [
+    await readProfile(kube, volume, storageClass),
+    await readFlight(kube, volume, storageClass),
+  ];
+  const found = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
   const isElsewhere = origin !== undefined && origin.namespace !== ref.namespace;
   if (isElsewhere) return { ...found, stage: await readPlace(kube, volume, origin.namespace) };
   return needsInspection(volume) ? { ...found, ...(await readInspection(kube, volume)) } : found;
