@@ -54,6 +54,9 @@ export const VersionData = z.object({
   message: z.string(),
 });
 
+/** An object of a store that was made, replaced or removed: what it is now, the store is asked. */
+export const StoredObjectData = z.object({ bucket: z.string().min(1), key: z.string().min(1) });
+
 export const eventTypes = {
   objectAdded: 'dev.knative.apiserver.resource.add',
   objectUpdated: 'dev.knative.apiserver.resource.update',
@@ -70,6 +73,7 @@ export const eventTypes = {
   versionFailed: 'dev.bullion.version.failed',
   versionSuperseded: 'dev.bullion.version.superseded',
   versionCollected: 'dev.bullion.version.collected',
+  storedObjectChanged: 'dev.bullion.object.changed',
 } as const;
 
 export type EventType = (typeof eventTypes)[keyof typeof eventTypes];
@@ -90,6 +94,7 @@ export const catalogue = {
   [eventTypes.versionFailed]: VersionData,
   [eventTypes.versionSuperseded]: VersionData,
   [eventTypes.versionCollected]: VersionData,
+  [eventTypes.storedObjectChanged]: StoredObjectData,
 } as const satisfies Record<EventType, z.ZodType>;
 
 /** An event of one catalogued type with its data checked. */
@@ -99,10 +104,11 @@ export type KnownEvent = { [T in EventType]: EventOf<T> }[EventType];
 
 export const isKnownType = (type: string): type is EventType => Object.hasOwn(catalogue, type);
 
-/** The object an event is about; undefined for a ping. The UID is unknown in Reference mode. */
+/** The Kubernetes object an event is about; undefined for a ping and for objects of stores. The UID is unknown in Reference mode. */
 export const objectOf = (event: KnownEvent): (Omit<ObjectRef, 'uid'> & { readonly uid?: string }) | undefined => {
   switch (event.type) {
     case eventTypes.ping:
+    case eventTypes.storedObjectChanged:
       return undefined;
     case eventTypes.objectAdded:
     case eventTypes.objectUpdated:
@@ -117,7 +123,7 @@ export const objectOf = (event: KnownEvent): (Omit<ObjectRef, 'uid'> & { readonl
   }
 };
 
-type OwnEvent = EventOf<Extract<EventType, `dev.bullion.${string}`>>;
+type OwnEvent = EventOf<Exclude<Extract<EventType, `dev.bullion.${string}`>, typeof eventTypes.storedObjectChanged>>;
 
 /** Ours name their object in full. */
 const aboutOf = (event: OwnEvent): z.infer<typeof ObjectRefData> | undefined => {

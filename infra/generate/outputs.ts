@@ -12,7 +12,13 @@ import {
   buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
-import { buildAdmissionAccess, buildDriverAccess, buildSourceAccess, buildUserRoles } from '#infra/generate/rbac.ts';
+import {
+  buildAdmissionAccess,
+  buildDriverAccess,
+  buildOwnAccess,
+  buildSourceAccess,
+  buildUserRoles,
+} from '#infra/generate/rbac.ts';
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { admissionFunctions, eventFunctions, templateHolders } from '#infra/generate/wiring.ts';
@@ -62,7 +68,12 @@ const rbac = (): Outputs => ({
   ...Object.fromEntries(
     eventFunctions.map((fn) => [
       `infra/rbac/${fn.name}.yaml`,
-      toYaml(`${wiring}, ${kindsAndBackends}`, buildDriverAccess(fn, { objects, children, reads })),
+      toYaml(
+        `${wiring}, ${kindsAndBackends}`,
+        fn.access === undefined
+          ? buildDriverAccess(fn, { objects, children, reads })
+          : buildOwnAccess(fn.name, fn.access),
+      ),
     ]),
   ),
   'infra/rbac/admission.yaml': toYaml(wiring, buildAdmissionAccess(objects)),

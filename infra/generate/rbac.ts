@@ -98,6 +98,13 @@ export const buildDriverAccess = (fn: EventFunction, { objects, children, reads 
     rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);
 
+/** A function that says itself what it may do. */
+export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['access']>): readonly Manifest[] =>
+  grant(
+    name,
+    access.map(({ type, verbs }) => rule(type, verbs)),
+  );
+
 /** The sources read what they watch, and nothing else. */
 export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Manifest[] =>
   grant(

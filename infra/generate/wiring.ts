@@ -1,7 +1,9 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
-import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { configMaps, kubeEvents, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 /** Events a function subscribes to. Each becomes one Trigger. */
@@ -38,7 +40,12 @@ export interface EventFunction {
   readonly polls: boolean;
   /** Whether it makes crons and DataSources of templates. */
   readonly carriesOutTemplates: boolean;
+  /** All it may do, where it drives no images. */
+  readonly access?: readonly { readonly type: ResourceType; readonly verbs: readonly Verb[] }[];
 }
+
+/** For functions that say their access themselves. */
+const erased = (type: unknown): ResourceType => type as ResourceType;
 
 export const eventFunctions: readonly EventFunction[] = [
   {
@@ -91,6 +98,39 @@ export const eventFunctions: readonly EventFunction[] = [
     polls: true,
     carriesOutTemplates: true,
     subscriptions: [
+      {
+        name: 'ping',
+        summary: 'a minute has passed',
+        events: { of: 'types', types: ['dev.knative.sources.ping'] },
+        delivery: 'may',
+      },
+    ],
+  },
+  {
+    name: 'import-object',
+    carriesOutTemplates: false,
+    summary: 'Keeps an image for each object under a configured prefix of an object store.',
+    concurrency: 10,
+    polls: false,
+    access: [
+      { type: erased(hyperCloudImageKind.type), verbs: ['get', 'list', 'create', 'delete'] },
+      { type: erased(dataSourceKind.type), verbs: ['get', 'list', 'create', 'patch', 'delete'] },
+      { type: erased(secrets), verbs: ['get'] },
+      { type: erased(kubeEvents), verbs: ['create'] },
+    ],
+    subscriptions: [
+      {
+        name: 'objects',
+        summary: 'an object of a store was changed',
+        events: { of: 'types', types: ['dev.bullion.object.', 'com.amazonaws.'] },
+        delivery: 'must',
+      },
+      {
+        name: 'images',
+        summary: 'an image made from one came to an end',
+        events: { of: 'types', types: ['dev.bullion.image.'] },
+        delivery: 'may',
+      },
       {
         name: 'ping',
         summary: 'a minute has passed',

@@ -125,6 +125,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     log,
     environment: { ...objectStore.environment, ...options.functionEnvironment },
   });
+  objectStore.notify((body) => notifyOf(functions, log, body));
   await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo });
   const controllers = await startAllControllers(options, { kube, functions, log });
   undo.add(() => controllers.stop());
@@ -142,6 +143,13 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   eventing.tick();
   const { kubeconfigPath } = apiServer;
   return { kube, kubeconfigPath, controllers, eventing, objectStore, logFile, stop: undo.all };
+};
+
+/** A bucket notification to import-object, as an object store sends it. The tick finds what one that fails was about. */
+const notifyOf = (functions: Functions, log: Logger, body: object): void => {
+  const headers = { 'content-type': 'application/json' };
+  const request = new Request('http://import-object/', { method: 'POST', headers, body: JSON.stringify(body) });
+  functions.notifyOfObject(request).catch((error: unknown) => log.warn('notification failed', { error }));
 };
 
 const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logger> => {

@@ -2,11 +2,13 @@
 import { Hono } from 'hono';
 import { z } from 'zod';
 import { createApp as createCronTick } from '#functions/cron-tick/app.ts';
+import { createApp as createImportObject } from '#functions/import-object/app.ts';
 import { createApp as createInitialize } from '#functions/initialize/app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
 import type { Subscriber } from '#infra/local/broker/resolver.ts';
+import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { createDriverDeps, driverSettings } from '#shared/resources/settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
@@ -16,7 +18,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 const loopback = '127.0.0.0/8,::1/128';
 
 /** Service accounts of `infra/rbac` that functions work under. */
-export const functionAccounts = ['admission', 'initialize', 'sidecar-sync', 'cron-tick'] as const;
+export const functionAccounts = ['admission', 'initialize', 'sidecar-sync', 'cron-tick', 'import-object'] as const;
 
 export interface FunctionsOptions {
   /** Kubeconfig of each service account. */
@@ -34,6 +36,8 @@ export interface Functions {
   readonly admission: Hono;
   /** OCI image that Jobs of the functions name. */
   readonly transferImage: string;
+  /** import-object as an object store reaches it: directly, beside the broker. */
+  readonly notifyOfObject: (notification: Request) => Promise<Response>;
   /** Resolves once no event is being handled. A broker that stops gives up on answers, not on the functions that still work on them. */
   readonly idle: () => Promise<void>;
 }
@@ -48,10 +52,15 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     createDriverDeps({ ...config, kubeconfig: kubeconfigs[account] }, log);
   const admission = new Hono();
   for (const create of [createValidate, createMutate]) admission.route('/', create(depsOf('admission')));
+  const importConfig = parseConfig(z.object(objectImportSettings), { ALLOWED_ADDRESSES: loopback, ...environment });
+  const importObject = createImportObject(
+    createObjectImportDeps({ ...importConfig, kubeconfig: kubeconfigs['import-object'] }, log),
+  );
   const handlers = [
     ['initialize', createInitialize(depsOf('initialize'))],
     ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
     ['cron-tick', createCronTick(depsOf('cron-tick'))],
+    ['import-object', importObject],
   ] as const;
   const inFlight = new Set<Promise<Response>>();
   const track = (answer: Promise<Response>): Promise<Response> => {
@@ -64,6 +73,7 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     subscribers: new Map(
       handlers.map(([name, app]) => [name, (request: Request) => track(Promise.resolve(app.fetch(request)))]),
     ),
+    notifyOfObject: (notification) => track(Promise.resolve(importObject.fetch(notification))),
     idle: async () => void (await Promise.allSettled(inFlight)),
   };
 };

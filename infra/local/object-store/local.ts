@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { applyObjects } from '#infra/local/install.ts';
-import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, type StoredChange, startObjectStore } from '#infra/local/object-store/server.ts';
 import type { StoreCredentials } from '#infra/local/object-store/signature.ts';
 import type { Secret } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -21,6 +21,8 @@ export interface LocalObjectStore extends ObjectStore {
   readonly credentialsFile: string;
   /** What functions are told of this store. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Sends bucket notifications, as MinIO words them, until the store closes. What it answers is not waited for. */
+  readonly notify: (send: (body: object) => void) => void;
 }
 
 export interface LocalObjectStoreOptions {
@@ -35,7 +37,9 @@ export const startLocalObjectStore = async (options: LocalObjectStoreOptions): P
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const credentialsFile = join(dir, 'credentials');
   const credentials = await ensureCredentials(credentialsFile);
+  let send: ((body: object) => void) | undefined;
   const store = await startObjectStore({
+    onChange: (change) => send?.(toNotification(change)),
     dir: join(dir, 'buckets'),
     port: options.port,
     credentials: [credentials],
@@ -51,13 +55,32 @@ export const startLocalObjectStore = async (options: LocalObjectStoreOptions): P
     ...store,
     accessKeyId: credentials.accessKeyId,
     credentialsFile,
+    notify: (sender) => void (send = sender),
     environment: {
+      IMPORT_RULES: JSON.stringify([importRule]),
       OBJECT_STORE_ENDPOINT: store.url,
       OBJECT_STORE_REGION: store.region,
       OBJECT_STORE_SECRET: secretName,
     },
   };
 };
+
+/** Image files that are put into this bucket become images. */
+const importRule = { bucket: 'images', namespace: secretNamespace, storageClassName: 'local' };
+
+const toNotification = ({ bucket, key, eventName }: StoredChange): object => ({
+  EventName: eventName,
+  Key: `${bucket}/${key}`,
+  Records: [
+    {
+      eventVersion: '2.0',
+      eventSource: 'minio:s3',
+      eventName,
+      // Form-encoded, as stores send it.
+      s3: { bucket: { name: bucket }, object: { key: encodeURIComponent(key).replaceAll('%20', '+') } },
+    },
+  ],
+});
 
 const parseCredentials = (text: string): StoreCredentials | undefined => {
   const accessKeyId = /^aws_access_key_id = (\S+)$/m.exec(text)?.[1];

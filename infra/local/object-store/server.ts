@@ -19,6 +19,8 @@ export interface ObjectStoreOptions {
   readonly credentials: readonly StoreCredentials[];
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
+  /** Told after an object was made, replaced or removed. */
+  readonly onChange?: (change: StoredChange) => void;
   /** Told of what went wrong inside. */
   readonly onError?: (error: unknown) => void;
 }
@@ -29,6 +31,26 @@ export interface ObjectStore {
   readonly region: string;
   readonly close: () => Promise<void>;
 }
+
+/** An object, and how its bytes came or went, in the words of bucket notifications. */
+export interface StoredChange {
+  readonly bucket: string;
+  readonly key: string;
+  readonly eventName: 's3:ObjectCreated:Put' | 's3:ObjectRemoved:Delete';
+}
+
+/** The store, telling of changes. */
+const telling = (store: Store, tell: NonNullable<ObjectStoreOptions['onChange']>): Store => ({
+  ...store,
+  putEntry: async (bucket, entry, condition) => {
+    await store.putEntry(bucket, entry, condition);
+    tell({ bucket, key: entry.key, eventName: 's3:ObjectCreated:Put' });
+  },
+  deleteEntry: async (bucket, key) => {
+    await store.deleteEntry(bucket, key);
+    tell({ bucket, key, eventName: 's3:ObjectRemoved:Delete' });
+  },
+});
 
 interface Served {
   readonly store: Store;
@@ -41,7 +63,8 @@ const defaultRegion = 'us-east-1';
 /** Resolves when it answers. */
 export const startObjectStore = async (options: ObjectStoreOptions): Promise<ObjectStore> => {
   const region = options.region ?? defaultRegion;
-  const served: Served = { store: await createStore(options.dir), options, region };
+  const store = await createStore(options.dir);
+  const served: Served = { store: options.onChange ? telling(store, options.onChange) : store, options, region };
   const server = createServer((message, response) => {
     serve(served, message, response).catch((error: unknown) => {
       options.onError?.(error);

@@ -28,6 +28,8 @@ export interface ObjectFacts {
   /** RFC 3339. */
   readonly lastModified: string | undefined;
   readonly contentType: string | undefined;
+  /** What its owner wrote beside it (`x-amz-meta-…`), names in lower case. */
+  readonly metadata: Readonly<Record<string, string>>;
 }
 
 export interface ObjectKey {
@@ -107,6 +109,7 @@ interface SdkFacts {
   readonly VersionId?: string | undefined;
   readonly LastModified?: Date | undefined;
   readonly ContentType?: string | undefined;
+  readonly Metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 const factsOf = (answer: SdkFacts, size: number): ObjectFacts => ({
@@ -116,6 +119,7 @@ const factsOf = (answer: SdkFacts, size: number): ObjectFacts => ({
   versionId: answer.VersionId === 'null' ? undefined : answer.VersionId,
   lastModified: answer.LastModified?.toISOString(),
   contentType: answer.ContentType,
+  metadata: answer.Metadata ?? {},
 });
 
 const rangeOf = ({ range }: ObjectRead) =>

@@ -1,0 +1,20 @@
+// Told by object stores that an object was made, replaced or removed: keeps an image for each object under a configured prefix.
+import { Hono } from 'hono';
+import { type ObjectImportDeps } from '#shared/object-import/drive.ts';
+import { handleStoreEvent } from '#shared/object-import/handle.ts';
+import { notificationDoor } from '#shared/object-import/door.ts';
+import { anyEventFunction } from '#shared/runtime/event-function.ts';
+
+export interface ImportObjectDeps extends ObjectImportDeps {
+  /** What stores must show that send plain notifications; without it none is asked for. */
+  readonly token?: string | undefined;
+}
+
+export const createApp = (deps: ImportObjectDeps): Hono => {
+  const events = anyEventFunction({
+    name: 'import-object',
+    log: deps.log,
+    handle: (event, { signal }) => handleStoreEvent(deps, event, signal),
+  });
+  return new Hono().use(notificationDoor(deps, deps.token)).route('/', events);
+};

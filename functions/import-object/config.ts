@@ -1,0 +1,5 @@
+// Settings of import-object; the README table is generated from them.
+import { z } from 'zod';
+import { objectImportSettings } from '#shared/object-import/settings.ts';
+
+export const Config = z.object(objectImportSettings);

@@ -1,0 +1,135 @@
+// What an image made from an object is called and must hash to: from its key, its metadata and its sidecars, the later ones counting more. Pure.
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { ImportRule } from '#shared/object-import/rules.ts';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+
+/** An object as the store tells it. */
+export interface StoredFacts {
+  readonly etag: string | undefined;
+  readonly versionId: string | undefined;
+  readonly size: number;
+  /** User metadata, names in lower case without their prefix. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Texts of the sidecars there are. */
+export interface Sidecars {
+  readonly '.sha256'?: string | undefined;
+  readonly '.json'?: string | undefined;
+}
+
+export interface Description {
+  /** Of the DataSource, and the beginning of the names of versions. */
+  readonly name: string;
+  readonly displayName: string;
+  /** `<algorithm>:<hex>`. */
+  readonly checksum: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** 12 hex digits that are others when the object, or what it must hash to, is another. */
+  readonly version: string;
+}
+
+const name = z
+  .string()
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'lower-case letters, digits and -')
+  .max(50);
+const labelKey = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const labelValue = z
+  .string()
+  .max(63)
+  .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, 'no label value');
+const labels = z.record(z.string().regex(labelKey, 'no label name'), labelValue);
+const checksum = z.string().refine((text) => 'value' in parseChecksum(text), 'not <algorithm>:<hex>');
+
+const SidecarJson = z.strictObject({
+  name: name.optional(),
+  displayName: z.string().min(1).max(1024).optional(),
+  checksum: checksum.optional(),
+  labels: labels.optional(),
+});
+type Said = z.infer<typeof SidecarJson>;
+
+const parse = (what: string, text: unknown): Said => {
+  const result = SidecarJson.safeParse(text);
+  if (result.success) return result.data;
+  const faults = result.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
+  throw new InvalidInput(`${what}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`, faults);
+};
+
+const ofJson = (text: string | undefined): Said => {
+  if (text === undefined) return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new InvalidInput(`the .json beside the object is no JSON: ${messageOf(error)}`, [], { cause: error });
+  }
+  return parse('the .json beside the object', value);
+};
+
+/** Digest alone, `<hex>  <file>`, or the BSD form. */
+const ofSha256 = (text: string | undefined): Said => {
+  if (text === undefined) return {};
+  const hex = /\b[0-9a-f]{64}\b/i.exec(text)?.[0];
+  if (hex === undefined)
+    throw new InvalidInput('the .sha256 beside the object holds no SHA-256 digest of 64 hex digits');
+  return { checksum: `sha256:${hex.toLowerCase()}` };
+};
+
+/** Words of user metadata: `x-amz-meta-bullion-name`, `…-display-name`, `…-checksum`, `…-labels` as `a=b,c=d`. */
+const ofMetadata = (metadata: StoredFacts['metadata']): Said => {
+  const pairs = (metadata['bullion-labels'] ?? '').split(',').filter((pair) => pair.trim() !== '');
+  const said = {
+    name: metadata['bullion-name'],
+    displayName: metadata['bullion-display-name'],
+    checksum: metadata['bullion-checksum'],
+    ...(pairs.length === 0 ? {} : { labels: Object.fromEntries(pairs.map((pair) => toPair(pair))) }),
+  };
+  return parse('metadata of the object', said);
+};
+
+const toPair = (text: string): readonly [string, string] => {
+  const at = text.indexOf('=');
+  return at === -1 ? [text.trim(), ''] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+};
+
+/** `Images/Ubuntu 24.04.qcow2` under `Images/` is `ubuntu-24-04`; what leaves nothing is named by its hash. */
+export const nameOfKey = (rule: ImportRule, key: string): string => {
+  const stem = key.slice(rule.prefix.length).replace(/(\.[a-z0-9]{1,5}){1,2}$/i, '');
+  const ascii = stem
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036F]/g, '')
+    .toLowerCase();
+  const slug = ascii.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '');
+  const isFaithful = slug !== '' && slug.length <= 50 && /^[\x20-\x7E]*$/.test(ascii);
+  return isFaithful ? slug : `${slug.slice(0, 40).replace(/-+$/, '') || 'image'}-${shortHash([key]).slice(0, 8)}`;
+};
+
+export const shortHash = (parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12);
+
+/** Throws InvalidInput naming the sidecar or the metadata that is wrong. */
+export const describeObject = (
+  rule: ImportRule,
+  key: string,
+  ...[facts, sidecars]: [facts: StoredFacts, sidecars: Sidecars]
+): Description => {
+  const said = {
+    ...defined(ofMetadata(facts.metadata)),
+    ...defined(ofSha256(sidecars['.sha256'])),
+    ...defined(ofJson(sidecars['.json'])),
+  };
+  const identity = [facts.versionId ?? null, facts.etag ?? null, facts.size, said.checksum ?? null];
+  return {
+    name: said.name ?? nameOfKey(rule, key),
+    displayName: said.displayName ?? key.slice(rule.prefix.length),
+    checksum: said.checksum,
+    labels: said.labels ?? {},
+    version: shortHash(identity),
+  };
+};
+
+const defined = (said: Said): Said =>
+  Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)) as Said;

@@ -1,0 +1,130 @@
+// Looks at one object and everything made from it, decides, acts. Called for each hint, whenever one of its images ends, and by the tick.
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type KubeEvent, kubeEvents } from '#shared/api/foreign/core.ts';
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { keyOf, refOf } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type Description, describeObject, shortHash } from '#shared/object-import/description.ts';
+import type { ObjectHint } from '#shared/object-import/notification.ts';
+import {
+  type ImportAction,
+  type ObjectId,
+  type Observed,
+  objectLabels,
+  planImport,
+} from '#shared/object-import/plan.ts';
+import { type ImportRule, matchRule } from '#shared/object-import/rules.ts';
+import { type OpenStore, readFacts, readSidecars } from '#shared/object-import/store.ts';
+import { InvalidInput, isConflict, messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+import { type Outcome, done, failed } from '#shared/runtime/outcome.ts';
+
+export interface ObjectImportDeps {
+  readonly kube: KubeClient;
+  readonly rules: readonly ImportRule[];
+  readonly openStore: OpenStore;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+const images = hyperCloudImageKind.type;
+const dataSources = dataSourceKind.type;
+
+/** `done` for objects that no rule is about. Throws what the API or the store throws, for the sender to try again. */
+export const importObject = async (deps: ObjectImportDeps, hint: ObjectHint): Promise<Outcome> => {
+  const match = matchRule(deps.rules, hint.bucket, hint.key);
+  if (match === undefined) return done;
+  const { rule, key } = match;
+  const id: ObjectId = { bucket: hint.bucket, key, hash: shortHash([hint.bucket, key]) };
+  try {
+    const description = await describe(deps, rule, id);
+    const seen = await observe(deps.kube, { rule, id, description });
+    for (const action of planImport(seen)) await act(deps, action);
+    return done;
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    const message = `object ${key} of bucket ${hint.bucket} is not imported: ${error.message}`;
+    deps.log.warn('object refused', { bucket: hint.bucket, key, error: error.message });
+    return failed('ObjectRefused', message);
+  }
+};
+
+const describe = async (deps: ObjectImportDeps, rule: ImportRule, id: ObjectId): Promise<Description | undefined> => {
+  const { s3, close } = await deps.openStore(rule);
+  try {
+    const facts = await readFacts(s3, id);
+    return facts && describeObject(rule, id.key, facts, await readSidecars(s3, id));
+  } finally {
+    await close();
+  }
+};
+
+const observe = async (kube: KubeClient, about: Pick<Observed, 'rule' | 'id' | 'description'>): Promise<Observed> => {
+  const { rule, id, description } = about;
+  const scope = { namespace: rule.namespace, labelSelector: `${objectLabels.object}=${id.hash}` };
+  const versions: HyperCloudImage[] = [];
+  for await (const image of kube.listAll(images, scope)) versions.push(image);
+  const [labelled] = (await kube.list(dataSources, scope)).items;
+  const named =
+    labelled ?? (description && (await kube.get(dataSources, { namespace: rule.namespace, name: description.name })));
+  return { ...about, versions, dataSource: named };
+};
+
+const act = async (deps: ObjectImportDeps, action: ImportAction): Promise<void> => {
+  const { kube } = deps;
+  switch (action.do) {
+    case 'create-image':
+      return ifNew(() => kube.create(images, action.image));
+    case 'create-data-source':
+      return ifNew(() => kube.create(dataSources, action.dataSource));
+    case 'point':
+      return point(kube, action.dataSource, action.claim);
+    case 'delete-image':
+      return kube.delete(images, keyOf(action.image), { uid: action.image.metadata.uid ?? '' });
+    case 'delete-data-source':
+      return kube.delete(dataSources, keyOf(action.dataSource), { uid: action.dataSource.metadata.uid ?? '' });
+    case 'complain':
+      return complain(deps, action.about, action.message);
+  }
+};
+
+/** Somebody else made it meanwhile: the next look sees it. */
+const ifNew = async (create: () => Promise<unknown>): Promise<void> => {
+  try {
+    await create();
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+  }
+};
+
+const point = async (kube: KubeClient, dataSource: DataSource, claim: string): Promise<void> => {
+  const { resourceVersion, namespace = '' } = dataSource.metadata;
+  const patch = { metadata: { resourceVersion }, spec: { source: { pvc: { name: claim, namespace } } } };
+  await kube.mergePatch(dataSources, keyOf(dataSource), patch);
+};
+
+const complain = async (deps: ObjectImportDeps, about: DataSource, message: string): Promise<void> => {
+  deps.log.warn('object refused', { dataSource: about.metadata.name, error: message });
+  const time = new Date(deps.now()).toISOString();
+  const { namespace = '', name, uid } = about.metadata;
+  const event: KubeEvent = {
+    apiVersion: 'v1',
+    kind: 'Event',
+    // One for each complaint: its repeats are conflicts.
+    metadata: { name: `${name}.${shortHash([uid, message])}`, namespace },
+    involvedObject: { ...refOf(about), namespace },
+    type: 'Warning',
+    reason: 'NameTaken',
+    message,
+    count: 1,
+    firstTimestamp: time,
+    lastTimestamp: time,
+    source: { component: 'bullion' },
+  };
+  try {
+    await ifNew(() => deps.kube.create(kubeEvents, event));
+  } catch (error) {
+    deps.log.warn('event not recorded', { reason: event.reason, error: messageOf(error) });
+  }
+};

@@ -1,0 +1,87 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readNotification } from '#shared/object-import/notification.ts';
+
+const record = (eventSource: string, eventName: string, key: string, more: object = {}) => ({
+  eventVersion: '2.1',
+  eventSource,
+  awsRegion: 'us-east-1',
+  eventTime: '2026-11-01T00:00:00.000Z',
+  eventName,
+  s3: { s3SchemaVersion: '1.0', bucket: { name: 'golden', arn: 'arn:aws:s3:::golden' }, object: { key, ...more } },
+});
+
+const r2 = (action: string, key: string) => ({
+  account: '3f4b',
+  action,
+  bucket: 'golden',
+  object: { key, size: 65_536, eTag: 'c846' },
+  eventTime: '2026-05-24T19:36:44.379Z',
+});
+
+const hint = (key: string) => ({ bucket: 'golden', key });
+
+describe('notifications', () => {
+  it.each([
+    [
+      'AWS',
+      { Records: [record('aws:s3', 'ObjectCreated:Put', 'a/red+flower%C3%BC.img', { sequencer: '0055' })] },
+      'a/red flowerü.img',
+    ],
+    ['AWS multipart', { Records: [record('aws:s3', 'ObjectCreated:CompleteMultipartUpload', 'a.img')] }, 'a.img'],
+    [
+      'MinIO',
+      {
+        EventName: 's3:ObjectCreated:Put',
+        Key: 'golden/a/b.img',
+        Records: [record('minio:s3', 's3:ObjectCreated:Put', 'a%2Fb.img')],
+      },
+      'a/b.img',
+    ],
+    [
+      'Ceph',
+      { Records: [record('ceph:s3', 'ObjectCreated:Put', 'b.img', { size: '12', metadata: [], tags: [] })] },
+      'b.img',
+    ],
+    ['one record alone, as in a CloudEvent', record('ceph:s3', 'ObjectCreated:Copy', 'b.img'), 'b.img'],
+    ['a removal', { Records: [record('aws:s3', 'ObjectRemoved:DeleteMarkerCreated', 'b.img')] }, 'b.img'],
+    ['expiry', { Records: [record('aws:s3', 'LifecycleExpiration:Delete', 'b.img')] }, 'b.img'],
+    ['R2, whose keys are plain', r2('CopyObject', 'a+b%20c.img'), 'a+b%20c.img'],
+    ['R2 removal', r2('LifecycleDeletion', 'x.img'), 'x.img'],
+    ['a key that is no encoding', { Records: [record('aws:s3', 'ObjectCreated:Put', '100%.img')] }, '100%.img'],
+  ])('of %s name the object', (_, body, key) => expect(readNotification(body)).toEqual([hint(key)]));
+
+  it.each([
+    [
+      'the test message of AWS',
+      { Service: 'Amazon S3', Event: 's3:TestEvent', Time: '', Bucket: 'golden', RequestId: '', HostId: '' },
+    ],
+    ['tags', { Records: [record('minio:s3', 's3:ObjectCreated:PutTagging', 'a.img')] }],
+    ['locks', { Records: [record('minio:s3', 's3:ObjectCreated:PutRetention', 'a.img')] }],
+    ['restores from an archive', { Records: [record('aws:s3', 'ObjectRestore:Completed', 'a.img')] }],
+    ['actions of R2 nobody knows', r2('PutBucket', 'a.img')],
+    ['no records', { Records: [] }],
+  ])('of %s say nothing', (_, body) => expect(readNotification(body)).toEqual([]));
+
+  it.each([[{}], [null], ['text'], [{ Records: [{ s3: {} }] }], [{ bucket: 'golden' }]])('%j is refused', (body) => {
+    expect(() => readNotification(body)).toThrow('no notification of AWS S3, MinIO, Ceph or Cloudflare R2');
+  });
+
+  it('name an object once, however often it is in there', () => {
+    const again = record('aws:s3', 'ObjectCreated:Put', 'a.img');
+    expect(readNotification({ Records: [again, record('aws:s3', 'ObjectCreated:Put', 'b.img'), again] })).toHaveLength(
+      2,
+    );
+  });
+
+  it('give every key back as it was', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (key) => {
+        const encoded = encodeURIComponent(key.toWellFormed()).replaceAll('%20', '+');
+        expect(readNotification({ Records: [record('aws:s3', 'ObjectCreated:Put', encoded)] })).toEqual([
+          hint(key.toWellFormed()),
+        ]);
+      }),
+    );
+  });
+});

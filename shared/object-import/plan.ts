@@ -1,0 +1,150 @@
+// What to do about one object, from all that is known of it: pure. Safe to repeat at any moment; the object as it is now decides, not what was said of it.
+import { findCondition } from '#shared/api/conditions.ts';
+import type { DataSource } from '#shared/api/cdi/data-source.ts';
+import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
+import type { Description } from '#shared/object-import/description.ts';
+import type { ImportRule } from '#shared/object-import/rules.ts';
+
+/** On images and DataSources made from objects. */
+export const objectLabels = {
+  /** Hash of bucket and key: a key may be no label value. */
+  object: 'bullion.dev/object',
+  version: 'bullion.dev/object-version',
+} as const;
+export const objectAnnotations = {
+  bucket: 'bullion.dev/object-bucket',
+  key: 'bullion.dev/object-key',
+  displayName: 'bullion.dev/display-name',
+} as const;
+
+export interface ObjectId {
+  readonly bucket: string;
+  readonly key: string;
+  /** Value of the object label. */
+  readonly hash: string;
+}
+
+export interface Observed {
+  readonly rule: ImportRule;
+  readonly id: ObjectId;
+  /** `undefined`: the object is gone. */
+  readonly description: Description | undefined;
+  /** Images made from the object, by its label. */
+  readonly versions: readonly HyperCloudImage[];
+  /** By its label; before there is one, by its name. */
+  readonly dataSource: DataSource | undefined;
+}
+
+export type ImportAction =
+  | { readonly do: 'create-image'; readonly image: HyperCloudImage }
+  | { readonly do: 'create-data-source'; readonly dataSource: DataSource }
+  | { readonly do: 'point'; readonly dataSource: DataSource; readonly claim: string }
+  | { readonly do: 'delete-image'; readonly image: HyperCloudImage }
+  | { readonly do: 'delete-data-source'; readonly dataSource: DataSource }
+  | { readonly do: 'complain'; readonly about: DataSource; readonly message: string };
+
+const isReady = ({ status }: HyperCloudImage): boolean => findCondition(status?.conditions, 'Ready')?.status === 'True';
+const versionOf = ({ metadata }: HyperCloudImage): string => metadata.labels?.[objectLabels.version] ?? '';
+const claimOf = ({ status }: HyperCloudImage): string | undefined => status?.children?.volume;
+const madeAt = ({ metadata }: HyperCloudImage): string => metadata.creationTimestamp ?? '';
+const isOurs = ({ metadata }: DataSource, { hash }: ObjectId): boolean =>
+  metadata.labels?.[objectLabels.object] === hash;
+
+export const planImport = (seen: Observed): readonly ImportAction[] => {
+  const { dataSource, id, description } = seen;
+  if (dataSource !== undefined && !isOurs(dataSource, id))
+    return description === undefined ? [] : [nameTaken(seen, dataSource)];
+  if (description === undefined) return planGone(seen);
+  const current = seen.versions.find((image) => versionOf(image) === description.version);
+  return [
+    ...(current === undefined ? [{ do: 'create-image', image: imageOf(seen, description) } as const] : []),
+    ...planPointer(seen, description, current),
+    ...planRetention(seen, current),
+  ];
+};
+
+/** The first object keeps a name that two want. */
+const nameTaken = ({ id, description }: Observed, dataSource: DataSource): ImportAction => {
+  const owner = dataSource.metadata.annotations?.[objectAnnotations.key];
+  const whose = owner === undefined ? 'of somebody else' : `of object ${owner}`;
+  const message = `object ${id.key} of bucket ${id.bucket} wants the name ${description?.name}, which is that of a DataSource ${whose}: set another one in the metadata bullion-name of the object, or in a .json beside it`;
+  return { do: 'complain', about: dataSource, message };
+};
+
+const planGone = ({ rule, versions, dataSource }: Observed): readonly ImportAction[] => {
+  if (rule.onDelete === 'keep') return [];
+  // The name first: nothing begins from a version that is about to go.
+  const pointer = dataSource === undefined ? [] : [{ do: 'delete-data-source', dataSource } as const];
+  return [...pointer, ...versions.map((image) => ({ do: 'delete-image', image }) as const)];
+};
+
+/** The name follows the object, and stays with the version it has until the new one is ready. */
+const planPointer = (
+  seen: Observed,
+  description: Description,
+  current: HyperCloudImage | undefined,
+): readonly ImportAction[] => {
+  const target = current !== undefined && isReady(current) ? claimOf(current) : undefined;
+  if (target === undefined) return [];
+  const { dataSource } = seen;
+  if (dataSource === undefined)
+    return [{ do: 'create-data-source', dataSource: dataSourceOf(seen, description, target) }];
+  return dataSource.spec.source.pvc?.name === target ? [] : [{ do: 'point', dataSource, claim: target }];
+};
+
+/**
+ * Versions beside the current one: those that never came to be go at once, as a replaced object supersedes its import; ready ones go once the
+ * current one is ready and the name has moved on, all but the newest `keep`.
+ */
+const planRetention = (
+  { rule, versions, dataSource }: Observed,
+  current: HyperCloudImage | undefined,
+): readonly ImportAction[] => {
+  const others = versions.filter((image) => image !== current && image.metadata.deletionTimestamp === undefined);
+  const used = dataSource?.spec.source.pvc?.name;
+  const superseded = current === undefined ? [] : others.filter((image) => !isReady(image) && claimOf(image) !== used);
+  const hasMoved = current !== undefined && isReady(current) && used === claimOf(current);
+  const old = hasMoved
+    ? others
+        .filter(isReady)
+        .toSorted((a, b) => madeAt(b).localeCompare(madeAt(a)))
+        .slice(rule.keep)
+    : [];
+  return [...superseded, ...old].map((image) => ({ do: 'delete-image', image }));
+};
+
+const marksOf = ({ id }: Observed, description: Description) => ({
+  labels: { ...description.labels, [objectLabels.object]: id.hash },
+  annotations: {
+    [objectAnnotations.bucket]: id.bucket,
+    [objectAnnotations.key]: id.key,
+    [objectAnnotations.displayName]: description.displayName,
+  },
+});
+
+const imageOf = (seen: Observed, description: Description): HyperCloudImage => {
+  const { rule, id } = seen;
+  const { labels, annotations } = marksOf(seen, description);
+  return {
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind: 'VirtualMachineImage',
+    metadata: {
+      name: `${description.name}-${description.version}`,
+      namespace: rule.namespace,
+      labels: { ...labels, [objectLabels.version]: description.version },
+      annotations,
+    },
+    spec: {
+      source: { objectStore: { bucketName: id.bucket, objectName: id.key } },
+      ...(rule.storageClassName === undefined ? {} : { storageClassName: rule.storageClassName }),
+      ...(description.checksum === undefined ? {} : { checksum: description.checksum }),
+    },
+  };
+};
+
+const dataSourceOf = (seen: Observed, description: Description, claim: string): DataSource => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataSource',
+  metadata: { name: description.name, namespace: seen.rule.namespace, ...marksOf(seen, description) },
+  spec: { source: { pvc: { name: claim, namespace: seen.rule.namespace } } },
+});

@@ -1,0 +1,85 @@
+// The configuration of import-object, and its dependencies made from it at the edge.
+import { z } from 'zod';
+import { secrets } from '#shared/api/foreign/core.ts';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createS3Client } from '#shared/clients/s3/client.ts';
+import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
+import { ImportRules } from '#shared/object-import/rules.ts';
+import { type DriverConfig, driverSettings } from '#shared/resources/settings.ts';
+import { kubeSettings, serverSettings, setting } from '#shared/runtime/config.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+const json = z.string().transform((text, context): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue('is no JSON');
+    return z.NEVER;
+  }
+});
+
+export const objectImportSettings = {
+  ...serverSettings,
+  ...kubeSettings,
+  allowedAddresses: driverSettings.allowedAddresses,
+  objectStoreEndpoint: driverSettings.objectStoreEndpoint,
+  objectStoreRegion: driverSettings.objectStoreRegion,
+  objectStorePathStyle: driverSettings.objectStorePathStyle,
+  objectStoreSecret: driverSettings.objectStoreSecret,
+  importRules: setting(
+    'IMPORT_RULES',
+    'Which objects become images: a JSON list of {bucket, prefix, suffixes, namespace, storageClassName, keep, onDelete}.',
+    z.string().default('[]').pipe(json).pipe(ImportRules),
+  ),
+  notificationToken: setting(
+    'NOTIFICATION_TOKEN',
+    'Bearer token that plain notifications must carry; without it none is asked for.',
+    z.string().min(1).optional(),
+  ),
+} as const;
+
+export type ObjectImportConfig = z.output<z.ZodObject<typeof objectImportSettings>>;
+
+/** Milliseconds of silence after which a store is given up. */
+const idleMs = 10_000;
+
+type StoreConfig = Pick<
+  DriverConfig,
+  'objectStoreEndpoint' | 'objectStoreRegion' | 'objectStorePathStyle' | 'objectStoreSecret' | 'allowedAddresses'
+>;
+
+export const createObjectImportDeps = (config: ObjectImportConfig, log: Logger): ObjectImportDeps => {
+  const kube = createKubeClient(loadKubeConfig(config.kubeconfig));
+  return { kube, rules: config.importRules, openStore: openStoreOf(kube, config), now: Date.now, log };
+};
+
+const openStoreOf =
+  (kube: ObjectImportDeps['kube'], config: StoreConfig): ObjectImportDeps['openStore'] =>
+  async ({ namespace }) => {
+    const secret = await readSecret(kube, namespace, config.objectStoreSecret);
+    const credentials = secret && parseS3Credentials(secret);
+    const isRefused = createAddressPolicy(config.allowedAddresses);
+    const http = createHttpClient({ isRefused, idleMs, ca: secret?.['ca.crt'] });
+    const { objectStoreEndpoint: endpoint, objectStoreRegion: region, objectStorePathStyle: pathStyle } = config;
+    const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
+    return { s3, close: () => http.close() };
+  };
+
+const readSecret = async (
+  kube: ObjectImportDeps['kube'],
+  namespace: string,
+  name: string | undefined,
+): Promise<Readonly<Record<string, string>> | undefined> => {
+  if (name === undefined) return undefined;
+  const secret = await kube.get(secrets, { namespace, name });
+  if (secret === undefined)
+    throw new InvalidInput(
+      `Secret ${name} with the credentials of the object store is missing in namespace ${namespace}`,
+    );
+  const decode = (text: string): string => Buffer.from(text, 'base64').toString('utf8');
+  return Object.fromEntries(Object.entries(secret.data ?? {}).map(([key, value]) => [key, decode(value)]));
+};
