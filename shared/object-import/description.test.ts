@@ -57,7 +57,7 @@ describe('what an image made from an object is called', () => {
     [{}, { '.json': '{"nam":"x"}' }, 'the .json beside the object: '],
     [{}, { '.json': '{"checksum":"sha256:1"}' }, 'checksum: not <algorithm>:<hex>'],
     [{ 'bullion-name': 'A_B' }, {}, 'metadata of the object: name: lower-case letters, digits and -'],
-    [{ 'bullion-labels': 'a b=c' }, {}, 'no label name'],
+    [{ 'bullion-labels': 'a b=c' }, {}, 'labels: one of the names can be no label name'],
   ])('metadata %j and sidecars %j are refused: %s', (metadata, sidecars, message) => {
     expect(() => describeObject(rule, 'images/a.img', { ...facts, metadata }, sidecars)).toThrow(message);
   });

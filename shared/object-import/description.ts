@@ -40,7 +40,9 @@ const labelValue = z
   .string()
   .max(63)
   .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, 'no label value');
-const labels = z.record(z.string().regex(labelKey, 'no label name'), labelValue);
+const labels = z
+  .record(z.string(), labelValue)
+  .refine((given) => Object.keys(given).every((key) => labelKey.test(key)), 'one of the names can be no label name');
 const checksum = z.string().refine((text) => 'value' in parseChecksum(text), 'not <algorithm>:<hex>');
 
 const SidecarJson = z.strictObject({
@@ -97,7 +99,11 @@ const toPair = (text: string): readonly [string, string] => {
 
 /** `Images/Ubuntu 24.04.qcow2` under `Images/` is `ubuntu-24-04`; what leaves nothing is named by its hash. */
 export const nameOfKey = (rule: ImportRule, key: string): string => {
-  const stem = key.slice(rule.prefix.length).replace(/(\.[a-z0-9]{1,5}){1,2}$/i, '');
+  const path = key.slice(rule.prefix.length);
+  const [suffix = ''] = rule.suffixes
+    .filter((known) => path.toLowerCase().endsWith(known.toLowerCase()))
+    .toSorted((a, b) => b.length - a.length);
+  const stem = path.slice(0, path.length - suffix.length);
   const ascii = stem
     .normalize('NFKD')
     .replace(/[\u0300-\u036F]/g, '')
