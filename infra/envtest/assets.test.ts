@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cacheDirOf, findAssets } from '#infra/envtest/assets.ts';
+import { buildControlPlane } from '#infra/envtest/build.ts';
 import { parseVersions, readVersions } from '#infra/envtest/versions.ts';
 
 let folder = '';
@@ -31,6 +32,11 @@ describe('the assets of a real control plane', () => {
     fill(cacheDirOf(env), ['etcd', 'kube-apiserver']);
     expect(findAssets(env)).toBe(join(folder, readVersions().kubernetes, 'bin'));
   });
+});
+
+test.skipIf(!existsSync('/proc/self'))('a folder that cannot be made is refused by name', async () => {
+  const build = buildControlPlane({ outDir: '/proc/nope/bin', env: {}, report: () => undefined, minutes: 1 });
+  await expect(build).rejects.toThrow('/proc/nope cannot be made: ENOENT');
 });
 
 describe('the versions', () => {

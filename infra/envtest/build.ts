@@ -2,10 +2,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, symlink } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import type { Environment } from '#infra/envtest/assets.ts';
 import { moduleDir, readVersions } from '#infra/envtest/versions.ts';
-import { Unavailable } from '#shared/runtime/errors.ts';
+import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 const packages = {
   etcd: 'go.etcd.io/etcd/server/v3',
@@ -19,33 +19,59 @@ export interface BuildOptions {
   readonly env: Environment;
   /** Called with a sentence before each step. */
   readonly report: (line: string) => void;
+  /** For all of it. */
+  readonly minutes: number;
 }
 
 export const hasGo = (env: Environment): boolean => spawnSync('go', ['version'], { env }).status === 0;
 
-/** Builds what is missing; a binary appears under its name only when it is whole. Throws Unavailable when the toolchain fails. */
-export const buildControlPlane = async ({ outDir, env, report }: BuildOptions): Promise<void> => {
-  await mkdir(outDir, { recursive: true });
+/**
+ * Builds what is missing; a binary appears under its name only when it is whole. Throws Unavailable when the toolchain fails or the time is
+ * up, InvalidInput for a folder that cannot be made.
+ */
+export const buildControlPlane = async ({ outDir, env, report, minutes }: BuildOptions): Promise<void> => {
+  await makeFolder(outDir);
+  const deadline = AbortSignal.timeout(minutes * 60_000);
   for (const [name, source] of Object.entries(packages)) {
     const target = join(outDir, name);
     if (existsSync(target)) continue;
     report(`building ${name} from ${source} (minutes at the first time)`);
     const started = Date.now();
-    await goBuild(source, `${target}.part`, env);
+    await goBuild(source, `${target}.part`, env, deadline);
     await rename(`${target}.part`, target);
     report(`built ${name} in ${Math.round((Date.now() - started) / 1000)} s`);
   }
   await linkKubectl(outDir, env);
 };
 
-const goBuild = async (source: string, output: string, env: Environment): Promise<void> => {
+/** One step at a time: where the kernel refuses a folder with ENOENT, as below /proc, Node's own recursion never ends. */
+export const makeFolder = async (folder: string): Promise<void> => {
+  if (existsSync(folder)) return;
+  if (dirname(folder) !== folder) await makeFolder(dirname(folder));
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return;
+    throw new InvalidInput(
+      `${folder} cannot be made: ${messageOf(error)}; set BULLION_ENVTEST_CACHE to a folder that can`,
+    );
+  }
+};
+
+const goBuild = async (source: string, output: string, env: Environment, deadline: AbortSignal): Promise<void> => {
   const args = ['build', '-trimpath', '-buildvcs=false', `-ldflags=${linkerFlags()}`, '-o', output, source];
   const goEnv = { ...env, CGO_ENABLED: '0', GOFLAGS: '-p=2' };
   const child = spawn('go', args, { cwd: moduleDir, env: goEnv, stdio: ['ignore', 'inherit', 'inherit'] });
+  // Interrupted, it ends its compilers and keeps what they have done.
+  const interrupt = (): void => void child.kill('SIGINT');
+  deadline.addEventListener('abort', interrupt, { once: true });
+  if (deadline.aborted) interrupt();
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', resolve);
   });
+  deadline.removeEventListener('abort', interrupt);
+  if (deadline.aborted) throw new Unavailable(`go build ${source} was ended: the time is up; run it again to go on`);
   if (code !== 0) throw new Unavailable(`go build ${source} failed with exit code ${code}; its output is above`);
 };
 

@@ -1,8 +1,7 @@
 // `node infra/envtest/knative/main.ts`: builds Knative's own senders and prints where they are, as `KNATIVE_ASSETS=<folder>`.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
 import { env, exit, stderr, stdout } from 'node:process';
-import { hasGo } from '#infra/envtest/build.ts';
+import { hasGo, makeFolder } from '#infra/envtest/build.ts';
 import {
   findKnative,
   knativeDirOf,
@@ -14,9 +13,9 @@ import {
 const report = (line: string): void => void stderr.write(`knative: ${line}\n`);
 
 /** Both at once: they share nearly all of what is compiled. Takes minutes at the first time, and gives up after twenty. */
-const build = (folder: string): void => {
+const build = async (folder: string): Promise<void> => {
   report(`building ${Object.keys(knativePackages).join(' and ')} ${knativeVersion()} (minutes at the first time)`);
-  mkdirSync(folder, { recursive: true });
+  await makeFolder(folder);
   const args = ['build', '-trimpath', '-buildvcs=false', '-ldflags=-s -w', '-o', `${folder}/`];
   const { status } = spawnSync('go', [...args, ...Object.values(knativePackages)], {
     cwd: moduleDir,
@@ -29,7 +28,7 @@ const build = (folder: string): void => {
   exit(1);
 };
 
-if (findKnative(env) === undefined && hasGo(env)) build(knativeDirOf(env));
+if (findKnative(env) === undefined && hasGo(env)) await build(knativeDirOf(env));
 if (findKnative(env) === undefined)
   report('skipped: no Go toolchain (`go version` fails) and nothing was built before');
 else stdout.write(`KNATIVE_ASSETS=${env['KNATIVE_ASSETS'] ?? knativeDirOf(env)}\n`);
