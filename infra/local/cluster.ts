@@ -1,6 +1,5 @@
 // The local cluster: API server, controllers, eventing and every function in one process. Called by main.ts, the demo and flow tests.
-import { createWriteStream } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createAccounts } from '#infra/local/accounts.ts';
 import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
@@ -11,6 +10,7 @@ import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
 import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
 import { applyObjects, installCrds } from '#infra/local/install.ts';
+import { openLogFile } from '#infra/local/log-file.ts';
 import { lockDataDir } from '#infra/local/lock.ts';
 import {
   readAccess,
@@ -153,11 +153,9 @@ const notifyOf = (functions: Functions, log: Logger, body: object): void => {
 };
 
 const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logger> => {
-  await mkdir(join(file, '..'), { recursive: true });
-  const stream = createWriteStream(file, { flags: 'a' });
-  undo.add(() => new Promise((done) => stream.end(() => done(undefined))));
-  // A start that was given up may still have something to say.
-  return createLogger({ level, write: (line) => void (stream.writable && stream.write(line)) });
+  const { write, close } = await openLogFile(file);
+  undo.add(close);
+  return createLogger({ level, write });
 };
 
 const installObjects = async (kube: KubeClient): Promise<void> => {

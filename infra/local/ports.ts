@@ -1,8 +1,8 @@
 // Ports that stay the same over restarts: a kubeconfig in use and a transfer that still runs keep working. Called by cluster.ts.
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { freePorts, isFree } from '#infra/local/free-ports.ts';
 
 const Ports = z.object({ api: z.number(), broker: z.number(), admission: z.number(), objectStore: z.number() });
 export type Ports = z.infer<typeof Ports>;
@@ -13,11 +13,17 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
   const before = Ports.partial()
     .catch({})
     .parse(await readJson(file));
+  const spare = [...(await freePorts(4))];
+  const choose = async (name: keyof Ports): Promise<number> => {
+    const preferred = wanted[name] ?? before[name];
+    const isKept = preferred !== undefined && (wanted[name] !== undefined || (await isFree(preferred)));
+    return isKept ? preferred : (spare.pop() ?? 0);
+  };
   const ports: Ports = {
-    api: wanted.api ?? (await freePort(before.api)),
-    broker: wanted.broker ?? (await freePort(before.broker)),
-    admission: wanted.admission ?? (await freePort(before.admission)),
-    objectStore: wanted.objectStore ?? (await freePort(before.objectStore)),
+    api: await choose('api'),
+    broker: await choose('broker'),
+    admission: await choose('admission'),
+    objectStore: await choose('objectStore'),
   };
   await writeFile(file, JSON.stringify(ports));
   return ports;
@@ -32,18 +38,5 @@ const readJson = async (file: string): Promise<unknown> => {
 };
 
 /** The preferred one where it is free. */
-export const freePort = async (preferred?: number): Promise<number> => {
-  const port = preferred === undefined ? undefined : await tryPort(preferred);
-  return port ?? (await tryPort(0)) ?? 0;
-};
-
-const tryPort = (port: number): Promise<number | undefined> =>
-  new Promise((resolve) => {
-    const probe = createServer();
-    probe.once('error', () => resolve(undefined));
-    probe.listen(port, '127.0.0.1', () => {
-      const address = probe.address();
-      const bound = typeof address === 'object' && address !== null ? address.port : undefined;
-      probe.close(() => resolve(bound));
-    });
-  });
+export const freePort = async (preferred?: number): Promise<number> =>
+  preferred !== undefined && (await isFree(preferred)) ? preferred : ((await freePorts(1))[0] ?? 0);

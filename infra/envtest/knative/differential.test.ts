@@ -13,6 +13,7 @@ import { findAssets } from '#infra/envtest/assets.ts';
 import { findKnative } from '#infra/envtest/knative/assets.ts';
 import { createBroker } from '#infra/local/broker/broker.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
+import { freePorts } from '#infra/local/free-ports.ts';
 import { type RealApiServer, startRealApiServer } from '#infra/local/real-api-server/server.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -39,13 +40,7 @@ const volatile =
 const stable = (headers: Iterable<[string, string]>) =>
   Object.fromEntries([...headers].filter(([name]) => !volatile.test(name)));
 
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
+const freePort = async (): Promise<number> => (await freePorts(1))[0] ?? 0;
 const isFree = (port: number) =>
   new Promise<boolean>((resolve) => {
     const server = createServer().once('error', () => resolve(false));

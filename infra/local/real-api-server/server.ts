@@ -1,11 +1,11 @@
 // A real kube-apiserver with its etcd as child processes on loopback, behind the same handle as the embedded server.
 // Called by the local cluster (`npm start -- --apiserver=real`) and by the conformance suite.
 import { createHash } from 'node:crypto';
-import { createServer } from 'node:net';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
+import { freePorts } from '#infra/local/free-ports.ts';
 import { ensureControlPlaneFiles, ensureToken } from '#infra/local/real-api-server/certificates.ts';
 import { apiServerFlags, type ControlPlaneLayout, etcdFlags } from '#infra/local/real-api-server/flags.ts';
 import { buildKubeconfig } from '#infra/local/real-api-server/kubeconfig.ts';
@@ -113,24 +113,6 @@ const layoutOf = async ({ dataDir, port, durable, extraFlags }: RealApiServerOpt
     extraFlags: extraFlags ?? [],
   };
 };
-
-/** Held open together, so that no port is given twice. */
-const freePorts = async (count: number): Promise<number[]> => {
-  const listeners = await Promise.all(Array.from({ length: count }, listen));
-  const ports = listeners.map((listener) => {
-    const address = listener.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
-  });
-  await Promise.all(listeners.map((listener) => new Promise((resolve) => listener.close(resolve))));
-  return ports;
-};
-
-const listen = (): Promise<ReturnType<typeof createServer>> =>
-  new Promise((resolve, reject) => {
-    const listener = createServer();
-    listener.once('error', reject);
-    listener.listen(0, '127.0.0.1', () => resolve(listener));
-  });
 
 const writeTokens = async (dataDir: string, tokenFile: string): Promise<string> => {
   const token = await ensureToken(join(dataDir, 'pki', 'admin.token'));

@@ -48,7 +48,9 @@ const startEmbedded = async (dataDir: string, historyLimit: number | undefined) 
 
 const startReal = async (dataDir: string, fsync: boolean) => {
   const server = await startRealApiServer({ assetsDir: findAssets(process.env)!, dataDir, durable: fsync });
-  const pidOf = async (name: string): Promise<number> => Number(await readFile(join(dataDir, `${name}.pid`), 'utf8'));
+  /** The first line; the second tells the process from a later one with its number. */
+  const pidOf = async (name: string): Promise<number> =>
+    Number.parseInt(await readFile(join(dataDir, `${name}.pid`), 'utf8'), 10);
   const pids = [await pidOf('etcd'), await pidOf('kube-apiserver')];
   return { http: createHttp(server), pids, stop: server.close };
 };

@@ -3,9 +3,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, createServer, request as connect } from 'node:http';
-import { type AddressInfo, createServer as createSocket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePorts } from '#infra/local/free-ports.ts';
 
 const program = 'docker-registry';
 
@@ -42,15 +43,6 @@ export interface RegistryOptions {
 }
 
 const passwordFile = 'tester:$2y$05$abcdefghijklmnopqrstuuV7fpPozvyqJfnY19y0802WTlXUm6Rjy\n';
-
-const freePort = async (): Promise<number> => {
-  const socket = createSocket().listen(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address() as AddressInfo;
-  socket.close();
-  await once(socket, 'close');
-  return port;
-};
 
 const configOf = (directory: string, port: number, withLogin: boolean): string => {
   const login = withLogin ? `auth:\n  htpasswd:\n    realm: test\n    path: ${directory}/htpasswd\n` : '';
@@ -98,7 +90,7 @@ const pass = (registry: TestRegistry, port: number, incoming: IncomingMessage, r
 
 export const startRegistry = async ({ withLogin = false }: RegistryOptions = {}): Promise<TestRegistry> => {
   const directory = mkdtempSync(join(tmpdir(), 'bullion-registry-'));
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   writeFileSync(join(directory, 'htpasswd'), passwordFile);
   writeFileSync(join(directory, 'config.yml'), configOf(directory, port, withLogin));
   const child = spawn(program, ['serve', join(directory, 'config.yml')], {

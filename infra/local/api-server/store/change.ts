@@ -27,8 +27,8 @@ export interface Change extends Entry {
   readonly previous: () => ApiObject | undefined;
   /** Characters of both states. */
   readonly size: number;
-  /** Room for what watchers make of this change, so that a thousand of them serialise it once. */
-  readonly rendered: Map<string, string>;
+  /** Room for what watchers make of this change, so that it is serialised and encoded once for a thousand of them. Never to be written to. */
+  readonly rendered: Map<string, Uint8Array>;
 }
 
 /** Parses a stored body; the version lives beside it and is put in here. */

@@ -12,9 +12,9 @@ import { expired, type StatusBody } from '../status/status.ts';
 import type { Change, ChangeType } from '../store/change.ts';
 import { createWaiter } from './waiter.ts';
 
-/** Changes read at once, and characters sent at once: a watch that does not read holds no more than this. */
+/** Changes read at once, and bytes sent at once: a watch that does not read holds no more than this. */
 const batch = 50;
-const pieceCharacters = 256 * 1024;
+const pieceBytes = 256 * 1024;
 const bookmarkSeconds = 60;
 /** The last bookmark comes this long before a watch ends, so that its successor starts where it ended. */
 const lastBookmarkMs = 2000;
@@ -60,6 +60,9 @@ const createShaper = (call: Call) => {
     return { ...toTable([], rows, versionOnly(object)), columnDefinitions: columns ?? null };
   };
 };
+
+const encoder = new TextEncoder();
+const nothing = new Uint8Array();
 
 const line = (type: EventType, object: unknown): string => `${JSON.stringify({ type, object })}\n`;
 
@@ -138,7 +141,6 @@ const openStream = (
   start: Start,
 ): ReadableStream<Uint8Array> => {
   const { store } = call.api;
-  const encoder = new TextEncoder();
   const waiter = createWaiter();
   const initial = start.lines[Symbol.iterator]();
   let cursor = start.version;
@@ -166,48 +168,57 @@ const openStream = (
   beat.unref();
   call.request.signal.addEventListener('abort', close, { once: true });
 
-  const render = (change: Change): string => {
-    if (!isInScope(call, change)) return '';
+  const render = (change: Change): Uint8Array => {
+    if (!isInScope(call, change)) return nothing;
     const isPlain = !options.isSelective && call.form.shape === 'object';
     const key = isPlain ? apiVersionOf(call.resource) : '';
     const known = isPlain ? change.rendered.get(key) : undefined;
     if (known !== undefined) return known;
     const seen = see(call, options, change);
-    const text = seen === undefined ? '' : line(seen.type, shape(seen.type, seen.object));
-    if (isPlain) change.rendered.set(key, text);
-    return text;
+    const bytes = seen === undefined ? nothing : encoder.encode(line(seen.type, shape(seen.type, seen.object)));
+    if (isPlain) change.rendered.set(key, bytes);
+    return bytes;
   };
 
-  /** The next piece of text, or undefined when there is nothing to say right now. */
-  const next = (): string | undefined => {
-    const first = initial.next();
-    if (first.done !== true) return first.value;
-    if (cursor < store.oldest()) {
-      close();
-      return line('ERROR', goneStatus(cursor, store.oldest()));
-    }
-    let text = '';
-    const changes = store.changesAfter(call.resource.collection, cursor, batch);
+  const renderAll = (changes: readonly Change[]): Uint8Array => {
+    const pieces: Uint8Array[] = [];
+    let size = 0;
     for (const change of changes) {
-      if (text.length >= pieceCharacters) break;
-      text += render(change);
+      if (size >= pieceBytes) break;
+      const piece = render(change);
+      if (piece.byteLength > 0) pieces.push(piece);
+      size += piece.byteLength;
       cursor = change.version;
     }
-    if (changes.length > 0) return text;
+    // A single change is nearly always all there is, and is sent as it was encoded for everybody.
+    return pieces.length === 1 ? (pieces[0] ?? nothing) : Buffer.concat(pieces);
+  };
+
+  /** The next piece, or undefined when there is nothing to say right now. */
+  const next = (): Uint8Array | undefined => {
+    const first = initial.next();
+    if (first.done !== true) return encoder.encode(first.value);
+    if (cursor < store.oldest()) {
+      close();
+      return encoder.encode(line('ERROR', goneStatus(cursor, store.oldest())));
+    }
+    const changes = store.changesAfter(call.resource.collection, cursor, batch);
+    if (changes.length > 0) return renderAll(changes);
     cursor = Math.max(cursor, store.version());
     if (options.allowBookmarks && waiter.takeBookmark())
-      return line('BOOKMARK', shape('BOOKMARK', bookmark(call, cursor)));
+      return encoder.encode(line('BOOKMARK', shape('BOOKMARK', bookmark(call, cursor))));
     return undefined;
   };
 
   return new ReadableStream<Uint8Array>({
     pull: async (controller) => {
       while (!isClosed) {
-        const text = next();
-        if (text !== undefined && text !== '') {
-          controller.enqueue(encoder.encode(text));
+        const piece = next();
+        if (piece === undefined) await waiter.wait();
+        else if (piece.byteLength > 0) {
+          controller.enqueue(piece);
           if (!isClosed) return;
-        } else if (text === undefined) await waiter.wait();
+        }
       }
       controller.close();
     },

@@ -1,0 +1,29 @@
+// Ports for servers that listen a while after their port was chosen. Called by ports.ts and the real API server.
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+import { Unavailable } from '#shared/runtime/errors.ts';
+
+/**
+ * Below what kernels give to outgoing connections (Linux: from 32768) and to NodePorts (from 30000), so that none of them takes a port between
+ * its choice and its use.
+ */
+const range = { from: 20_000, below: 30_000 } as const;
+const maxTries = 100;
+
+/** Free ones of loopback, no two alike. Throws Unavailable when hardly any is left. */
+export const freePorts = async (count: number): Promise<readonly number[]> => {
+  const found = new Set<number>();
+  for (let tries = 0; found.size < count; tries += 1) {
+    if (tries >= maxTries) throw new Unavailable(`no free port between ${range.from} and ${range.below} on 127.0.0.1`);
+    const port = randomInt(range.from, range.below);
+    if (!found.has(port) && (await isFree(port))) found.add(port);
+  }
+  return [...found];
+};
+
+export const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
