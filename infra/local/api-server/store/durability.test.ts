@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -46,5 +46,29 @@ describe('a store whose process is killed', () => {
     expect(told.size).toBeGreaterThanOrEqual(rounds * 20);
     expect(missing).toEqual([]);
     expect(versions).toEqual(versions.toSorted((a, b) => a - b));
+  });
+});
+
+describe('a store whose machine loses power', () => {
+  test('has what was written a second before: it is in the database itself by then, synced', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'store-'));
+    const file = join(folder, 'state.db');
+    const store = createStore({ file });
+    const key = { collection: 'configmaps', namespace: 'default', name: 'a' };
+    store.create(key, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'default' } });
+    /** What is there without the log, which a power cut may take. */
+    const survives = async (): Promise<boolean> => {
+      const copied = join(folder, 'copy.db');
+      await copyFile(file, copied);
+      const copy = createStore({ file: copied });
+      const found = copy.get(key) !== undefined;
+      copy.close();
+      await Promise.all(['', '-wal', '-shm'].map((suffix) => rm(`${copied}${suffix}`, { force: true })));
+      return found;
+    };
+    expect(await survives()).toBe(false);
+    await expect.poll(survives, { timeout: 10_000, interval: 200 }).toBe(true);
+    store.close();
+    await rm(folder, { recursive: true, force: true });
   });
 });

@@ -2,7 +2,7 @@
 // synchronous, so what a handler reads and writes without awaiting in between is atomic.
 import type { ApiObject } from '../objects/object.ts';
 import { type Change, type Entry, type Key, toChange } from './change.ts';
-import { openDatabase } from './database.ts';
+import { openDatabase, startFlushing } from './database.ts';
 import { createRecent } from './recent.ts';
 import { type Page, type PageQuery, createPages } from './pages.ts';
 import { createHistory } from './history.ts';
@@ -46,6 +46,7 @@ export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Stor
   const history = createHistory(database, historyLimit);
   const recent = createRecent(rows.newestVersion(), recentCapacity);
   const listeners = new Map<string, Set<(change: Change) => void>>();
+  const stopFlushing = startFlushing(database, rows.newestVersion);
 
   const publish = (change: Change): void => {
     recent.push(change);
@@ -86,7 +87,10 @@ export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Stor
       };
     },
     compact: history.compact,
-    close: () => database.close(),
+    close: () => {
+      stopFlushing();
+      database.close();
+    },
   };
 };
 
