@@ -36,7 +36,3 @@ const readJson = async (file: string): Promise<unknown> => {
     return {};
   }
 };
-
-/** The preferred one where it is free. */
-export const freePort = async (preferred?: number): Promise<number> =>
-  preferred !== undefined && (await isFree(preferred)) ? preferred : ((await freePorts(1))[0] ?? 0);
