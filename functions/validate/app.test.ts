@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createApp } from './app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { Unavailable } from '#shared/runtime/errors.ts';
+import { NotFound, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import {
   type Asked,
@@ -220,8 +220,7 @@ describe('creating a Harvester image', () => {
       image({ checksum: sha256 }),
       ['spec.checksum', 'a sha512 digest has 128'],
     ],
-    ['a backend that is served', image(), image({ backend: 'backingimage' }), ['spec.backend', 'backend: csi']],
-    ['another backend that is served', image(), image({ backend: 'cdi' }), ['spec.backend', 'backend: csi']],
+    ['a backend that is served', image(), image({ backend: 'cdi' }), ['spec.backend', 'backend: csi']],
     ['a known backend', image(), image({ backend: 'tape' }), ['spec.backend', 'expected one of']],
     [
       'a display name',
@@ -264,11 +263,17 @@ describe('creating a Harvester image', () => {
     });
   });
 
-  it('takes a missing backend for the default of the CRD and says what to write', async () => {
-    expect(await denialOf({ object: image({ backend: undefined }) })).toEqual(
-      invalid('spec.backend', 'write `backend: csi`'),
-    );
-  });
+  it.each(['backingimage', undefined])(
+    'says what to write where Longhorn is not installed (backend: %s)',
+    async (backend) => {
+      const object = image({ backend });
+      expect(await denialOf({ object })).toBe('allowed');
+      const bare = clusterOf();
+      const list: KubeClient['list'] = (type, options) =>
+        type.group === 'longhorn.io' ? Promise.reject(new NotFound('no such kind')) : bare.list(type, options);
+      expect(await denialOf({ object }, { ...bare, list })).toEqual(invalid('spec.backend', 'write `backend: csi`'));
+    },
+  );
 });
 
 describe('display names (C3)', () => {

@@ -2,7 +2,7 @@
 import type { ChildAccess } from '#infra/generate/rbac.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { backends } from '#shared/backends/registry.ts';
+import { type Registration, backends } from '#shared/backends/registry.ts';
 import { drivenKinds } from '#shared/resources/registry.ts';
 
 export const objects: readonly ResourceType[] = servedKinds.map((kind) => kind.type);
@@ -17,6 +17,11 @@ export const children: readonly ChildAccess[] = [
   ).values(),
 ].flatMap((alike) =>
   alike.slice(0, 1).map(({ type }) => ({ type, verbs: [...new Set(alike.flatMap(({ verbs }) => verbs))] })),
+);
+
+/** Kinds whose presence tells whether a backend can work. */
+export const needed: readonly ResourceType[] = Object.values<Registration>(backends).flatMap((registration) =>
+  registration.served && registration.backend.needs !== undefined ? [registration.backend.needs.type] : [],
 );
 
 /** Kinds that are looked up and do not follow. */

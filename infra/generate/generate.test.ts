@@ -78,10 +78,12 @@ describe('Knative manifests', () => {
       readonly resources: readonly { readonly kind: string; readonly selector?: object }[];
     }
     const sources = ofKind<Source>('ApiServerSource');
-    expect(sources.map(({ metadata }) => metadata.name)).toEqual([
-      'objects',
+    expect(sources.map(({ metadata }) => metadata.name).toSorted()).toEqual([
       'children',
+      'children-longhorn',
       'children-snapshot',
+      'children-storage',
+      'objects',
       'templates-hyperconverged',
       'templates-ssp',
     ]);

@@ -1,6 +1,6 @@
 // Every generated file of the repository by its path: what main.ts writes, or compares in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
-import { children, objects, reads } from '#infra/generate/declared.ts';
+import { children, needed, objects, reads } from '#infra/generate/declared.ts';
 import {
   type EventSources,
   buildApiServerSources,
@@ -76,7 +76,7 @@ const rbac = (): Outputs => ({
       ),
     ]),
   ),
-  'infra/rbac/admission.yaml': toYaml(wiring, buildAdmissionAccess(objects)),
+  'infra/rbac/admission.yaml': toYaml(`${wiring}, ${kindsAndBackends}`, buildAdmissionAccess([...objects, ...needed])),
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(
     kindsAndBackends,

@@ -1,6 +1,7 @@
 // Knative Eventing in this process: the broker with its Triggers, the API source and the ping source of `infra/knative`. Called by cluster.ts.
 import { randomUUID } from 'node:crypto';
 import { startSource } from '#events/forward/run.ts';
+import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
 import { createHandlerPost } from '#events/post.ts';
 import { type Send, createSender } from '#events/send.ts';
 import { type Broker, createBroker } from '#infra/local/broker/broker.ts';
@@ -11,6 +12,7 @@ import { buildPing, parsePingSource, startPing } from '#infra/local/ping/ping.ts
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 
@@ -50,10 +52,10 @@ export const startEventing = async (options: EventingOptions): Promise<Eventing>
   const sink = brokerUrl(manifests, door.port);
   const post = createHandlerPost(async (request) => ingress.fetch(request));
   const sources = ofKind(manifests, 'ApiServerSource').map((manifest) => ({
-    isAwaited: manifest.metadata.labels?.[labels.optional] === undefined,
+    manifest,
     ...startSource({ client: kube, manifest, sink, post, log: log.with({ part: 'forwarder' }) }),
   }));
-  await Promise.all(sources.filter(({ isAwaited }) => isAwaited).map(({ ready }) => ready));
+  await Promise.all(sources.map(async ({ manifest, ready }) => (await isAwaited(kube, manifest)) && ready));
   const send = createSender({ sink, post });
   const pings = startPings({ ...options, send, log: log.with({ part: 'ping' }) });
   return {
@@ -65,6 +67,19 @@ export const startEventing = async (options: EventingOptions): Promise<Eventing>
       await door.close();
     },
   };
+};
+
+/** Kinds that a cluster may lack have a source of their own, `children-<product>`: it begins when they come. */
+const isAwaited = async (kube: KubeClient, manifest: KubeObject): Promise<boolean> => {
+  const isOptional = manifest.metadata.labels?.[labels.optional] !== undefined;
+  if (!isOptional && !manifest.metadata.name.startsWith('children-')) return true;
+  try {
+    await resolveSource(kube, parseApiServerSource(manifest));
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
 };
 
 interface PingsOptions {

@@ -44,8 +44,12 @@ export const patch = <T extends KubeObject>(type: ResourceType<T>, seen: T, chan
 export const remove = <T extends KubeObject>(type: ResourceType<T>, seen: T | undefined): readonly Action[] =>
   removal(type, seen, 'Background');
 
-/** As `remove`, with its pods first: those are not followed, and who waits for them must hear of their end through the Job. */
-export const removeJob = (seen: Job | undefined): readonly Action[] => removal(jobs, seen, 'Foreground');
+/** As `remove`, with what it owns first: it is gone, and told as gone, only after that. */
+export const removeWhole = <T extends KubeObject>(type: ResourceType<T>, seen: T | undefined): readonly Action[] =>
+  removal(type, seen, 'Foreground');
+
+/** With its pods first: those are not followed, and who waits for them must hear of their end through the Job. */
+export const removeJob = (seen: Job | undefined): readonly Action[] => removeWhole(jobs, seen);
 
 const removal = <T extends KubeObject>(
   type: ResourceType<T>,

@@ -75,8 +75,6 @@ export type Change = 'add' | 'update' | 'delete';
 export interface Sidecar {
   readonly type: ResourceType;
   readonly verbs: readonly ('create' | 'patch' | 'delete')[];
-  /** Name of the product that brings the kind, where a cluster may lack it: nothing else may wait for its events. */
-  readonly product?: string | undefined;
   /** The image a child belongs to; `undefined` for objects that are none of ours. */
   ownerOf(object: KubeObject): Owner | undefined;
   /** Whether a change of this child can move its image on. Saying `true` too often costs a few reads, `false` wrongly a minute. */

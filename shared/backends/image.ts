@@ -1,7 +1,6 @@
 // An image as every backend sees it, whichever kind the user wrote. A kind's dialect translates to and from this.
 import type { AccessMode, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import type { BackendName } from '#shared/backends/names.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -41,7 +40,8 @@ export interface Filled {
 
 /** What the user asked for. */
 export interface Image extends Filled {
-  readonly backend: BackendName;
+  /** Its name in the registry. */
+  readonly backend: string;
   readonly displayName: string;
   /** `undefined` only where `faults` says why. */
   readonly source: ImageSource | undefined;

@@ -10,6 +10,7 @@ import {
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
+import type { Need } from '#shared/backends/backend.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
@@ -34,6 +35,17 @@ export const readClass = async (kube: KubeClient, name: string | undefined): Pro
   if (name !== undefined) return kube.get(storageClasses, { name });
   const { items } = await kube.list(storageClasses);
   return defaultClassOf(items);
+};
+
+/** Whether the product a backend stands on is there. */
+export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): Promise<boolean> => {
+  try {
+    await kube.list(type, { namespace, limit: 1 });
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
 };
 
 /** None where the cluster has no snapshots at all. */

@@ -1,14 +1,16 @@
 // Outside its folder nobody compares backend names; and every known name is served, or says what to do instead.
 import { readFile, readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { backendNames } from '#shared/backends/names.ts';
-import { type Registration, backends } from '#shared/backends/registry.ts';
+import { HarvesterImageSpec } from '#shared/api/harvester/image.ts';
+import { backends, registrationOf } from '#shared/backends/registry.ts';
+
+const backendNames = Object.keys(backends);
 
 const root = new URL('../../', import.meta.url);
 
-/** Files that may name a backend: the list of names, the registry, the kind whose default it is, and the folders themselves. */
+/** Files that may name a backend: the registry, the kind whose default it is, and the folders themselves. */
 const mayName =
-  /^shared\/backends\/(names|registry)\.ts$|^shared\/backends\/(csi|cdi|backingimage)\/|^shared\/api\/|\/dialect\.ts$/;
+  /^shared\/backends\/registry\.ts$|^shared\/backends\/(csi|cdi|backingimage)\/|^shared\/api\/|\/dialect\.ts$/;
 
 const sources = async (folder: string): Promise<readonly string[]> =>
   (await readdir(new URL(folder, root), { recursive: true }))
@@ -16,9 +18,15 @@ const sources = async (folder: string): Promise<readonly string[]> =>
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !mayName.test(file));
 
 describe('the registry', () => {
-  it.each(backendNames)('serves %s, or says what to do instead', (name) => {
-    const registration: Registration = backends[name];
+  const written = HarvesterImageSpec.shape.backend.def.innerType.options;
+
+  it.each([...written, 'tape'])('serves %s, or says what to do instead', (name) => {
+    const registration = registrationOf(backends, name);
     expect(registration.served || registration.because.length > 20).toBe(true);
+  });
+
+  it('has every backend that users may name', () => {
+    expect(backendNames.toSorted()).toEqual([...written].toSorted());
   });
 
   it('is the only place where names are compared', async () => {

@@ -1,4 +1,5 @@
 // The moves between states that every backend makes, so that all keep the same promises: counts add up, waits have deadlines.
+import type { KubeObject } from '#shared/api/object.ts';
 import type { Filled, ImagePhase, ImageState, TransferState } from '#shared/backends/image.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { TransferRun } from '#shared/populate/attempts.ts';
@@ -40,6 +41,42 @@ export const waitingState = (image: Filled, next: ImageState, step: Step, contex
 };
 
 export const retryHint = 'remove the cause, then start again with a new value of the annotation bullion.dev/retry';
+
+/** A name of ours that somebody else holds. */
+export const takenState = (image: Filled, { kind, metadata }: KubeObject, context: PlanContext): ImageState => {
+  const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this image`;
+  return waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context);
+};
+
+/** Nothing more happens until somebody changes something, and anybody may use it. */
+export const usableState = (image: Filled, state: ImageState): ImageState => ({
+  ...state,
+  phase: 'Available',
+  reason: 'Ready',
+  message: 'the image is ready to use',
+  progress: 100,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+  transfer: undefined,
+  // A usable image is never started over, so a retry that came late is answered by it.
+  handledRetryToken: image.retryToken ?? state.handledRetryToken,
+});
+
+/** On its way out, and what it waits for. */
+export const terminatingState = (state: ImageState, reason: string, message: string): ImageState => ({
+  ...state,
+  phase: 'Terminating',
+  reason,
+  message,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+});
+
+/** A child and who holds it, for messages. */
+export const describeChild = ({ kind, metadata }: KubeObject): string => {
+  const holders = metadata.finalizers?.filter((finalizer) => finalizer !== 'foregroundDeletion') ?? [];
+  return `${kind} ${metadata.name}${holders.length === 0 ? '' : ` (held by ${holders.join(', ')})`}`;
+};
 
 const isSameWait = (before: ImageState, next: ImageState, step: Step): boolean =>
   before.deadline !== undefined &&

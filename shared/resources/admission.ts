@@ -90,7 +90,7 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
       ...imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }),
       ...harvesterImageRequestRules,
     ],
-    defaults: harvesterImageDefaults,
+    defaults: harvesterImageDefaults(registry),
     sources: harvesterImageSources,
   }),
   admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),

@@ -13,7 +13,7 @@ const fault = (message: string): Fault => ({ field: 'spec.x', message });
 /** The csi backend, with something else in it. */
 const registryWith = (change: Partial<Backend>): BackendRegistry => {
   const { csi } = backends as BackendRegistry;
-  if (!csi.served) throw new Error('csi is served');
+  if (csi?.served !== true) throw new Error('csi is served');
   return { ...backends, csi: { served: true, backend: { ...csi.backend, ...change } } };
 };
 

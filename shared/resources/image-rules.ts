@@ -1,7 +1,8 @@
 // Rules that every image kind has, whatever its words. The tables of the kinds come on top.
 import type { KubeObject } from '#shared/api/object.ts';
 import type { ImageSource } from '#shared/backends/image.ts';
-import type { BackendRegistry } from '#shared/backends/registry.ts';
+import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
+import { isInstalled } from '#shared/backends/reading.ts';
 import type { RequestRule } from '#shared/resources/rule.ts';
 
 /** Where a kind says what these rules are about. */
@@ -20,25 +21,32 @@ export const unfitSource = (
 
 export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
   const isServed: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
-    const registration = backends[image.backend];
+    const registration = registrationOf(backends, image.backend);
     if (registration.served) return [];
     return [{ field: fields.backend, message: `"${image.backend}" is not served: ${registration.because}` }];
   };
 
+  const isThere: RequestRule<KubeObject>['check'] = async ({ subject: image, kube }) => {
+    const registration = registrationOf(backends, image.backend);
+    const needs = registration.served ? registration.backend.needs : undefined;
+    if (needs === undefined || (await isInstalled(kube, needs))) return [];
+    return [{ field: fields.backend, message: `"${image.backend}" cannot be used: ${needs.because}` }];
+  };
+
   const canFill: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
-    const registration = backends[image.backend];
+    const registration = registrationOf(backends, image.backend);
     if (!registration.served || image.source === undefined) return [];
     const message = unfitSource(image.backend, image.source, registration.backend.capabilities.sources);
     return message === undefined ? [] : [{ field: fields.source, message }];
   };
 
   const canCreate: RequestRule<KubeObject>['check'] = ({ subject: image, kube }) => {
-    const registration = backends[image.backend];
+    const registration = registrationOf(backends, image.backend);
     return registration.served ? registration.backend.validator.create(image, kube) : [];
   };
 
   const canUpdate: RequestRule<KubeObject>['check'] = ({ subject: image, subjectBefore: imageBefore }) => {
-    const registration = backends[image.backend];
+    const registration = registrationOf(backends, image.backend);
     return registration.served && imageBefore !== undefined
       ? registration.backend.validator.update(imageBefore, image)
       : [];
@@ -47,6 +55,7 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
   return [
     { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject: image }) => image.faults },
     { id: 'backend-served', on: 'CREATE', reason: 'Invalid', check: isServed },
+    { id: 'backend-installed', on: 'CREATE', reason: 'Invalid', check: isThere },
     { id: 'backend-source', on: 'CREATE', reason: 'Invalid', check: canFill },
     { id: 'backend-create', on: 'CREATE', reason: 'Invalid', check: canCreate },
     { id: 'backend-update', on: 'UPDATE', reason: 'Invalid', check: canUpdate },

@@ -5,7 +5,8 @@ import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type Filled, type Image, isFinal } from '#shared/backends/image.ts';
-import type { BackendRegistry, Registration } from '#shared/backends/registry.ts';
+import { terminatingState } from '#shared/backends/state.ts';
+import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
@@ -39,14 +40,11 @@ const plannerOf = (backend: Backend, cloners: readonly Cloner[]): Planner<Image,
 const waitForClones = ({ state }: Image, clones: readonly string[]) => ({
   actions: [],
   removed: false,
-  state: {
-    ...state,
-    phase: 'Terminating',
-    reason: 'BeingCloned',
-    message: `waiting for ${clones.join(', ')}, being made from this image: let them finish, or delete them`,
-    deadline: undefined,
-    nextAttemptTime: undefined,
-  } as const,
+  state: terminatingState(
+    state,
+    'BeingCloned',
+    `waiting for ${clones.join(', ')}, being made from this image: let them finish, or delete them`,
+  ),
 });
 
 /** A clone is under way from the moment its claim was made until it is filled. */
@@ -72,7 +70,7 @@ const noObjectStore: Refusal = {
 };
 
 const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined => {
-  const registration = backends[image.backend];
+  const registration = registrationOf(backends, image.backend);
   if (!registration.served) return { reason: refusals.backend, message: registration.because };
   const isAdrift = image.source?.type === 'object' && settings.objectStore === undefined;
   return refusalOfFaults(image) ?? (isAdrift ? noObjectStore : refusalOfSource(image, registration.backend));
@@ -99,7 +97,7 @@ export const drivenImage = <T extends ImageObject>(
   reads: (backends) => servedBy(backends).flatMap(({ reads }) => reads),
   refusalOf,
   plannerOf: ({ backend }, backends) => {
-    const registration = backends[backend];
+    const registration = registrationOf(backends, backend);
     return registration.served ? (plannerOf(registration.backend, cloners) as Planner<Image>) : undefined;
   },
   uniqueNameOf: ({ displayName, state }) =>

@@ -1,11 +1,13 @@
 // Objects for tests: complete and unremarkable, except for what the test says.
 import { type Job, type PersistentVolumeClaim, type Pod, type StorageClass } from '#shared/api/foreign/core.ts';
+import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type FetchedSource, type Image, type ImageState, initialState } from '#shared/backends/image.ts';
+import { buildBackingImage } from '#shared/backends/backingimage/manifests.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { buildVolume, type Population } from '#shared/populate/volume.ts';
@@ -190,4 +192,31 @@ export const aFault = (over: Partial<Extract<TransferReport, { outcome: 'failed'
 export const aPopulation: Population = {
   inspection: { format: 'qcow2', compression: 'none', size: 1000, virtualSize: 2 ** 30 },
   digests: { sha256: 'ab'.repeat(32) },
+};
+
+/** The backing image of `anImage` on the `backingimage` backend, its copies in these states. */
+export const aBackingImage = (
+  copies: readonly (BackingImageCopy & { readonly state: CopyState })[] = [],
+  over: Partial<BackingImage> = {},
+): BackingImage => {
+  const built = buildBackingImage(
+    anImage(),
+    { sourceType: 'download', parameters: { url: 'https://images.example/ubuntu.img' } },
+    { attempt: 1, classParameters: { numberOfReplicas: '3' } },
+  );
+  return {
+    ...built,
+    status: {
+      diskFileStatusMap: Object.fromEntries(copies.map((copy, index) => [`disk-${index}`, copy])),
+      ...(copies.some(({ state }) => state === 'ready') ? { size: 1000, virtualSize: 2 ** 30 } : {}),
+    },
+    ...over,
+    metadata: {
+      ...built.metadata,
+      uid: 'backing-image-uid',
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-02T03:00:00Z',
+      ...over.metadata,
+    },
+  };
 };

@@ -2,7 +2,7 @@
 // UIDs, finalizers, the status subresource, watches). What it does not model throws, so that no test passes on a guess.
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { DeleteOptions, KubeClient, PatchOptions } from '#shared/clients/kube/client.ts';
-import { Conflict } from '#shared/runtime/errors.ts';
+import { Conflict, NotFound } from '#shared/runtime/errors.ts';
 import { applyMergePatch } from './memory-kube/select.ts';
 import { type Change, type Store, type Stored, type StoreOptions, copy, createStore } from './memory-kube/store.ts';
 import { type Watches, createWatches } from './memory-kube/watches.ts';
@@ -61,6 +61,8 @@ export type Mutable<T> = T extends object ? { -readonly [K in keyof T]: Mutable<
 export interface MemoryKubeOptions extends Partial<StoreOptions> {
   /** Throws to refuse a write. Left out: all are taken. */
   readonly admit?: ((request: AdmissionRequest) => void) | undefined;
+  /** Plurals the cluster does not serve. */
+  readonly absent?: readonly string[];
 }
 
 const administrator = 'kubernetes-admin';
@@ -79,10 +81,11 @@ export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube =>
     withStatus = ['virtualmachineimages', 'virtualmachinepvcs', 'virtualmachinevolumes', 'datavolumes'],
     protect = {},
     admit = () => {},
+    absent = [],
   } = options;
   const store = createStore({ now, withStatus, protect });
   const calls: KubeCall[] = [];
-  const call = createCalls(calls);
+  const call = createCalls(calls, absent);
   const { watch, watches } = createWatches(store);
   const as = (user: string) => createClient({ store, call: call.run, watch, admit, user });
   return {
@@ -127,13 +130,14 @@ const collect = (store: Store, orphan: Stored, admit: (request: AdmissionRequest
   return true;
 };
 
-/** Records calls and fails them where a test asked for that. */
-const createCalls = (calls: KubeCall[]) => {
+/** Records calls and fails them where a test asked for that, or where the kind is not served. */
+const createCalls = (calls: KubeCall[], absent: readonly string[]) => {
   const pending: { match: Partial<KubeCall>; fault: KubeFault }[] = [];
   return {
     failNext: (match: Partial<KubeCall>, fault: KubeFault): void => void pending.push({ match, fault }),
     run: async <R>(what: KubeCall, effect: () => R): Promise<R> => {
       calls.push(what);
+      if (what.verb !== 'get' && absent.includes(what.resource)) throw new NotFound(`no ${what.resource} are served`);
       const index = pending.findIndex(({ match }) =>
         Object.entries(match).every(([field, value]) => what[field as keyof KubeCall] === value),
       );

@@ -1,7 +1,7 @@
 // The csi backend's decisions: find the size, make the volume, fill it, snapshot it. Pure; each file of this folder decides one stretch.
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { countAttempts, failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import { countAttempts, failedState, retryHint, takenState, unchanged } from '#shared/backends/state.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planRestart } from '#shared/backends/csi/removal.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
@@ -20,7 +20,7 @@ export const initialize = (image: Image, seen: CsiSeen, context: PlanContext): P
 
 const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   const [taken] = seen.foreign;
-  if (taken !== undefined) return planTaken(image, `${taken.kind} ${taken.metadata.name}`, context);
+  if (taken !== undefined) return { actions: [], state: takenState(image, taken, context) };
   const population = populationOf(seen.volume);
   if (seen.volume !== undefined && population !== undefined && isUsable(seen.volume)) {
     const state = countAttemptsOf(image, seen, context);
@@ -39,14 +39,6 @@ const countAttemptsOf = (image: Image, { importJob, pods }: CsiSeen, { now }: Pl
 
 const isUsable = (volume: NonNullable<CsiSeen['volume']>): boolean =>
   volume.metadata.deletionTimestamp === undefined && volume.status?.phase !== 'Lost';
-
-const planTaken = (image: Image, what: string, context: PlanContext): Plan => {
-  const message = `${what} exists and belongs to something else: delete it or rename this image`;
-  return {
-    actions: [],
-    state: waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context),
-  };
-};
 
 const planLost = (image: Image): Plan => ({
   actions: [],

@@ -5,31 +5,20 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type Action, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type Image, initialState } from '#shared/backends/image.ts';
-import { waitingState } from '#shared/backends/state.ts';
+import { describeChild, terminatingState, waitingState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
 /** The next step of removal. Pods count too: the name is free only when nothing writes any more. */
 export const planDelete = (image: Image, seen: CsiSeen): Plan & { readonly removed: boolean } => {
   const left = childrenSeen(seen);
-  const state = {
-    ...image.state,
-    phase: 'Terminating',
-    reason: 'Terminating',
-    message: left.length === 0 ? 'removed' : `waiting for ${left.map(describe).join(', ')} to go`,
-    deadline: undefined,
-    nextAttemptTime: undefined,
-  } as const;
+  const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
+  const state = terminatingState(image.state, 'Terminating', message);
   return { actions: removeAll(seen), state, removed: left.length === 0 };
 };
 
 const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
   [seen.inspectJob, seen.importJob, ...seen.pods, seen.snapshot, seen.volume].filter((child) => child !== undefined);
-
-const describe = ({ kind, metadata }: KubeObject): string => {
-  const holders = metadata.finalizers?.filter((finalizer) => finalizer !== 'foregroundDeletion') ?? [];
-  return `${kind} ${metadata.name}${holders.length === 0 ? '' : ` (held by ${holders.join(', ')})`}`;
-};
 
 const removeAll = (seen: CsiSeen): readonly Action[] => [
   ...removeJob(seen.inspectJob),
@@ -52,7 +41,7 @@ export const planRestart = (image: Image, seen: CsiSeen, context: PlanContext): 
   const dirty = dirtyPart(seen);
   const left = childrenSeen(dirty);
   if (left.length > 0) {
-    const message = `removing what the last try left: ${left.map(describe).join(', ')}`;
+    const message = `removing what the last try left: ${left.map(describeChild).join(', ')}`;
     const step = { phase: 'Pending', reason: 'Restarting', message } as const;
     const state = waitingState(image, image.state, step, context);
     const isGivenUp = state.phase === 'Failed';

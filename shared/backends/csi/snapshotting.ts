@@ -4,7 +4,7 @@ import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapsh
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
+import { failedState, retryHint, usableState, waitingState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { buildSnapshot, chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { type Population, provisionerOf } from '#shared/populate/volume.ts';
@@ -69,16 +69,3 @@ const snapshotState = (
       : { reason: 'SnapshotFailed', message: `VolumeSnapshot ${name} is in error: ${error}` };
   return waitingState(image, state, { phase: 'Snapshotting', ...step }, context);
 };
-
-const usableState = (image: Image, state: ImageState): ImageState => ({
-  ...state,
-  phase: 'Available',
-  reason: 'Ready',
-  message: 'the image is ready to use',
-  progress: 100,
-  deadline: undefined,
-  nextAttemptTime: undefined,
-  transfer: undefined,
-  // A usable image is never started over, so a retry that came late is answered by it.
-  handledRetryToken: image.retryToken ?? state.handledRetryToken,
-});

@@ -2,6 +2,7 @@
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
+import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { classAnnotationOf, textOf } from '#shared/resources/harvester-image/rules.ts';
 import type { DefaultRequest, DefaultRule } from '#shared/resources/rule.ts';
@@ -55,8 +56,25 @@ const fillClass: Fill = async (request) => {
     : annotated;
 };
 
-export const harvesterImageDefaults: readonly DefaultRule<HarvesterImage>[] = [
+/** Decided once, so that a class which changes later changes nothing about disks that are there. */
+const fillParameters =
+  (backends: BackendRegistry): Fill =>
+  async ({ object, before, kube }) => {
+    const registration = registrationOf(backends, object.spec.backend ?? specDefaults.backend);
+    if (before !== undefined || !registration.served) return object;
+    const className = classAnnotationOf(object) ?? textOf(object.spec.targetStorageClassName);
+    const template = className === undefined ? undefined : await kube.get(storageClasses, { name: className });
+    const asked = object.spec.storageClassParameters;
+    const storageClassParameters = registration.backend.mutator.classParameters(asked, template);
+    return storageClassParameters === undefined
+      ? object
+      : { ...object, spec: { ...object.spec, storageClassParameters } };
+  };
+
+export const harvesterImageDefaults = (backends: BackendRegistry): readonly DefaultRule<HarvesterImage>[] => [
   { id: 'M1', fill: fillSpec },
   { id: 'M2', fill: labelName },
   { id: 'M4', fill: fillClass },
+  // Last: it looks at the class that was decided on.
+  { id: 'M3', fill: fillParameters(backends) },
 ];

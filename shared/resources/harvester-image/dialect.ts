@@ -75,7 +75,8 @@ const toRetryLimit = (state: ImageState): DesiredCondition => {
 /** True once something stands behind the image; stays so, as in the original. */
 const toInitialized = (object: HarvesterImage, state: ImageState): DesiredCondition => {
   const type = 'Initialized';
-  const hasBegun = state.children?.job !== undefined || state.children?.volume !== undefined;
+  const { job, volume, backingImage } = state.children ?? {};
+  const hasBegun = [job, volume, backingImage].some((child) => child !== undefined);
   const isInitialized = hasBegun || isTrue(object.status?.conditions, type);
   if (isInitialized) return { type, status: 'True', reason: 'Initialized', message: '' };
   return state.phase === 'Failed'

@@ -1,0 +1,65 @@
+// longhorn.io: only the fields we read or write.
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+
+/** States of one copy of a backing image, as Longhorn names them. */
+export const copyStates = [
+  'pending',
+  'starting',
+  'in-progress',
+  'ready-for-transfer',
+  'ready',
+  'failed',
+  'failed-and-cleanup',
+  'unknown',
+] as const;
+export type CopyState = (typeof copyStates)[number];
+
+export interface BackingImageCopy {
+  readonly state?: string;
+  /** Percent. */
+  readonly progress?: number;
+  readonly message?: string;
+  readonly lastStateTransitionTime?: string;
+}
+
+export interface BackingImage extends KubeObject {
+  readonly spec: {
+    readonly sourceType?: 'download' | 'upload' | 'export-from-volume' | 'restore' | 'clone';
+    readonly sourceParameters?: Readonly<Record<string, string>>;
+    /** SHA-512, hexadecimal. */
+    readonly checksum?: string;
+    readonly minNumberOfCopies?: number;
+    readonly diskSelector?: readonly string[];
+    readonly nodeSelector?: readonly string[];
+    readonly dataEngine?: 'v1' | 'v2';
+    readonly secret?: string;
+    readonly secretNamespace?: string;
+  };
+  readonly status?: {
+    readonly uuid?: string;
+    readonly checksum?: string;
+    /** Bytes of the file; 0 until known. */
+    readonly size?: number;
+    /** Bytes of the disk in it; 0 until known. */
+    readonly virtualSize?: number;
+    readonly realSize?: number;
+    /** By disk UUID. */
+    readonly diskFileStatusMap?: Readonly<Record<string, BackingImageCopy>> | null;
+  };
+}
+
+/** Where Longhorn keeps its own objects. */
+export const longhornNamespace = 'longhorn-system';
+
+/** Its CSI driver. */
+export const longhornDriver = 'driver.longhorn.io';
+
+const kind = <T extends KubeObject>(name: string, plural: string): ResourceType<T> => ({
+  group: 'longhorn.io',
+  version: 'v1beta2',
+  kind: name,
+  plural,
+  namespaced: true,
+});
+
+export const backingImages = kind<BackingImage>('BackingImage', 'backingimages');

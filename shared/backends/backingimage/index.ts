@@ -1,0 +1,34 @@
+// The backingimage backend: golden images as Longhorn's backing images, with a storage class of their own that volumes are made with.
+import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { Backend } from '#shared/backends/backend.ts';
+import { need } from '#shared/backends/backingimage/need.ts';
+import { filledState, initialize } from '#shared/backends/backingimage/plan.ts';
+import { planDelete } from '#shared/backends/backingimage/removal.ts';
+import { type BackingImageSeen, check } from '#shared/backends/backingimage/seen.ts';
+import { sidecars } from '#shared/backends/backingimage/sidecars.ts';
+import { mutator, validator } from '#shared/backends/backingimage/validator.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+
+const updateVirtualSize = ({ state }: Image, { backingImage }: BackingImageSeen): ImageState | undefined => {
+  const isMissing = state.phase === 'Available' && state.inspection?.virtualSize === undefined;
+  return isMissing && backingImage?.status?.virtualSize ? filledState(state, backingImage) : undefined;
+};
+
+const reads = [backingImages, persistentVolumeClaims, persistentVolumes, storageClasses, harvesterImageKind.type];
+
+export const backingImage: Backend<BackingImageSeen> = {
+  capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 'restore'] },
+  needs: need,
+  check,
+  initialize,
+  updateVirtualSize,
+  delete: planDelete,
+  rootDiskOf: ({ state }) => ({ is: 'class', className: state.storageClassName ?? '' }),
+  sidecars,
+  reads: reads.map((type) => type as unknown as ResourceType),
+  validator,
+  mutator,
+};

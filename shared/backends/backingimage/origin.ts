@@ -1,0 +1,150 @@
+// What a backing image is made from, where that is another object: a Longhorn volume, or another image. Reads, and says what is in the way.
+import {
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { backingImages, longhornDriver, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import { isTrue } from '#shared/api/conditions.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { labels } from '#shared/api/names.ts';
+import { refOf } from '#shared/api/object.ts';
+import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
+import { foldCopies } from '#shared/backends/backingimage/copies.ts';
+import type { Origin } from '#shared/backends/backingimage/manifests.ts';
+import { backingImageNames } from '#shared/backends/backingimage/names.ts';
+import { isEncrypted, secretOf } from '#shared/backends/backingimage/parameters.ts';
+import type { CloneSource, Image } from '#shared/backends/image.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+export type OriginSeen =
+  | { readonly is: 'ready'; readonly origin: Origin }
+  /** Not there yet; may come. */
+  | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
+  /** Never. */
+  | { readonly is: 'refused'; readonly reason: string; readonly message: string };
+
+const ready = (sourceType: Origin['sourceType'], parameters: Origin['parameters']): OriginSeen => ({
+  is: 'ready',
+  origin: { sourceType, parameters },
+});
+const waiting = (reason: string, message: string): OriginSeen => ({ is: 'waiting', reason, message });
+const refused = (reason: string, message: string): OriginSeen => ({ is: 'refused', reason, message });
+
+export const readOrigin = async (kube: KubeClient, image: Image): Promise<OriginSeen> => {
+  const { source } = image;
+  switch (source?.type) {
+    case 'http':
+      return ready('download', { url: source.url });
+    case 'upload':
+      return ready('upload', {});
+    case 'restore':
+      return ready('restore', { 'backup-url': source.url });
+    case 'export-from-volume':
+      return readVolume(kube, source.namespace, source.claimName);
+    case 'clone':
+      return readImage(kube, image, source);
+    default:
+      return refused('InvalidSpec', `a ${source?.type ?? 'missing'} source cannot become a backing image`);
+  }
+};
+
+const readVolume = async (kube: KubeClient, namespace: string, name: string): Promise<OriginSeen> => {
+  const what = `PersistentVolumeClaim ${namespace}/${name}`;
+  const claim = await kube.get(persistentVolumeClaims, { namespace, name });
+  if (claim === undefined) return waiting('SourceNotFound', `${what} does not exist`);
+  if (claim.metadata.deletionTimestamp !== undefined) return waiting('SourceDeleted', `${what} is being deleted`);
+  if (claim.status?.phase !== 'Bound') return waiting('SourceNotReady', `${what} is not bound yet`);
+  return judgeVolume(kube, claim, what);
+};
+
+const judgeVolume = async (kube: KubeClient, { spec }: PersistentVolumeClaim, what: string): Promise<OriginSeen> => {
+  const [volume, storageClass] = await Promise.all([
+    kube.get(persistentVolumes, { name: spec.volumeName ?? '' }),
+    kube.get(storageClasses, { name: spec.storageClassName ?? '' }),
+  ]);
+  const hurdle = hurdleOf(volume, storageClass);
+  if (hurdle !== undefined) return refused(hurdle.reason, `${what} ${hurdle.message}`);
+  const name = volume?.spec.csi?.volumeHandle ?? spec.volumeName ?? '';
+  return ready('export-from-volume', { 'volume-name': name, 'export-type': 'raw' });
+};
+
+/** What Longhorn would refuse, or do and nobody could read. */
+const hurdleOf = (
+  volume: PersistentVolume | undefined,
+  storageClass: StorageClass | undefined,
+): { readonly reason: string; readonly message: string } | undefined => {
+  const driver = volume?.spec.csi?.driver ?? storageClass?.provisioner ?? 'no known driver';
+  if (driver !== longhornDriver) {
+    const advice = 'export it to an image whose backend takes any volume';
+    return { reason: 'SourceElsewhere', message: `lies with ${driver}, not with Longhorn: ${advice}` };
+  }
+  const reason = 'SourceUnsupported';
+  if (storageClass?.parameters?.['dataEngine'] === 'v2') {
+    return { reason, message: "is of Longhorn's data engine v2, which cannot be exported" };
+  }
+  return isEncrypted(storageClass?.parameters)
+    ? { reason, message: 'is encrypted, and what is exported could not be read' }
+    : undefined;
+};
+
+const readImage = async (kube: KubeClient, image: Image, source: CloneSource): Promise<OriginSeen> => {
+  const what = `image ${source.namespace}/${source.imageName}`;
+  const object = await kube.get(harvesterImageKind.type, { namespace: source.namespace, name: source.imageName });
+  if (object === undefined) return waiting('SourceNotFound', `${what} does not exist`);
+  if (object.metadata.deletionTimestamp !== undefined) return waiting('SourceDeleted', `${what} is being deleted`);
+  if (!isImported(object)) return waiting('SourceNotReady', `${what} is not ready`);
+  const key = { namespace: longhornNamespace, name: nameOfBackingImage(object) };
+  const backingImage = await kube.get(backingImages, key);
+  if (backingImage === undefined) return refused('SourceElsewhere', `${what} is not kept by Longhorn`);
+  if (backingImage.spec.dataEngine === 'v2') {
+    return refused('SourceUnsupported', `${what} is of Longhorn's data engine v2, which cannot be cloned`);
+  }
+  const other = await findOtherClone(kube, image, source);
+  if (other !== undefined) return waiting('SourceBusy', `${what} is being cloned to ${other}: one at a time`);
+  return cloneOf(image, object, { what, backingImage: key.name, operation: source.operation });
+};
+
+const isImported = ({ status }: HarvesterImage): boolean => isTrue(status?.conditions, 'Imported');
+
+const nameOfBackingImage = (object: HarvesterImage): string =>
+  object.status?.children?.backingImage ?? backingImageNames({ ref: refOf(object), source: undefined }).own;
+
+/** On each clone, so that those of one source are found. */
+export const cloneLabels = ({ ref, source }: Image): Readonly<Record<string, string>> =>
+  source?.type === 'clone' ? { [labels.source]: labelOf(ref, source) } : {};
+
+const labelOf = (ref: Image['ref'], { namespace, imageName }: CloneSource): string =>
+  sourceLabel({ groupKind: groupKindOf(ref), namespace, name: imageName });
+
+/** Longhorn fails clones of one source that run side by side (longhorn#11262). */
+const findOtherClone = async (kube: KubeClient, { ref }: Image, source: CloneSource): Promise<string | undefined> => {
+  const labelSelector = `${labels.source}=${labelOf(ref, source)}`;
+  const { items } = await kube.list(backingImages, { namespace: longhornNamespace, labelSelector });
+  const other = items.find(
+    (item) => item.metadata.labels?.[labels.ownerUid] !== ref.uid && foldCopies(item).is === 'running',
+  );
+  return other?.metadata.annotations?.['harvesterhci.io/imageId'] ?? other?.metadata.name;
+};
+
+/** What is encrypted takes the new image's Secret, what is decrypted that of the old one. */
+const cloneOf = (
+  image: Image,
+  { spec }: HarvesterImage,
+  { what, backingImage, operation }: { what: string; backingImage: string; operation: CloneSource['operation'] },
+): OriginSeen => {
+  if (operation === undefined) return ready('clone', { 'backing-image': backingImage, encryption: 'ignore' });
+  const parameters = operation === 'encrypt' ? image.storage.classParameters : spec.storageClassParameters;
+  const secret = secretOf(parameters);
+  const whose = operation === 'encrypt' ? 'the storage class of this image' : what;
+  if (secret === undefined) return refused('SecretMissing', `${whose} names no Secret to ${operation} with`);
+  return ready('clone', {
+    'backing-image': backingImage,
+    encryption: operation,
+    secret: secret.name,
+    'secret-namespace': secret.namespace,
+  });
+};

@@ -1,0 +1,61 @@
+// Parameters of the storage class that volumes made from an image have: decided once, from the class it is modelled on. Pure.
+import type { StorageClass } from '#shared/api/foreign/core.ts';
+import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
+import type { Image } from '#shared/backends/image.ts';
+
+type Parameters = Readonly<Record<string, string>>;
+
+const defaults: Parameters = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
+
+const secretStages = ['provisioner', 'node-stage', 'node-publish', 'node-expand'] as const;
+const secretKey = (stage: (typeof secretStages)[number], part: 'name' | 'namespace'): string =>
+  `csi.storage.k8s.io/${stage}-secret-${part}`;
+
+/** What may differ from the defaults. Whatever else a class says is not of a disk made from an image. */
+const allowed: readonly string[] = [
+  'nodeSelector',
+  'diskSelector',
+  'numberOfReplicas',
+  'staleReplicaTimeout',
+  'dataLocality',
+  'encrypted',
+  ...secretStages.flatMap((stage) => [secretKey(stage, 'name'), secretKey(stage, 'namespace')]),
+];
+
+const permitted = (parameters: Parameters): Parameters =>
+  Object.fromEntries(Object.entries(parameters).filter(([key]) => allowed.includes(key)));
+
+/** Names the backing image a class was made for. */
+export const backingImageOf = ({ parameters }: StorageClass): string | undefined => parameters?.['backingImage'];
+
+/** A class of another driver says nothing to Longhorn. */
+export const isTemplate = (storageClass: StorageClass | undefined): storageClass is StorageClass =>
+  storageClass?.provisioner === longhornDriver && backingImageOf(storageClass) === undefined;
+
+export const classParameters = (asked: Parameters | undefined, template: StorageClass | undefined): Parameters => ({
+  ...defaults,
+  ...permitted(isTemplate(template) ? (template.parameters ?? {}) : (asked ?? {})),
+});
+
+/** What was decided at the door; decided now where nobody stood there. */
+export const parametersOf = ({ storage }: Image, template: StorageClass | undefined): Parameters =>
+  storage.classParameters ?? classParameters(undefined, template);
+
+/** Copies Longhorn keeps at least; `undefined` when the parameter is no number. */
+export const copiesIn = (parameters: Parameters): number | undefined => {
+  const count = Number(parameters['numberOfReplicas']);
+  return Number.isInteger(count) && count > 0 ? count : undefined;
+};
+
+export const isEncrypted = (parameters: Parameters | undefined): boolean => parameters?.['encrypted'] === 'true';
+
+/** The Secret that encrypts; `undefined` where none is named. */
+export const secretOf = (
+  parameters: Parameters | undefined,
+): { readonly name: string; readonly namespace: string } | undefined => {
+  const [name, namespace] = [
+    parameters?.[secretKey('node-publish', 'name')],
+    parameters?.[secretKey('node-publish', 'namespace')],
+  ];
+  return name === undefined || namespace === undefined ? undefined : { name, namespace };
+};

@@ -1,0 +1,293 @@
+// The backingimage backend's decisions, one row per situation. Plans are pure, so a row is an image, what is seen, and what must come out.
+import { describe, expect, it } from 'vitest';
+import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { Plan } from '#shared/backends/backend.ts';
+import { backingImage as backend } from '#shared/backends/backingimage/index.ts';
+import { buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
+import { initialize } from '#shared/backends/backingimage/plan.ts';
+import { planDelete } from '#shared/backends/backingimage/removal.ts';
+import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import { aBackingImage, anImage as anyImage, imageRef, testSettings, testTime } from '#test/support/builders.ts';
+
+type Copy = BackingImageCopy & { readonly state: CopyState };
+
+const context = { now: testTime, settings: testSettings };
+const name = `vmi-${imageRef.uid}`;
+const anImage = (over: Parameters<typeof anyImage>[0] = {}): Image =>
+  anyImage({ backend: 'backingimage', storage: { classParameters: { numberOfReplicas: '3' } }, ...over });
+const storageClass: StorageClass = {
+  ...buildStorageClass(anImage(), name, {}),
+  metadata: { ...buildStorageClass(anImage(), name, {}).metadata, uid: 'class-uid' },
+};
+const origin = { is: 'ready', origin: { sourceType: 'download', parameters: { url: 'https://x.example' } } } as const;
+const seen = (over: Partial<BackingImageSeen> = {}): BackingImageSeen => ({ isInstalled: true, users: [], ...over });
+const copied = (...copies: readonly Copy[]) => seen({ backingImage: aBackingImage(copies), storageClass });
+const failedCopy: Copy = {
+  state: 'failed',
+  message: 'connection reset',
+  lastStateTransitionTime: '2026-01-02T03:04:00Z',
+};
+const attempt = (count: number, copies: readonly Copy[]): BackingImage => {
+  const built = aBackingImage(copies);
+  const marks = { ...built.metadata.annotations, [annotations.attempt]: String(count) };
+  return { ...built, metadata: { ...built.metadata, annotations: marks } };
+};
+
+const actionsOf = ({ actions }: Plan): readonly string[] =>
+  actions.map((action) => {
+    const of = action.do === 'create' ? action.object.metadata.name : action.key.name;
+    return `${action.do} ${action.type.kind} ${of.replace(/[0-9a-f-]{36}$/, '<uid>')}`;
+  });
+
+interface Row {
+  readonly name: string;
+  readonly image?: Image;
+  readonly seen: BackingImageSeen;
+  readonly actions: readonly string[];
+  readonly state: Partial<ImageState>;
+}
+
+const rows: readonly Row[] = [
+  {
+    name: 'a new image: backing image and class are made together',
+    seen: seen({ origin }),
+    actions: ['create BackingImage vmi-<uid>', 'create StorageClass lh-<uid>'],
+    state: { phase: 'Pending', reason: 'Starting', attempts: 1, storageClassName: storageClass.metadata.name },
+  },
+  {
+    name: 'Longhorn is not there: said, and not for ever',
+    seen: seen({ isInstalled: false }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'BackendUnavailable', deadline: '2026-01-02T03:14:05Z' },
+  },
+  {
+    name: 'the name is taken by a backing image of somebody else',
+    seen: seen({ foreign: aBackingImage() }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'NameTaken' },
+  },
+  {
+    name: 'a source that is not there yet is waited for',
+    seen: seen({ origin: { is: 'waiting', reason: 'SourceNotFound', message: 'no' } }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'SourceNotFound' },
+  },
+  {
+    name: 'a source that can never be one fails the image',
+    seen: seen({ origin: { is: 'refused', reason: 'SourceElsewhere', message: 'no' } }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'SourceElsewhere' },
+  },
+  {
+    name: 'no copy yet',
+    seen: copied(),
+    actions: [],
+    state: { phase: 'Pending', reason: 'Starting', attempts: 1 },
+  },
+  {
+    name: 'one copy moves',
+    seen: copied({ state: 'in-progress', progress: 40 }),
+    actions: [],
+    state: { phase: 'Downloading', progress: 40, message: 'attempt 1 of 4: downloading', attempts: 1 },
+  },
+  {
+    name: 'progress does not fall within an attempt',
+    image: anImage({ state: { phase: 'Downloading', progress: 60, attempts: 1 } }),
+    seen: copied({ state: 'in-progress', progress: 40 }),
+    actions: [],
+    state: { progress: 60 },
+  },
+  {
+    name: '100 % of Longhorn is not ready yet',
+    seen: copied({ state: 'ready-for-transfer', progress: 100 }),
+    actions: [],
+    state: { phase: 'Verifying', progress: 99 },
+  },
+  {
+    name: 'one ready copy is enough, whatever the others are',
+    image: anImage({ state: { phase: 'Verifying', progress: 99, attempts: 1 } }),
+    seen: copied({ state: 'failed', message: 'no space' }, { state: 'ready' }, { state: 'in-progress' }),
+    actions: [],
+    state: {
+      phase: 'Available',
+      progress: 100,
+      inspection: { format: 'qcow2', compression: 'none', size: 1000, virtualSize: 2 ** 30 },
+    },
+  },
+  {
+    name: 'a failed copy beside one that moves fails nothing',
+    seen: copied(failedCopy, { state: 'in-progress', progress: 10 }),
+    actions: [],
+    state: { phase: 'Downloading', attemptsFailed: 0 },
+  },
+  {
+    name: 'the class went missing: it is made again, and nothing is downloaded',
+    image: anImage({ state: { phase: 'Available', progress: 100, attempts: 1 } }),
+    seen: seen({ backingImage: aBackingImage([{ state: 'ready' }]) }),
+    actions: ['create StorageClass lh-<uid>'],
+    state: { phase: 'Available', progress: 100 },
+  },
+  {
+    name: 'all copies failed: counted first, thrown away later',
+    image: anImage({ state: { phase: 'Downloading', attempts: 1 } }),
+    seen: copied(failedCopy),
+    actions: [],
+    state: { phase: 'Pending', attemptsFailed: 1, failures: 1, nextAttemptTime: '2026-01-02T03:04:10Z' },
+  },
+  {
+    name: 'a failure that was counted is not counted again',
+    image: anImage({
+      state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, lastFailureTime: '2026-01-02T03:04:00Z' },
+    }),
+    seen: copied(failedCopy),
+    actions: [],
+    state: { attemptsFailed: 1, failures: 1, nextAttemptTime: '2026-01-02T03:04:10Z' },
+  },
+  {
+    name: 'the time of the next attempt has come: what failed is removed',
+    image: anImage({
+      state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, lastFailureTime: '2026-01-02T03:03:00Z' },
+    }),
+    seen: copied(failedCopy),
+    actions: ['delete BackingImage vmi-<uid>'],
+    state: { phase: 'Pending', attemptsFailed: 1, failures: 1 },
+  },
+  {
+    name: 'the next attempt carries its number',
+    image: anImage({ state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1 } }),
+    seen: seen({ origin, storageClass }),
+    actions: ['create BackingImage vmi-<uid>'],
+    state: { phase: 'Pending', attempts: 2 },
+  },
+  {
+    name: 'the last attempt failed',
+    image: anImage({ state: { phase: 'Downloading', attempts: 4, attemptsFailed: 3, failures: 3 } }),
+    seen: seen({ backingImage: attempt(4, [failedCopy]), storageClass }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'TransferFailed', attemptsFailed: 4, failures: 4 },
+  },
+  {
+    name: 'a crash lost the count: the backing image has it',
+    image: anImage({ state: { phase: 'Pending', attempts: 0 } }),
+    seen: seen({ backingImage: attempt(4, [failedCopy]), storageClass }),
+    actions: [],
+    state: { phase: 'Failed', attempts: 4, attemptsFailed: 4, failures: 4 },
+  },
+  {
+    name: 'a wrong checksum is not downloaded again',
+    image: anImage({ state: { phase: 'Verifying', attempts: 1, progress: 99 } }),
+    seen: copied({ state: 'failed', message: 'the current checksum ab does not match the expected checksum cd' }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'ChecksumMismatch', attemptsFailed: 1 },
+  },
+  {
+    name: 'Longhorn forgot to compare the checksum',
+    image: anImage({ checksum: { algorithm: 'sha512', hex: 'cd' } }),
+    seen: seen({
+      backingImage: aBackingImage([], { status: { checksum: 'ab', diskFileStatusMap: { d: { state: 'ready' } } } }),
+    }),
+    actions: [],
+    state: { phase: 'Failed', reason: 'ChecksumMismatch' },
+  },
+  {
+    name: 'an upload waits for its client',
+    image: anImage({ source: { type: 'upload' } }),
+    seen: copied({ state: 'pending' }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'WaitingForUpload' },
+  },
+  {
+    name: 'nothing moves for too long: stopped',
+    image: anImage({ state: { phase: 'Pending', reason: 'Starting', attempts: 1, deadline: '2026-01-02T03:00:00Z' } }),
+    seen: copied({ state: 'pending' }),
+    actions: ['delete BackingImage vmi-<uid>'],
+    state: { phase: 'Failed', reason: 'Starting' },
+  },
+  {
+    name: 'a node is away: a usable image stays usable',
+    image: anImage({ state: { phase: 'Available', progress: 100 } }),
+    seen: copied({ state: 'unknown' }),
+    actions: [],
+    state: { phase: 'Available' },
+  },
+  {
+    name: 'the backing image of a usable image is gone',
+    image: anImage({ state: { phase: 'Available', progress: 100 } }),
+    seen: seen(),
+    actions: [],
+    state: { phase: 'Failed', reason: 'VolumeLost' },
+  },
+  {
+    name: 'a retry throws away what failed',
+    image: anImage({ retryToken: '1', state: { phase: 'Failed', attempts: 4, attemptsFailed: 4, failures: 4 } }),
+    seen: copied(failedCopy),
+    actions: ['delete BackingImage vmi-<uid>'],
+    state: { phase: 'Pending', reason: 'Restarting', failures: 4 },
+  },
+  {
+    name: 'a retry starts with all its attempts',
+    image: anImage({ retryToken: '1', state: { phase: 'Pending', attempts: 4, attemptsFailed: 4, failures: 4 } }),
+    seen: seen({ origin, storageClass }),
+    actions: ['create BackingImage vmi-<uid>'],
+    state: { attempts: 1, attemptsFailed: 0, failures: 4, handledRetryToken: '1' },
+  },
+  {
+    name: 'a retry keeps bytes that are good',
+    image: anImage({ retryToken: '1', state: { phase: 'Failed', reason: 'NameTaken' } }),
+    seen: copied({ state: 'ready' }),
+    actions: [],
+    state: { phase: 'Available', handledRetryToken: '1' },
+  },
+];
+
+describe('initialize', () => {
+  it.each(rows)('$name', ({ image = anImage(), seen: world, actions, state }) => {
+    const plan = initialize(image, world, context);
+    expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
+  });
+
+  it('marks a backing image that Harvester made, so that it is followed', () => {
+    const made = aBackingImage([{ state: 'ready' }], {
+      metadata: { name: 'default-ubuntu', namespace: 'longhorn-system' },
+    });
+    const legacy = { ...made, metadata: { ...made.metadata, labels: {}, annotations: {} } };
+    const plan = initialize(anImage(), seen({ backingImage: legacy, storageClass }), context);
+    expect(plan.actions).toMatchObject([
+      { do: 'patch', patch: { metadata: { labels: { 'bullion.dev/owner-uid': imageRef.uid } } } },
+    ]);
+    expect(plan.state).toMatchObject({ phase: 'Available', children: { backingImage: 'default-ubuntu' } });
+  });
+
+  it('fills in a virtual size that comes late', () => {
+    const image = anImage({
+      state: { phase: 'Available', inspection: { format: 'raw', compression: 'none', size: 1000 } },
+    });
+    const of = (virtualSize: number) =>
+      seen({ backingImage: aBackingImage([{ state: 'ready' }], { status: { size: 1000, virtualSize } }) });
+    expect(backend.updateVirtualSize(image, of(0))).toBeUndefined();
+    expect(backend.updateVirtualSize(image, of(4096))).toMatchObject({ inspection: { size: 1000, virtualSize: 4096 } });
+  });
+});
+
+describe('delete', () => {
+  const deleting = anImage({ deleting: true, state: { phase: 'Available' } });
+
+  it('takes the backing image first, then the class', () => {
+    const plan = planDelete(deleting, copied({ state: 'ready' }));
+    expect(actionsOf(plan)).toEqual(['delete BackingImage vmi-<uid>', 'delete StorageClass lh-<uid>']);
+    expect(plan).toMatchObject({ removed: false, actions: [{ propagation: 'Foreground' }, {}] });
+  });
+
+  it('waits for what stands on it, and names it', () => {
+    const plan = planDelete(deleting, { ...copied({ state: 'ready' }), users: ['PersistentVolumeClaim default/root'] });
+    expect(plan).toMatchObject({ actions: [], removed: false, state: { phase: 'Terminating', reason: 'InUse' } });
+    expect(plan.state.message).toContain('PersistentVolumeClaim default/root');
+  });
+
+  it('is done when nothing is left', () => {
+    expect(planDelete(deleting, seen())).toMatchObject({ actions: [], removed: true });
+  });
+});

@@ -1,0 +1,131 @@
+// The backingimage backend's decisions: make the backing image and its class, follow the copies, count attempts. Pure.
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
+import { labels } from '#shared/api/names.ts';
+import { type Action, create, patch } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { foldCopies } from '#shared/backends/backingimage/copies.ts';
+import { planFailed } from '#shared/backends/backingimage/failing.ts';
+import { planRunning } from '#shared/backends/backingimage/following.ts';
+import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingimage/manifests.ts';
+import { parametersOf } from '#shared/backends/backingimage/parameters.ts';
+import { planRestart } from '#shared/backends/backingimage/removal.ts';
+import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import { planStart } from '#shared/backends/backingimage/starting.ts';
+import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
+import {
+  countAttempts,
+  failedState,
+  isPast,
+  retryHint,
+  takenState,
+  unchanged,
+  usableState,
+  waitingState,
+} from '#shared/backends/state.ts';
+
+export const initialize = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
+  if (image.state.phase !== 'Available' && isRetryDue(image)) {
+    const restart = planRestart(image, seen, context);
+    return restart.cleared === undefined ? restart.plan : advance(restart.cleared, seen, context);
+  }
+  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, seen, context);
+};
+
+const advance = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
+  const { backingImage, foreign } = seen;
+  const wasUsable = image.state.phase === 'Available';
+  if (backingImage === undefined || backingImage.metadata.deletionTimestamp !== undefined) {
+    if (wasUsable) return planLost(image);
+    if (foreign !== undefined) return { actions: [], state: takenState(image, foreign, context) };
+    return backingImage === undefined ? planMissing(image, seen, context) : planLeaving(image, backingImage, context);
+  }
+  const plan = follow(known(image, backingImage), { ...seen, backingImage }, context);
+  return { ...plan, actions: [...adoption(image, backingImage), ...plan.actions] };
+};
+
+/** What is there is written down, also where an earlier pass did not get to. */
+const known = (image: Image, { metadata }: BackingImage): Image => ({
+  ...image,
+  state: { ...image.state, children: { ...image.state.children, backingImage: metadata.name } },
+});
+
+type Present = BackingImageSeen & { readonly backingImage: BackingImage };
+
+const follow = (image: Image, seen: Present, context: PlanContext): Plan => {
+  const { backingImage } = seen;
+  const copies = foldCopies(backingImage);
+  switch (copies.is) {
+    case 'ready':
+      return planReady(image, seen, context);
+    case 'failed':
+      return image.state.phase === 'Available' ? planLost(image) : planFailed(image, backingImage, copies, context);
+    case 'running':
+      // A usable image stays so while a node is away.
+      return image.state.phase === 'Available' ? unchanged(image) : planRunning(image, backingImage, copies, context);
+  }
+};
+
+/** The time of the next attempt is kept, also when what failed went away by itself. */
+const planMissing = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
+  const { nextAttemptTime } = image.state;
+  const isTooEarly = nextAttemptTime !== undefined && !isPast(nextAttemptTime, context.now);
+  return isTooEarly ? unchanged(image) : planStart(image, seen, context);
+};
+
+const planLost = (image: Image): Plan => {
+  const message = `BackingImage ${image.state.children?.backingImage ?? ''} is gone or lost its data; ${retryHint}`;
+  return { actions: [], state: failedState(image.state, 'VolumeLost', message) };
+};
+
+const planLeaving = (image: Image, { kind, metadata }: BackingImage, context: PlanContext): Plan => {
+  const message = `${kind} ${metadata.name} is being deleted; starting again once it is gone`;
+  const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
+  return { actions: [], state: waitingState(image, image.state, step, context) };
+};
+
+/** One that Harvester made has no marks of ours, and would not be followed. */
+const adoption = (image: Image, backingImage: BackingImage): readonly Action[] =>
+  backingImage.metadata.labels?.[labels.ownerUid] === undefined
+    ? [patch(backingImages, backingImage, { metadata: marksOf(image, 'volume') })]
+    : [];
+
+const planReady = (image: Image, seen: Present, context: PlanContext): Plan => {
+  const { backingImage, storageClass, foreign } = seen;
+  const attempt = attemptOf(backingImage);
+  const counted = countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt - 1 });
+  const fault = checksumFault(image, backingImage);
+  if (fault !== undefined) return { actions: [], state: failedState(counted, 'ChecksumMismatch', fault) };
+  if (storageClass === undefined && foreign !== undefined) {
+    return { actions: [], state: takenState(image, foreign, context) };
+  }
+  const made = storageClass ?? buildStorageClass(image, backingImage.metadata.name, parametersOf(image, seen.template));
+  return {
+    actions: storageClass === undefined ? [create(storageClasses, made)] : [],
+    state: usableState(image, { ...filledState(counted, backingImage), ...placeOf(counted, made) }),
+  };
+};
+
+const placeOf = (state: ImageState, { metadata }: StorageClass): Pick<ImageState, 'storageClassName' | 'children'> => ({
+  storageClassName: metadata.name,
+  children: { ...state.children, storageClass: metadata.name },
+});
+
+/** What the backing image says of itself. Sizes are 0 until Longhorn knows them. */
+export const filledState = (state: ImageState, { status = {} }: BackingImage): ImageState => {
+  const [size, virtualSize] = [status.size || undefined, status.virtualSize || undefined];
+  const format = virtualSize === undefined || virtualSize === size ? 'raw' : 'qcow2';
+  return {
+    ...state,
+    lastFailure: undefined,
+    inspection: { format, compression: 'none', size, virtualSize },
+    ...(status.checksum ? { digests: { sha512: status.checksum } } : {}),
+  };
+};
+
+/** Longhorn compares as it reads; this makes sure that it did. */
+const checksumFault = ({ checksum }: Image, { status }: BackingImage): string | undefined => {
+  const found = status?.checksum?.toLowerCase();
+  const isKnown = checksum?.algorithm === 'sha512' && found !== undefined && found !== '';
+  return isKnown && found !== checksum.hex ? `sha512 of the file is ${found}, expected ${checksum.hex}` : undefined;
+};

@@ -1,0 +1,60 @@
+// Taking away what an image made of Longhorn: all of it at deletion, what is not worth keeping when the user starts it over. Pure.
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
+import { remove, removeWhole } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { foldCopies } from '#shared/backends/backingimage/copies.ts';
+import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import { type Image, initialState } from '#shared/backends/image.ts';
+import { describeChild, terminatingState, waitingState } from '#shared/backends/state.ts';
+
+/**
+ * The backing image first: Longhorn refuses that while a replica stands on it, and then the class must stay as well, or its volumes could not
+ * grow any more.
+ */
+export const planDelete = (image: Image, seen: BackingImageSeen): Plan & { readonly removed: boolean } => {
+  if (seen.users.length > 0) return { actions: [], removed: false, state: inUse(image, seen.users) };
+  const left = [seen.backingImage, seen.storageClass].filter((child) => child !== undefined);
+  const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
+  return {
+    actions: [...removeWhole(backingImages, seen.backingImage), ...remove(storageClasses, seen.storageClass)],
+    state: terminatingState(image.state, 'Terminating', message),
+    removed: left.length === 0,
+  };
+};
+
+const inUse = ({ state }: Image, users: readonly string[]) =>
+  terminatingState(state, 'InUse', `used by ${users.join(', ')}: delete what was made from this image first`);
+
+export interface Restart {
+  readonly plan: Plan;
+  /** The image as new, once nothing is in the way any more. */
+  readonly cleared?: Image;
+}
+
+/** A retry throws a backing image away unless its bytes are good: those are never fetched twice. */
+export const planRestart = (image: Image, seen: BackingImageSeen, context: PlanContext): Restart => {
+  const { backingImage } = seen;
+  if (backingImage !== undefined && !isWorthKeeping(image, backingImage)) {
+    const message = `removing what the last try left: ${describeChild(backingImage)}`;
+    const step = { phase: 'Pending', reason: 'Restarting', message } as const;
+    const state = waitingState(image, image.state, step, context);
+    const handled = state.phase === 'Failed' ? { ...state, handledRetryToken: image.retryToken } : state;
+    return { plan: { actions: removeWhole(backingImages, backingImage), state: handled } };
+  }
+  const { failures, lastFailureTime, children, storageClassName } = image.state;
+  const state = {
+    ...initialState,
+    failures,
+    lastFailureTime,
+    children,
+    storageClassName,
+    handledRetryToken: image.retryToken,
+  };
+  return { plan: { actions: [], state }, cleared: { ...image, state } };
+};
+
+const isWorthKeeping = ({ state }: Image, backingImage: BackingImage): boolean =>
+  foldCopies(backingImage).is === 'ready' &&
+  backingImage.metadata.deletionTimestamp === undefined &&
+  state.reason !== 'ChecksumMismatch';

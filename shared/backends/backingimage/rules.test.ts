@@ -1,0 +1,270 @@
+// Names, parameters and what Longhorn is asked for: tables, against an in-memory cluster where something is looked up.
+import { describe, expect, it } from 'vitest';
+import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { backingImageNames, correctedName, storageClassNames } from '#shared/backends/backingimage/names.ts';
+import { readOrigin } from '#shared/backends/backingimage/origin.ts';
+import { classParameters } from '#shared/backends/backingimage/parameters.ts';
+import { initialize } from '#shared/backends/backingimage/plan.ts';
+import { check } from '#shared/backends/backingimage/seen.ts';
+import { validator } from '#shared/backends/backingimage/validator.ts';
+import type { Image, ImageSource } from '#shared/backends/image.ts';
+import {
+  aBackingImage,
+  aHarvesterImage,
+  aStorageClass,
+  anImage,
+  imageRef,
+  testSettings,
+} from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+
+const { uid } = imageRef;
+const ref = { ...imageRef, namespace: 'default', name: 'ubuntu' };
+const longhorn = (name: string, parameters: Record<string, string> = {}) =>
+  aStorageClass(name, { provisioner: 'driver.longhorn.io', parameters });
+
+describe('names', () => {
+  it('are those of the UID, and of Harvester before', () => {
+    expect(backingImageNames({ ref, source: undefined })).toEqual({
+      own: `vmi-${uid}`,
+      candidates: ['default-ubuntu', `vmi-${uid}`],
+    });
+    expect(storageClassNames({ ref, source: undefined })).toEqual({
+      own: `lh-${uid}`,
+      candidates: [`lh-${uid}`, 'longhorn-ubuntu'],
+    });
+  });
+
+  it('fit into what Longhorn takes', () => {
+    expect(backingImageNames({ ref, source: undefined }).own).toHaveLength(40);
+    const long = correctedName(`Default-${'x'.repeat(60)}`);
+    expect(long).toMatch(/^default-x+-[0-9a-f]{8}$/);
+    expect(long).toHaveLength(40);
+  });
+
+  it('of a restored image are those its backup knows', () => {
+    const source = { type: 'restore', url: 's3://backups@region/?backingImage=vmi-1234' } as const;
+    expect(backingImageNames({ ref, source }).own).toBe('vmi-1234');
+    expect(storageClassNames({ ref, source }).own).toBe('lh-1234');
+  });
+
+  it('of a backup that make no sense are not taken', () => {
+    const source = { type: 'restore', url: 's3://backups@region/?backingImage=../etc' } as const;
+    expect(backingImageNames({ ref, source }).own).toBe(`vmi-${uid}`);
+  });
+
+  it('of a namesake whose namespace ends elsewhere are left alone', async () => {
+    const kube = createMemoryKube();
+    const other = { name: 'a-b-c', namespace: 'longhorn-system', annotations: { 'harvesterhci.io/imageId': 'a/b-c' } };
+    kube.seed(backingImages, { ...aBackingImage([{ state: 'ready' }]), metadata: other });
+    const image = anImage({ ref: { ...ref, namespace: 'a-b', name: 'c' } });
+    expect((await check(kube, image)).backingImage).toBeUndefined();
+    const own = anImage({ ref: { ...ref, namespace: 'a', name: 'b-c' } });
+    expect((await check(kube, own)).backingImage?.metadata.name).toBe('a-b-c');
+  });
+});
+
+describe('class parameters', () => {
+  const defaults = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
+  it.each([
+    ['nothing said', undefined, undefined, defaults],
+    ['a class of another driver', { numberOfReplicas: '1' }, aStorageClass(), { ...defaults, numberOfReplicas: '1' }],
+    [
+      'a Longhorn class wins',
+      { numberOfReplicas: '1' },
+      longhorn('a', { numberOfReplicas: '2' }),
+      { ...defaults, numberOfReplicas: '2' },
+    ],
+    [
+      'what is not of disks is left out',
+      undefined,
+      longhorn('a', { fsType: 'ext4', dataLocality: 'disabled' }),
+      { ...defaults, dataLocality: 'disabled' },
+    ],
+    ['migration stays on', { migratable: 'false' }, undefined, defaults],
+  ])('%s', (_name, asked, template, expected) => {
+    expect(classParameters(asked, template)).toEqual(expected);
+  });
+});
+
+const secret = {
+  numberOfReplicas: '1',
+  'csi.storage.k8s.io/node-publish-secret-name': 'key',
+  'csi.storage.k8s.io/node-publish-secret-namespace': 'default',
+};
+
+/** A cluster with Longhorn volumes, and a source image that is ready. */
+const aCluster = () => {
+  const kube = createMemoryKube();
+  kube.seed(storageClasses, longhorn('longhorn'));
+  kube.seed(storageClasses, longhorn('engine-2', { dataEngine: 'v2' }));
+  kube.seed(storageClasses, longhorn('secret', { encrypted: 'true', ...secret }));
+  kube.seed(storageClasses, aStorageClass('local'));
+  kube.seed(storageClasses, longhorn('lh-other', { backingImage: 'vmi-other' }));
+  for (const className of ['longhorn', 'engine-2', 'secret', 'local']) {
+    const driver = className === 'local' ? 'local.bullion.dev' : 'driver.longhorn.io';
+    kube.seed(persistentVolumes, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: `pv-${className}` },
+      spec: { capacity: {}, accessModes: [], csi: { driver, volumeHandle: `volume-${className}` } },
+    });
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { namespace: 'default', name: `of-${className}` },
+      spec: { storageClassName: className, volumeName: `pv-${className}` },
+      status: { phase: 'Bound' },
+    });
+  }
+  const source = aHarvesterImage({ metadata: { name: 'source', namespace: 'default', uid: 'source-uid' } });
+  const spec = { ...source.spec, backend: 'backingimage' as const, storageClassParameters: secret };
+  const conditions = [{ type: 'Imported', status: 'True' as const }];
+  const stored = (name: string, rest: Partial<HarvesterImage> = {}) =>
+    kube.seed(harvesterImageKind.type, {
+      ...source,
+      spec,
+      status: { conditions, children: { backingImage: 'vmi-source' } },
+      ...rest,
+      metadata: { namespace: 'default', name, uid: `${name}-uid` },
+    });
+  stored('source');
+  stored('unready', { status: {} });
+  const securityParameters = {
+    cryptoOperation: 'encrypt' as const,
+    sourceImageName: 'source',
+    sourceImageNamespace: 'default',
+  };
+  stored('encrypted', { spec: { ...spec, securityParameters } });
+  kube.seed(
+    backingImages,
+    aBackingImage([{ state: 'ready' }], { metadata: { name: 'vmi-source', namespace: 'longhorn-system' } }),
+  );
+  return kube;
+};
+
+const clone = (imageName: string, operation?: 'encrypt' | 'decrypt'): ImageSource => ({
+  type: 'clone',
+  namespace: 'default',
+  imageName,
+  operation,
+});
+const exported = (claimName: string): ImageSource => ({ type: 'export-from-volume', namespace: 'default', claimName });
+const from = (source: ImageSource, over: Partial<Image> = {}): Image =>
+  anImage({ backend: 'backingimage', source, storage: { classParameters: secret }, ...over } as never);
+
+describe('what Longhorn is asked for', () => {
+  it.each([
+    [
+      'a download',
+      { type: 'http', url: 'https://x.example/a' },
+      { sourceType: 'download', parameters: { url: 'https://x.example/a' } },
+    ],
+    ['an upload', { type: 'upload' }, { sourceType: 'upload', parameters: {} }],
+    [
+      'a backup',
+      { type: 'restore', url: 's3://b@r/?x' },
+      { sourceType: 'restore', parameters: { 'backup-url': 's3://b@r/?x' } },
+    ],
+    [
+      'a volume',
+      exported('of-longhorn'),
+      { sourceType: 'export-from-volume', parameters: { 'volume-name': 'volume-longhorn', 'export-type': 'raw' } },
+    ],
+    [
+      'a copy',
+      clone('source'),
+      { sourceType: 'clone', parameters: { 'backing-image': 'vmi-source', encryption: 'ignore' } },
+    ],
+    [
+      'an encrypted copy',
+      clone('source', 'encrypt'),
+      {
+        sourceType: 'clone',
+        parameters: {
+          'backing-image': 'vmi-source',
+          encryption: 'encrypt',
+          secret: 'key',
+          'secret-namespace': 'default',
+        },
+      },
+    ],
+  ] as const)('%s', async (_name, source, origin) => {
+    expect(await readOrigin(aCluster(), from(source))).toEqual({ is: 'ready', origin });
+  });
+
+  it.each([
+    ['a volume of another driver', exported('of-local'), 'refused', 'SourceElsewhere'],
+    ['a volume of data engine v2', exported('of-engine-2'), 'refused', 'SourceUnsupported'],
+    ['an encrypted volume', exported('of-secret'), 'refused', 'SourceUnsupported'],
+    ['a volume that is not there', exported('none'), 'waiting', 'SourceNotFound'],
+    ['an image that is not ready', clone('unready'), 'waiting', 'SourceNotReady'],
+    ['an image that is not there', clone('none'), 'waiting', 'SourceNotFound'],
+  ] as const)('%s is %s', async (_name, source, is, reason) => {
+    expect(await readOrigin(aCluster(), from(source))).toMatchObject({ is, reason });
+  });
+
+  it('one clone of a source at a time', async () => {
+    const kube = aCluster();
+    const first = from(clone('source'), { ref: { ...imageRef, uid: 'first', name: 'first' } });
+    const second = from(clone('source'), { ref: { ...imageRef, uid: 'second', name: 'second' } });
+    const [create] = initialize(first, await check(kube, first), { now: 0, settings: testSettings }).actions;
+    if (create?.do !== 'create') throw new Error('nothing was made');
+    await kube.create(create.type, create.object);
+    expect(await readOrigin(kube, second)).toMatchObject({ is: 'waiting', reason: 'SourceBusy' });
+    kube.edit(backingImages, create.object.metadata, (made) => {
+      made.status = { diskFileStatusMap: { disk: { state: 'ready' } } };
+    });
+    expect(await readOrigin(kube, second)).toMatchObject({ is: 'ready' });
+  });
+});
+
+describe('rules at the door', () => {
+  const http: ImageSource = { type: 'http', url: 'https://x.example/a' };
+  const named = (className: string, source: ImageSource = http): Image => anImage({ source, storage: { className } });
+  it.each([
+    ['a checksum of another kind', anImage({ checksum: { algorithm: 'sha256', hex: 'ab' } }), 'spec.checksum'],
+    [
+      'a number of replicas that is none',
+      anImage({ storage: { classParameters: { numberOfReplicas: 'many' } } }),
+      'spec.storageClassParameters.numberOfReplicas',
+    ],
+    ['a class that is not there (C17)', named('none'), 'spec.targetStorageClassName'],
+    ['a class of another image (C19)', named('lh-other'), 'spec.targetStorageClassName'],
+    ['encryption without a Secret (C18)', named('longhorn', clone('source', 'encrypt')), 'spec.targetStorageClassName'],
+    [
+      'encryption twice (C13)',
+      named('secret', clone('encrypted', 'encrypt')),
+      'spec.securityParameters.sourceImageName',
+    ],
+    [
+      'decryption of what is not encrypted (C14)',
+      named('longhorn', clone('source', 'decrypt')),
+      'spec.securityParameters.sourceImageName',
+    ],
+    ['a source that is not there (C12)', named('longhorn', clone('none')), 'spec.securityParameters.sourceImageName'],
+    [
+      'a source that is not ready (C15)',
+      named('longhorn', clone('unready')),
+      'spec.securityParameters.sourceImageName',
+    ],
+  ])('refuse %s', async (_name, image, field) => {
+    expect((await validator.create(image, aCluster())).map((it) => it.field)).toContain(field);
+  });
+
+  it.each([
+    ['a download', named('longhorn')],
+    ['encryption', named('secret', clone('source', 'encrypt'))],
+    ['decryption', named('longhorn', clone('encrypted', 'decrypt'))],
+  ])('allow %s', async (_name, image) => {
+    expect(await validator.create(image, aCluster())).toEqual([]);
+  });
+
+  it('keep the parameters that disks are made with (U1)', () => {
+    const before = anImage({ storage: { classParameters: { a: '1', b: '2' } } });
+    expect(validator.update(before, anImage({ storage: { classParameters: { b: '2', a: '1' } } }))).toEqual([]);
+    expect(validator.update(before, anImage({ storage: { classParameters: { a: '2' } } }))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,115 @@
+// What the backingimage backend reads before it decides. Names are looked for once: afterwards status knows them.
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import { labels } from '#shared/api/names.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { foldCopies } from '#shared/backends/backingimage/copies.ts';
+import { imageIdAnnotation, imageIdOf } from '#shared/backends/backingimage/manifests.ts';
+import { backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
+import { need } from '#shared/backends/backingimage/need.ts';
+import { type OriginSeen, readOrigin } from '#shared/backends/backingimage/origin.ts';
+import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
+import { findUsers } from '#shared/backends/backingimage/users.ts';
+import { type Image, isRetryDue } from '#shared/backends/image.ts';
+import { isInstalled, readClass } from '#shared/backends/reading.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+export interface BackingImageSeen {
+  readonly backingImage?: BackingImage | undefined;
+  /** Read where it is to be made, or the image is usable. */
+  readonly storageClass?: StorageClass | undefined;
+  /** Whether Longhorn is there; read only where a backing image is to be made. */
+  readonly isInstalled: boolean;
+  /** The class that parameters come from where none were decided at the door. */
+  readonly template?: StorageClass | undefined;
+  /** Read only where a backing image is to be made. */
+  readonly origin?: OriginSeen | undefined;
+  /** What stands on the image; read only where it is to be removed. */
+  readonly users: readonly string[];
+  /** An object of our own name that belongs to somebody else. It is never touched. */
+  readonly foreign?: KubeObject | undefined;
+}
+
+const nothing: BackingImageSeen = { isInstalled: true, users: [] };
+
+export const check = async (kube: KubeClient, image: Image): Promise<BackingImageSeen> => {
+  if (image.state.phase === 'Failed' && !isRetryDue(image) && !image.deleting) return nothing;
+  const found = await readBackingImage(kube, image);
+  if (image.deleting) return readForRemoval(kube, image, found);
+  if (found.own === undefined) return readForStart(kube, image, found.foreign);
+  const isUsable = foldCopies(found.own).is === 'ready';
+  const classes = isUsable ? await readForClass(kube, image, found.own) : {};
+  return { ...nothing, backingImage: found.own, ...classes };
+};
+
+interface Found<T> {
+  readonly own?: T | undefined;
+  /** Holds the name that ours would have. */
+  readonly foreign?: T | undefined;
+}
+
+const isOurs = ({ metadata }: KubeObject, image: Image): boolean => {
+  const uid = metadata.labels?.[labels.ownerUid];
+  return uid === undefined ? metadata.annotations?.[imageIdAnnotation] === imageIdOf(image) : uid === image.ref.uid;
+};
+
+const readBackingImage = async (kube: KubeClient, image: Image): Promise<Found<BackingImage>> => {
+  const known = image.state.children?.backingImage;
+  const { own, candidates } = backingImageNames(image);
+  const names = known === undefined ? candidates : [known];
+  const objects = await Promise.all(
+    names.map((name) => kube.get(backingImages, { namespace: longhornNamespace, name })),
+  );
+  const present = objects.filter((object) => object !== undefined);
+  const ours = present.find((object) => isOurs(object, image));
+  return ours === undefined ? { foreign: present.find(({ metadata }) => metadata.name === own) } : { own: ours };
+};
+
+const readStorageClass = async (kube: KubeClient, image: Image, backingImage: string): Promise<Found<StorageClass>> => {
+  const known = image.state.children?.storageClass;
+  const { own, candidates } = storageClassNames(image);
+  const names = known === undefined ? candidates : [known];
+  const objects = await Promise.all(names.map((name) => kube.get(storageClasses, { name })));
+  const present = objects.filter((object) => object !== undefined);
+  const ours = present.find((object) => backingImageOf(object) === backingImage);
+  return ours === undefined ? { foreign: present.find(({ metadata }) => metadata.name === own) } : { own: ours };
+};
+
+/** Parameters were decided at the door, unless the image came in another way. */
+const readTemplate = async (kube: KubeClient, { storage }: Image): Promise<StorageClass | undefined> =>
+  storage.classParameters === undefined ? readClass(kube, storage.className) : undefined;
+
+const readForClass = async (
+  kube: KubeClient,
+  image: Image,
+  { metadata }: BackingImage,
+): Promise<Partial<BackingImageSeen>> => {
+  const { own, foreign } = await readStorageClass(kube, image, metadata.name);
+  return own === undefined ? { foreign, template: await readTemplate(kube, image) } : { storageClass: own };
+};
+
+const readForRemoval = async (
+  kube: KubeClient,
+  image: Image,
+  found: Found<BackingImage>,
+): Promise<BackingImageSeen> => {
+  const name = found.own?.metadata.name ?? image.state.children?.backingImage ?? backingImageNames(image).own;
+  const { own: storageClass } = await readStorageClass(kube, image, name);
+  return { ...nothing, backingImage: found.own, storageClass, users: await findUsers(kube, image, storageClass) };
+};
+
+const readForStart = async (
+  kube: KubeClient,
+  image: Image,
+  foreign: BackingImage | undefined,
+): Promise<BackingImageSeen> => {
+  if (foreign !== undefined) return { ...nothing, foreign };
+  if (image.state.phase === 'Available') return nothing;
+  if (!(await isInstalled(kube, need))) return { ...nothing, isInstalled: false };
+  const [storageClass, template, origin] = await Promise.all([
+    readStorageClass(kube, image, backingImageNames(image).own),
+    readTemplate(kube, image),
+    readOrigin(kube, image),
+  ]);
+  return { ...nothing, storageClass: storageClass.own, foreign: storageClass.foreign, template, origin };
+};

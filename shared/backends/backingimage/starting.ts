@@ -1,0 +1,67 @@
+// No backing image yet: make it, with the class that volumes are made with, or say what is in the way. Pure.
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
+import { type Action, create } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { type Origin, buildBackingImage, buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
+import { longhornMissing } from '#shared/backends/backingimage/need.ts';
+import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
+import { copiesIn, parametersOf } from '#shared/backends/backingimage/parameters.ts';
+import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
+
+export const planStart = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
+  if (!seen.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);
+  const { origin } = seen;
+  if (origin === undefined) return wait(image, 'SourceNotReady', 'waiting to look at the source', context);
+  switch (origin.is) {
+    case 'waiting':
+      return wait(image, origin.reason, origin.message, context);
+    case 'refused':
+      return fail(image, origin.reason, origin.message);
+    case 'ready':
+      return make(image, seen, origin.origin, context);
+  }
+};
+
+const wait = (image: Image, reason: string, message: string, context: PlanContext): Plan => ({
+  actions: [],
+  state: waitingState(image, image.state, { phase: 'Pending', reason, message }, context),
+});
+
+const fail = (image: Image, reason: string, message: string): Plan => ({
+  actions: [],
+  state: failedState(image.state, reason, `${message}; ${retryHint}`),
+});
+
+const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: PlanContext): Plan => {
+  const classParameters = parametersOf(image, seen.template);
+  if (copiesIn(classParameters) === undefined) {
+    return fail(image, 'InvalidSpec', 'spec.storageClassParameters.numberOfReplicas is no number above 0');
+  }
+  // One more than have failed: what was removed under us before it ended does not count.
+  const attempt = image.state.attemptsFailed + 1;
+  const built = buildBackingImage(image, origin, { attempt, classParameters });
+  const labels = { ...built.metadata.labels, ...cloneLabels(image) };
+  const backingImage = { ...built, metadata: { ...built.metadata, labels } };
+  const storageClass = seen.storageClass ?? buildStorageClass(image, built.metadata.name, classParameters);
+  const actions: readonly Action[] = [
+    create(backingImages, backingImage),
+    ...(seen.storageClass === undefined ? [create(storageClasses, storageClass)] : []),
+  ];
+  const next = {
+    ...image.state,
+    attempts: Math.max(image.state.attempts, attempt),
+    progress: 0,
+    nextAttemptTime: undefined,
+    storageClassName: storageClass.metadata.name,
+    children: {
+      ...image.state.children,
+      backingImage: backingImage.metadata.name,
+      storageClass: storageClass.metadata.name,
+    },
+  };
+  const step = { phase: 'Pending', reason: 'Starting', message: 'Longhorn is starting the transfer' } as const;
+  return { actions, state: waitingState(image, next, step, context) };
+};
