@@ -27,7 +27,7 @@ const tables: Readonly<Record<string, Rules>> = {
   'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules],
   cron: [...dataImportCronRules, ...cronTemplateRules],
   protected: protectedRules,
-  defaults: harvesterImageDefaults,
+  defaults: harvesterImageDefaults(backends),
   images: imageRules(backends, { backend: '', source: '' }),
 };
 const elsewhere = ['schema', 'access', 'finalizer', 'backend', 'api server'];
