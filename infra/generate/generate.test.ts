@@ -52,6 +52,9 @@ describe('Knative manifests', () => {
       'sidecar-sync-children',
       'sidecar-sync-transfers',
       'cron-tick-ping',
+      'import-object-objects',
+      'import-object-images',
+      'import-object-ping',
     ]);
     for (const { spec } of triggers) {
       expect(Object.keys(spec.delivery).toSorted()).toEqual([

@@ -57,6 +57,6 @@ describe('an import', () => {
     // Once it is ready, those who wait for it are looked for: that is theirs.
     const isOfImport = (call: string) => !/^cron-tick|list virtualmachine(pvcs|volumes)/.test(call);
     const ofImports = world.trace.filter(isOfImport);
-    expect(ofImports.length).toBeLessThan(25);
+    expect(ofImports.length).toBeLessThan(30);
   });
 });

@@ -35,7 +35,8 @@ describe('webhooks that nobody answers', () => {
     await world.run(120 * minutes);
     expect(world.kube.all<KubeObject>().filter(({ metadata }) => metadata.labels?.[labels.ownerUid])).toEqual([]);
     expect(imageIn(world)).toBeUndefined();
-    expect(world.refused).toEqual([]);
+    // A profile of a storage class is a new object of ours, which the next minute makes.
+    expect(world.refused.filter((write) => !write.startsWith('CREATE storageprofiles'))).toEqual([]);
   });
 
   it('refuse new images and new wishes, as the API server does, and nothing else', async () => {
