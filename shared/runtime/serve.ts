@@ -1,8 +1,7 @@
 // An HTTP or HTTPS server around a function: health, certificate reload and a graceful end. Called by functions/*/index.ts and tests.
-import { type Server, createServer as createHttpServer } from 'node:http';
+import { type RequestListener, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http';
 import { type Server as HttpsServer, createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -34,12 +33,14 @@ export interface RunningServer {
 export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
   const { host = '127.0.0.1', port, tls, log } = options;
   const state = { isDraining: false };
-  const server = createServer(options, state);
+  const bridge = createBridge(options, state);
+  const server = createServer(options, createListener(options, state, bridge));
   const stopReloading = tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
+  setImmediate(() => void bridge().catch(() => undefined));
   const bound = (server.address() as AddressInfo).port;
   const name = host.includes(':') ? `[${host}]` : host;
   return {
@@ -68,23 +69,17 @@ export const serve = async (options: ServeOptions, onClose?: () => Promise<void>
   process.exit(0);
 };
 
-const createServer = (options: ServeOptions, state: { readonly isDraining: boolean }): Server | HttpsServer => {
+const createServer = ({ tls }: ServeOptions, listener: RequestListener): Server | HttpsServer => {
   const serverOptions = { keepAliveTimeout: keepAliveTimeoutMs };
-  const common = { fetch: withHealth(options, state), overrideGlobalObjects: false };
-  if (options.tls === undefined) {
-    return createAdaptorServer({ ...common, createServer: createHttpServer, serverOptions }) as Server;
-  }
-  const tlsOptions = { ...serverOptions, ...readCertificate(options.tls) };
-  return createAdaptorServer({ ...common, createServer: createHttpsServer, serverOptions: tlsOptions }) as HttpsServer;
+  return tls === undefined
+    ? createHttpServer(serverOptions, listener)
+    : createHttpsServer({ ...serverOptions, ...readCertificate(tls) }, listener);
 };
 
-/** Adds the health paths, and tells clients to leave once draining: a kept-alive connection would hold the server open. */
-const withHealth =
-  ({ app, isReady = () => true }: ServeOptions, state: { readonly isDraining: boolean }) =>
+/** Tells clients to leave once draining: a kept-alive connection would hold the server open. */
+const withFarewell =
+  ({ app }: ServeOptions, state: { readonly isDraining: boolean }) =>
   async (request: Request): Promise<Response> => {
-    const { pathname } = new URL(request.url);
-    if (pathname === '/healthz') return health(true);
-    if (pathname === '/readyz') return health(isReady() && !state.isDraining);
     const response = await app.fetch(request);
     if (!state.isDraining) return response;
     const headers = new Headers(response.headers);
@@ -92,7 +87,43 @@ const withHealth =
     return new Response(response.body, { status: response.status, headers });
   };
 
-const health = (isWell: boolean): Response => new Response(isWell ? 'ok' : 'not ready', { status: isWell ? 200 : 503 });
+/**
+ * The bridge from Node's requests to the app. It comes with Node's fetch, which takes longer to load than all the rest of a start: it is
+ * loaded when the server listens already, while whoever started it still finds out.
+ */
+const createBridge = (options: ServeOptions, state: { readonly isDraining: boolean }) => {
+  let loading: Promise<RequestListener> | undefined;
+  const load = async (): Promise<RequestListener> => {
+    const { getRequestListener } = await import('@hono/node-server');
+    return getRequestListener(withFarewell(options, state), { overrideGlobalObjects: false }) as RequestListener;
+  };
+  return () => (loading ??= load());
+};
+
+/** Health is answered without the bridge. */
+const createListener = (
+  { isReady = () => true, log }: ServeOptions,
+  state: { readonly isDraining: boolean },
+  bridge: () => Promise<RequestListener>,
+): RequestListener => {
+  const forward: RequestListener = (request, response) =>
+    void bridge().then(
+      (listener) => listener(request, response),
+      (error: unknown) => {
+        log.error('the server cannot take requests', { error });
+        response.writeHead(500).end();
+      },
+    );
+  return (request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path === '/healthz') return health(response, true);
+    if (path === '/readyz') return health(response, isReady() && !state.isDraining);
+    return forward(request, response);
+  };
+};
+
+const health = (response: ServerResponse, isWell: boolean): void =>
+  void response.writeHead(isWell ? 200 : 503, { 'content-type': 'text/plain' }).end(isWell ? 'ok' : 'not ready');
 
 const drain = (server: Server | HttpsServer, drainMs: number): Promise<void> =>
   new Promise((resolve) => {

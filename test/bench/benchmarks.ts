@@ -24,6 +24,11 @@ export const benchmarks: readonly Benchmark[] = [
     load: () => import('#test/bench/golden/run.ts'),
   },
   {
+    name: 'cold-start',
+    about: 'each bundled function from nothing to ready, beside bare Node; memory and size of its bundle',
+    load: () => import('#test/bench/cold-start/run.ts'),
+  },
+  {
     name: 'transfer',
     about: 'images from nginx onto a disk, beside curl and qemu-img, nbdkit, and the limits of wire and decoder',
     load: () => import('#test/bench/transfer/run.ts'),

@@ -1,0 +1,120 @@
+// What a function carries and what it loads at its start. Bundles once, runs what it made.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Bundle, buildBundles, listFunctions } from '#infra/bundle/build.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'bullion-bundles-'));
+const children: ChildProcess[] = [];
+let bundles: readonly Bundle[];
+/** Not in vitest's directory: `beforeAll` has to be done first. */
+const names = await listFunctions();
+const servers = names.filter((name) => name !== 'transfer-job');
+
+beforeAll(async () => {
+  bundles = await buildBundles(join(dir, 'functions'));
+  writeFileSync(
+    join(dir, 'kubeconfig'),
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+      users: [{ name: 'u', user: { token: 't' } }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+      'current-context': 'c',
+    }),
+  );
+}, 300_000);
+
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const inputsOf = (name: string): readonly string[] =>
+  Object.entries(bundles.find((bundle) => bundle.name === name)?.inputs ?? {}).flatMap(([path, bytes]) =>
+    bytes > 0 ? [path] : [],
+  );
+
+/** Code, not schemas: what is left of the generated client once it is shaken is a few hundred bytes of servers and headers. */
+const generatedClient = /client-node\/dist\/gen\/(models|apis|types)\//;
+const devOnly = /node_modules\/(@marcbachmann\/cel-js|@peculiar|vitest|fast-check|esbuild)\//;
+
+describe('the import graph', () => {
+  it.each(names)('%s is one file, without what it does not use', (name) => {
+    const inputs = inputsOf(name);
+    expect(inputs).toContain(`functions/${name}/index.ts`);
+    const unwanted = [
+      /node_modules\/@aws-sdk\//,
+      /node_modules\/@smithy\//,
+      generatedClient,
+      /zod\/v4\/locales\/(?!en)/,
+      devOnly,
+    ];
+    for (const pattern of unwanted) expect(inputs.filter((path) => pattern.test(path))).toEqual([]);
+    expect(inputs.filter((path) => /^(infra|test)\//.test(path))).toEqual([]);
+  });
+
+  it('a transfer carries no Kubernetes client, and a server no data plane that needs threads', () => {
+    expect(inputsOf('transfer-job').filter((path) => path.includes('client-node'))).toEqual([]);
+    for (const name of servers) expect(inputsOf(name)).not.toContain('shared/transfer/decode/pool.ts');
+  });
+
+  it('what is loaded late lies beside the functions', () => {
+    expect(bundles.filter(({ role }) => role !== 'function').map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk']),
+    );
+    const text = readFileSync(join(dir, 'functions', 'transfer-job.mjs'), 'utf8');
+    for (const file of ['worker-worker.mjs', 'worker-digest-worker.mjs', 'aws-sdk.mjs']) expect(text).toContain(file);
+  });
+
+  it('the late package is whole', async () => {
+    const sdk = (await import(join(dir, 'functions', 'aws-sdk.mjs'))) as Record<string, unknown>;
+    expect(typeof sdk['S3Client']).toBe('function');
+  });
+});
+
+describe('a bundled function', () => {
+  const start = (name: string) => {
+    const child = spawn(process.execPath, [join(dir, 'functions', 'start.mjs'), name], {
+      env: { PATH: process.env['PATH'], KUBECONFIG: join(dir, 'kubeconfig'), PORT: '0' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(child);
+    return child;
+  };
+
+  it.each(servers)('%s listens, is ready, answers, and ends when told', async (name) => {
+    const child = start(name);
+    const lines = createInterface(child.stdout!)[Symbol.asyncIterator]();
+    const line = JSON.parse((await lines.next()).value as string) as { message: string; url: string };
+    expect(line.message).toBe('listening');
+    expect((await fetch(`${line.url}/readyz`)).status).toBe(200);
+    // Nothing there is a review or an event; 400 and 405 are the chassis' own words, 404 is that of a router.
+    const answer = await fetch(line.url, { method: 'POST', body: '{}' });
+    expect([400, 404]).toContain(answer.status);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  });
+
+  it('says in words what its environment lacks', () => {
+    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), 'transfer-job'], {
+      env: {},
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/BULLION_TRANSFER: is required/);
+  });
+
+  it.each([[[]], [['../secrets']], [['nothing']]])('is none of %j: the launcher names those there are', (args) => {
+    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'functions', 'start.mjs'), ...args], {
+      encoding: 'utf8',
+    });
+    expect(status).toBe(64);
+    expect(stderr).toContain('initialize');
+  });
+});

@@ -1,0 +1,120 @@
+// What esbuild is told beside its defaults, so that a function starts fast: builtins by `require`, zod by name, clients without what pods do not
+// use. Called by build.ts.
+import { readFile } from 'node:fs/promises';
+import { builtinModules } from 'node:module';
+import { basename } from 'node:path';
+import type { OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuild';
+
+/** Files that worker threads start from, by the URL of their source; each becomes a bundle beside the function's. */
+export type Workers = Set<string>;
+
+/** Packages loaded when they are first used, each a bundle of its own, by the name of its file. */
+export const lazyPackages: Readonly<Record<string, string>> = { '@aws-sdk/client-s3': 'aws-sdk' };
+
+/** Without side effects though they do not say so: what is not used of them is left out. */
+const pure = /\/node_modules\/(@kubernetes\/client-node|socks|socks-proxy-agent|openid-client|jsonpath-plus)\//;
+
+/**
+ * Evaluated when they are used, by package, with what is taken of it: ways to log in and proxies that only a person's kubeconfig names, and what
+ * the first event needs but no start does.
+ */
+const late: Readonly<Record<string, readonly string[]>> = {
+  socks: ['SocksClient'],
+  'socks-proxy-agent': ['SocksProxyAgent'],
+  hpagent: ['HttpProxyAgent', 'HttpsProxyAgent'],
+  'jsonpath-plus': ['JSONPath'],
+  cloudevents: ['CloudEvent', 'ValidationError'],
+  semver: ['default'],
+};
+
+/** Parts of undici that only its index takes and nobody here uses: fetch (Node has one), mocks, caches, interceptors. */
+const unusedOfUndici = /^\.\/lib\/(mock|web|cache|interceptor)\//;
+
+const decided = Symbol('decided');
+
+const anyOf = (names: readonly string[]): RegExp =>
+  new RegExp(`^(?:${names.map((name) => name.replaceAll('/', String.raw`\/`)).join('|')})$`);
+
+export const functionPlugin = (workers: Workers): Plugin => ({
+  name: 'bullion',
+  setup: (build) => {
+    build.onResolve({ filter: anyOf(Object.keys(lazyPackages)) }, ({ path, kind }) =>
+      kind === 'dynamic-import' ? { path: `./${lazyPackages[path]}.mjs`, external: true } : undefined,
+    );
+    build.onResolve({ filter: unusedOfUndici }, ({ path, importer }) =>
+      importer.endsWith('/undici/index.js') ? { path, namespace: 'unused' } : undefined,
+    );
+    build.onResolve({ filter: anyOf(Object.keys(late)) }, ({ path, kind, resolveDir }) =>
+      kind === 'import-statement' ? { path, namespace: 'late', pluginData: { dir: resolveDir } } : undefined,
+    );
+    // An import of `node:http` reads all its exports, and with them loads the `fetch` of Node: 60 ms. `require` does not.
+    build.onResolve({ filter: anyOf(builtinNames) }, ({ path, namespace }) =>
+      namespace === 'builtin' ? { path, external: true } : { path, namespace: 'builtin' },
+    );
+    build.onResolve({ filter: /^[.@a-z]/ }, (args) => withoutSideEffects(build, args));
+    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
+      contents: `module.exports = require('${path}')`,
+    }));
+    build.onLoad({ filter: /.*/, namespace: 'unused' }, ({ path }) => ({ contents: unusedModule(path) }));
+    build.onLoad({ filter: /.*/, namespace: 'late' }, ({ path, pluginData }) => ({
+      contents: lateModule(path),
+      resolveDir: (pluginData as { readonly dir: string }).dir,
+    }));
+    // HTTP/2 and what it needs of Node are looked at only when a server speaks it.
+    build.onLoad({ filter: /\/undici\/lib\/dispatcher\/client\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace(
+        /= (require\('\.\/client-h2\.js'\))/,
+        '= (...given) => $1(...given)',
+      ),
+    }));
+    build.onLoad({ filter: /\/(functions|events|shared)\/.*\.ts$/ }, async ({ path }) => ({
+      contents: ownSource(await readFile(path, 'utf8'), path, workers),
+      loader: 'ts',
+    }));
+  },
+});
+
+const builtinNames = builtinModules.flatMap((name) => [name, `node:${name}`]);
+
+/** Only what may lie in such a package is looked up here; the rest is esbuild's. */
+const withoutSideEffects = async (build: PluginBuild, args: OnResolveArgs): Promise<OnResolveResult | undefined> => {
+  const { path, kind, importer, resolveDir, pluginData } = args;
+  const isCandidate = path.startsWith('.') ? pure.test(importer) : pure.test(`/node_modules/${path}/`);
+  if (pluginData === decided || !isCandidate) return undefined;
+  const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: decided });
+  return pure.test(found.path) ? { ...found, sideEffects: false } : found;
+};
+
+/** Loud when it is called after all. The index makes one object of such a class, which it only exports. */
+const unusedModule = (path: string): string => `
+const absent = new Proxy(function () {}, {
+  construct: () => ({}),
+  apply: () => { throw new Error('undici ${path} is left out of bundles: infra/bundle/plugin.ts'); },
+  get: () => absent,
+});
+module.exports = absent;`;
+
+const lateModule = (name: string): string =>
+  (late[name] ?? [])
+    .map((part) => {
+      const [target, exported] =
+        part === 'default' ? [`require('${name}')`, 'default'] : [`require('${name}').${part}`, `const ${part} =`];
+      return `export ${exported} new Proxy(function () {}, {
+  construct: (_, given) => Reflect.construct(${target}, given),
+  apply: (_, self, given) => Reflect.apply(${target}, self, given),
+  get: (_, key) => ${target}[key],
+});`;
+    })
+    .join('\n');
+
+/** `import { z }` would keep all of zod with its languages; a namespace import keeps what is used. Workers get the names of their bundles. */
+const ownSource = (text: string, path: string, workers: Workers): string =>
+  text
+    .replace(/^import \{ z \} from 'zod';$/m, "import * as z from 'zod';")
+    .replaceAll(/new URL\('(\.\/[\w-]+\.ts)', import\.meta\.url\)/g, (_, file: string) => {
+      const source = new URL(file, `file://${path}`);
+      workers.add(source.pathname);
+      return `new URL('./${workerName(source.pathname)}.mjs', import.meta.url)`;
+    });
+
+export const workerName = (path: string): string => `worker-${basename(path, '.ts')}`;
