@@ -1,0 +1,118 @@
+// Who calls an event function: the OIDC token that Knative's senders bring. Called by functions/*/index.ts; nothing is asked where no audience
+// is configured, since Knative has the feature off by default.
+import type { JSONWebKeySet, JWTPayload } from 'jose';
+import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+/** Where the issuer's keys come from, and who it is. */
+export interface Issuer {
+  readonly issuer: string;
+  readonly keys: JSONWebKeySet;
+}
+
+export interface CallerRules {
+  /** The audience tokens must be made for: this function's name in the Trigger that calls it. */
+  readonly audience: string;
+  /** `system:serviceaccount:<namespace>:<name>` of each account that may call. */
+  readonly subjects: readonly string[];
+}
+
+export interface CallerDeps {
+  /** Asks the API server; throws AppError. */
+  readonly discover: () => Promise<Issuer>;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+type App = { fetch(request: Request): Response | Promise<Response> };
+
+/** Keys are looked up again after this many milliseconds, and at most this often for a key nobody knows. */
+const keysAgeMs = 300_000;
+const keysPauseMs = 10_000;
+/** Seconds by which the clocks of two machines may differ. */
+const clockTolerance = 30;
+
+/**
+ * The app behind a check of its caller. No or a bad token is answered 401, another account 403 (Knative delivers neither again, they become
+ * dead letters); 503 when the keys cannot be had, so that nothing is lost meanwhile.
+ */
+export const withCaller = (app: App, rules: CallerRules | undefined, deps: CallerDeps): App => {
+  if (rules === undefined) return app;
+  const keysOf = createKeys(deps);
+  return {
+    fetch: async (request) => {
+      const refusal = await refuse(request, rules, keysOf).catch((error: unknown): Refusal => {
+        deps.log.error('callers cannot be told', { error });
+        return { status: 503, reason: messageOf(error) };
+      });
+      if (refusal === undefined) return app.fetch(request);
+      deps.log.warn('caller refused', { status: refusal.status, reason: refusal.reason });
+      const retry = refusal.status === 503 ? { 'retry-after': '5' } : {};
+      return new Response(null, { status: refusal.status, headers: retry });
+    },
+  };
+};
+
+interface Refusal {
+  readonly status: 401 | 403 | 503;
+  readonly reason: string;
+}
+
+type KeysOf = (isStale: boolean) => Promise<Issuer>;
+
+const refuse = async (request: Request, rules: CallerRules, keysOf: KeysOf): Promise<Refusal | undefined> => {
+  const token = /^Bearer ([\w.-]+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
+  if (token === undefined) return { status: 401, reason: 'no bearer token' };
+  const { subject, reason } = await subjectOf(token, rules.audience, keysOf);
+  if (subject === undefined) return { status: 401, reason: reason ?? 'no subject' };
+  return rules.subjects.includes(subject) ? undefined : { status: 403, reason: `${subject} may not call` };
+};
+
+type Judged = { readonly subject?: string | undefined; readonly reason?: string };
+
+/** A key that is not known may be new: the API server was asked again, then it counts. Throws when it cannot be asked. */
+const subjectOf = async (token: string, audience: string, keysOf: KeysOf): Promise<Judged> => {
+  const { errors } = await import('jose');
+  for (const isStale of [false, true]) {
+    const issuer = await keysOf(isStale);
+    try {
+      return { subject: (await verify(token, audience, issuer)).sub };
+    } catch (error) {
+      const isUnknownKey = error instanceof errors.JWKSNoMatchingKey;
+      if (!isUnknownKey || isStale) return { reason: messageOf(error) };
+    }
+  }
+  return {};
+};
+
+const verify = async (token: string, audience: string, { issuer, keys }: Issuer): Promise<JWTPayload> => {
+  const { createLocalJWKSet, jwtVerify } = await import('jose');
+  const options = { issuer, audience, clockTolerance, requiredClaims: ['exp', 'sub'] };
+  return (await jwtVerify(token, createLocalJWKSet(keys), options)).payload;
+};
+
+const createKeys = ({ discover, now = () => performance.now() }: CallerDeps): KeysOf => {
+  let held: { readonly at: number; readonly issuer: Promise<Issuer> } | undefined;
+  return async (isStale) => {
+    const age = held === undefined ? Number.POSITIVE_INFINITY : now() - held.at;
+    if (held === undefined || age > (isStale ? keysPauseMs : keysAgeMs)) {
+      const issuer = discover();
+      held = { at: now(), issuer };
+      // What failed is asked for again by the next request.
+      issuer.catch(() => (held = undefined));
+    }
+    return held.issuer;
+  };
+};
+
+interface Discovery {
+  readonly issuer?: string;
+  readonly jwks_uri?: string;
+}
+
+/** The API server as issuer. `raw` sends GET requests with the function's own account, which may read both paths in every cluster. */
+export const discoverIssuer = async (raw: <R>(path: string) => Promise<R>): Promise<Issuer> => {
+  const { issuer } = await raw<Discovery>('/.well-known/openid-configuration');
+  if (issuer === undefined) throw new Unavailable('the API server names no issuer of tokens');
+  return { issuer, keys: await raw<JSONWebKeySet>('/openid/v1/jwks') };
+};
