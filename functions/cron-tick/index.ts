@@ -2,6 +2,7 @@
 import { createApp } from '#functions/cron-tick/app.ts';
 import { Config } from '#functions/cron-tick/config.ts';
 import { createDriverDeps } from '#shared/resources/settings.ts';
+import { callerRulesOf, discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
@@ -9,4 +10,5 @@ import { serve } from '#shared/runtime/serve.ts';
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
 const deps = { ...createDriverDeps(config, log), ownCertificate: config.ownCertificate };
-await serve({ app: createApp(deps), log, port: config.port, host: config.host });
+const app = withCaller(createApp(deps), callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
+await serve({ app, log, port: config.port, host: config.host });

@@ -2,10 +2,13 @@
 import { createApp } from '#functions/initialize/app.ts';
 import { Config } from '#functions/initialize/config.ts';
 import { createDriverDeps } from '#shared/resources/settings.ts';
+import { callerRulesOf, discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
 
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
-await serve({ app: createApp(createDriverDeps(config, log)), log, port: config.port, host: config.host });
+const deps = createDriverDeps(config, log);
+const app = withCaller(createApp(deps), callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
+await serve({ app, log, port: config.port, host: config.host });

@@ -27,7 +27,7 @@ beforeAll(async () => {
       'current-context': 'c',
     }),
   );
-}, 300_000);
+}, 600_000);
 
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL');

@@ -20,7 +20,7 @@ export interface EventSources {
   readonly children: readonly ResourceType[];
 }
 
-const broker = { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: 'bullion' } as const;
+export const broker = { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: 'bullion' } as const;
 /** Service account of the sources; it reads what they watch. */
 export const sourceAccount = 'sources';
 

@@ -2,12 +2,15 @@
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { loadBlocks } from '#infra/generate/blocks.ts';
+import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { type Outputs, manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks } from '#infra/generate/readme.ts';
 
 const root = new URL('../../', import.meta.url);
 /** Folders that hold generated files only: what is there and is not generated any more goes away. */
-const ownedFolders = ['infra/crds', 'infra/knative', 'infra/rbac', 'infra/webhooks'];
+const ownedFolders = ['base', 'crds', 'knative', 'rbac', 'webhooks', 'components', 'overlays'].map(
+  (name) => `infra/${name}`,
+);
 
 const readText = async (path: string): Promise<string | undefined> =>
   readFile(new URL(path, root), 'utf8').catch(() => undefined);
@@ -37,7 +40,7 @@ const readmeOutputs = async (): Promise<Outputs> => {
 const listStale = async (outputs: Outputs): Promise<readonly string[]> => {
   const found = await Promise.all(
     ownedFolders.map(async (folder) => {
-      const files = await readdir(new URL(`${folder}/`, root)).catch(() => []);
+      const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);
       return files.filter((file) => file.endsWith('.yaml')).map((file) => `${folder}/${file}`);
     }),
   );
@@ -57,7 +60,8 @@ const write = async (path: string, content: string): Promise<void> => {
   await writeFile(url, content);
 };
 
-const outputs = { ...manifestOutputs(), ...(await readmeOutputs()) };
+const manifests = manifestOutputs();
+const outputs = { ...manifests, ...kustomizeOutputs(manifests), ...(await readmeOutputs()) };
 const stale = await listStale(outputs);
 const changed = await listChanged(outputs);
 if (process.argv.includes('--check')) {

@@ -96,27 +96,14 @@ const webhooks = (): Outputs => ({
   [certManagerFile]: toYaml(wiring, buildCertificate()),
 });
 
-/** All manifests, and the kustomization that composes them: `kubectl apply -k infra`. */
-export const manifestOutputs = (): Outputs => {
-  const manifests: Outputs = {
-    'infra/namespace.yaml': toYaml('infra/generate/outputs.ts', [namespace]),
-    ...crds(),
-    ...rbac(),
-    ...knative(),
-    ...webhooks(),
-  };
-  return { ...manifests, 'infra/kustomization.yaml': kustomization(Object.keys(manifests)) };
-};
-
 /** For those who have cert-manager look after the certificate; applied on its own. */
-const certManagerFile = 'infra/webhooks/certificate.yaml';
+export const certManagerFile = 'infra/webhooks/certificate.yaml';
 
-const kustomization = (paths: readonly string[]): string =>
-  toYaml('the files of this folder', [
-    // A Kustomization is read by kustomize, not by a cluster, and has no name.
-    {
-      apiVersion: 'kustomize.config.k8s.io/v1beta1',
-      kind: 'Kustomization',
-      resources: paths.filter((path) => path !== certManagerFile).map((path) => path.replace('infra/', '')),
-    } as unknown as Manifest,
-  ]);
+/** All manifests that are applied, and what kustomize composes them by: `kubectl apply -k infra`. */
+export const manifestOutputs = (): Outputs => ({
+  'infra/base/namespace.yaml': toYaml('infra/generate/outputs.ts', [namespace]),
+  ...crds(),
+  ...rbac(),
+  ...knative(),
+  ...webhooks(),
+});

@@ -21,7 +21,7 @@ export const readEventing = (): Promise<readonly KubeObject[]> => inFolder('knat
 
 /** Namespace and roles. */
 export const readAccess = async (): Promise<readonly KubeObject[]> => {
-  const namespace = parseAllDocuments(await readFile(join(infraDir, 'namespace.yaml'), 'utf8'));
+  const namespace = parseAllDocuments(await readFile(join(infraDir, 'base', 'namespace.yaml'), 'utf8'));
   return [...namespace.map((document) => document.toJS() as KubeObject), ...(await inFolder('rbac'))];
 };
 

@@ -9,6 +9,7 @@ import { createAnnouncer } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import {
   cdiSettings,
+  callerSettings,
   kubeSettings,
   serverSettings,
   setting,
@@ -28,6 +29,7 @@ const list = (separator: RegExp) =>
 export const driverSettings = {
   ...serverSettings,
   ...kubeSettings,
+  ...callerSettings,
   ...sinkSettings,
   ...cdiSettings,
   transferImage: setting(

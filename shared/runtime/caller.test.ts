@@ -56,7 +56,9 @@ describe('204', () => {
   });
 
   it('asks nothing where nothing is configured', () => {
-    expect(withCaller(app, undefined, { discover: () => Promise.reject(new Error('asked')), log: silentLogger })).toBe(app);
+    expect(withCaller(app, undefined, { discover: () => Promise.reject(new Error('asked')), log: silentLogger })).toBe(
+      app,
+    );
   });
 
   it('takes a key that is new at the API server', async () => {
@@ -135,6 +137,9 @@ describe('discoverIssuer', () => {
       '/.well-known/openid-configuration': { issuer },
       '/openid/v1/jwks': { keys: [] },
     };
-    expect(await discoverIssuer(async <R>(path: string) => answers[path] as R)).toEqual({ issuer, keys: { keys: [] } });
+    expect(await discoverIssuer({ raw: async <R>({ path }: { path: string }) => answers[path] as R })).toEqual({
+      issuer,
+      keys: { keys: [] },
+    });
   });
 });

@@ -24,6 +24,13 @@ export interface CallerDeps {
   readonly now?: () => number;
 }
 
+/** What the settings say; undefined where callers are not asked. */
+export const callerRulesOf = (config: {
+  readonly oidcAudience?: string | undefined;
+  readonly oidcSubjects: readonly string[];
+}): CallerRules | undefined =>
+  config.oidcAudience === undefined ? undefined : { audience: config.oidcAudience, subjects: config.oidcSubjects };
+
 type App = { fetch(request: Request): Response | Promise<Response> };
 
 /** Keys are looked up again after this many milliseconds, and at most this often for a key nobody knows. */
@@ -65,8 +72,14 @@ const refuse = async (request: Request, rules: CallerRules, keysOf: KeysOf): Pro
   if (token === undefined) return { status: 401, reason: 'no bearer token' };
   const { subject, reason } = await subjectOf(token, rules.audience, keysOf);
   if (subject === undefined) return { status: 401, reason: reason ?? 'no subject' };
-  return rules.subjects.includes(subject) ? undefined : { status: 403, reason: `${subject} may not call` };
+  return rules.subjects.some((one) => isMeant(one, subject))
+    ? undefined
+    : { status: 403, reason: `${subject} may not call` };
 };
+
+/** As Knative's EventPolicy has it: a star at the end stands for any end. */
+const isMeant = (rule: string, subject: string): boolean =>
+  rule.endsWith('*') ? subject.startsWith(rule.slice(0, -1)) : subject === rule;
 
 type Judged = { readonly subject?: string | undefined; readonly reason?: string };
 
@@ -107,12 +120,15 @@ const createKeys = ({ discover, now = () => performance.now() }: CallerDeps): Ke
 
 interface Discovery {
   readonly issuer?: string;
-  readonly jwks_uri?: string;
 }
 
-/** The API server as issuer. `raw` sends GET requests with the function's own account, which may read both paths in every cluster. */
-export const discoverIssuer = async (raw: <R>(path: string) => Promise<R>): Promise<Issuer> => {
-  const { issuer } = await raw<Discovery>('/.well-known/openid-configuration');
+interface Asked {
+  raw<R>(request: { readonly method: 'GET'; readonly path: string }): Promise<R>;
+}
+
+/** The API server as issuer, asked with the function's own account, which may read both paths in every cluster. */
+export const discoverIssuer = async (kube: Asked): Promise<Issuer> => {
+  const { issuer } = await kube.raw<Discovery>({ method: 'GET', path: '/.well-known/openid-configuration' });
   if (issuer === undefined) throw new Unavailable('the API server names no issuer of tokens');
-  return { issuer, keys: await raw<JSONWebKeySet>('/openid/v1/jwks') };
+  return { issuer, keys: await kube.raw<JSONWebKeySet>({ method: 'GET', path: '/openid/v1/jwks' }) };
 };

@@ -62,6 +62,23 @@ export const sinkSettings = {
   sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),
 } as const;
 
+/** What every function that takes events can be told about who sends them. */
+export const callerSettings = {
+  oidcAudience: setting(
+    'OIDC_AUDIENCE',
+    "Audience that callers' tokens must be made for; without it callers are not asked who they are.",
+    z.string().optional(),
+  ),
+  oidcSubjects: setting(
+    'OIDC_SUBJECTS',
+    'Accounts that may call, separated by commas; a star at the end of one stands for any end.',
+    z
+      .string()
+      .default('')
+      .transform((text) => text.split(',').filter((name) => name !== '')),
+  ),
+} as const;
+
 /** What every function that serves HTTPS can be told. */
 export const tlsSettings = {
   tlsDir: setting(

@@ -107,7 +107,7 @@ export const parseBrokerManifests = (documents: readonly unknown[]): BrokerManif
 
 /** Every YAML document of a directory's files, in the order of their names. */
 export const readManifests = async (directory: string): Promise<unknown[]> => {
-  const names = (await readdir(directory)).filter((name) => /\.ya?ml$/.test(name)).toSorted();
+  const names = (await readdir(directory)).filter((name) => /(?<!^kustomization)\.ya?ml$/.test(name)).toSorted();
   const documents: unknown[] = [];
   for (const name of names) {
     for (const document of parseAllDocuments(await readFile(join(directory, name), 'utf8'))) {

@@ -1,0 +1,129 @@
+// What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
+import { stringify } from 'yaml';
+import { broker } from '#infra/generate/knative.ts';
+import { banner, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { buildNetworkPolicies } from '#infra/generate/network.ts';
+import { audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
+import type { Outputs } from '#infra/generate/outputs.ts';
+import { admissionFunctions, deadLetterFunction, eventFunctions } from '#infra/generate/wiring.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+
+const source = 'infra/generate/kustomize.ts';
+const folders = ['crds', 'rbac', 'knative', 'webhooks'] as const;
+
+interface Kustomization {
+  readonly resources?: readonly string[];
+  readonly components?: readonly string[];
+  readonly patches?: readonly object[];
+}
+
+/** Kustomizations are read by kustomize, not by a cluster, and have no names. */
+const kustomization = (content: Kustomization): string =>
+  write('kustomize.config.k8s.io/v1beta1', 'Kustomization', content);
+const component = (content: Kustomization): string => write('kustomize.config.k8s.io/v1alpha1', 'Component', content);
+const write = (apiVersion: string, kind: string, content: Kustomization): string =>
+  banner(source) + stringify({ apiVersion, kind, ...content }, { lineWidth: 120, aliasDuplicateObjects: false });
+
+/** A patch of every object of a kind, or of the one with this name. */
+const patch = (kind: string, name: string | undefined, body: object): object => ({
+  target: { kind, ...(name === undefined ? {} : { name }) },
+  patch: stringify(body, { lineWidth: 0 }),
+});
+
+const gone = (apiVersion: string, kind: string, name: string): object =>
+  patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
+
+const listOf = (folder: string, manifests: Outputs): readonly string[] =>
+  Object.keys(manifests).flatMap((path) =>
+    path.startsWith(`infra/${folder}/`) ? [path.slice(folder.length + 7)] : [],
+  );
+
+/** Every kustomization there is, and what only components bring. */
+export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
+  ...Object.fromEntries(
+    folders.map((folder) => [
+      `infra/${folder}/kustomization.yaml`,
+      kustomization({ resources: listOf(folder, manifests) }),
+    ]),
+  ),
+  'infra/base/kustomization.yaml': kustomization({
+    resources: ['namespace.yaml', ...folders.map((folder) => `../${folder}`)],
+  }),
+  'infra/kustomization.yaml': kustomization({ resources: ['base'] }),
+  'infra/components/network-policies/policies.yaml': toYaml('infra/generate/network.ts', buildNetworkPolicies()),
+  'infra/components/network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
+  'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [buildEventPolicy()]),
+  'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),
+  'infra/overlays/minimal/kustomization.yaml': kustomization({ resources: ['../../base'], patches: minimalPatches }),
+  'infra/overlays/production/kustomization.yaml': kustomization({
+    resources: ['../../base'],
+    components: ['../../components/network-policies'],
+  }),
+  'infra/overlays/openshift/kustomization.yaml': kustomization({
+    resources: ['../../base'],
+    components: ['../../components/network-policies'],
+    patches: openShiftPatches(),
+  }),
+});
+
+/** One replica of admission, and so no budget that would forbid to drain its node. */
+const minimalPatches = [
+  patch('Deployment', 'admission', [{ op: 'replace', path: '/spec/replicas', value: 1 }]),
+  gone('policy/v1', 'PodDisruptionBudget', 'admission'),
+];
+
+/** Each function knows the tokens made for it; each Trigger has one made. */
+const oidcPatches = (): readonly object[] => [
+  ...eventFunctions.map(({ name }) =>
+    patch('Service', name, [
+      add('/spec/template/spec/containers/0/env/-', { name: 'OIDC_AUDIENCE', value: audienceOf(name) }),
+      add('/spec/template/spec/containers/0/env/-', { name: 'OIDC_SUBJECTS', value: subjectsOf(name).join(',') }),
+    ]),
+  ),
+  ...eventFunctions.flatMap((fn) =>
+    fn.subscriptions.map(({ name }) =>
+      patch('Trigger', `${fn.name}-${name}`, [
+        add('/spec/subscriber/audience', audienceOf(fn.name)),
+        add('/spec/delivery/deadLetterSink/audience', audienceOf(deadLetterFunction.name)),
+      ]),
+    ),
+  ),
+  patch('Broker', broker.name, [add('/spec/delivery/deadLetterSink/audience', audienceOf(deadLetterFunction.name))]),
+];
+
+const add = (path: string, value: unknown): object => ({ op: 'add', path, value });
+
+/** The service authority of OpenShift in place of cert-manager: a certificate for each Service, its authority in each configuration. */
+const openShiftPatches = (): readonly object[] => [
+  gone('cert-manager.io/v1', 'Issuer', 'admission'),
+  gone('cert-manager.io/v1', 'Certificate', 'admission-tls'),
+  ...admissionFunctions.map(({ name }) =>
+    patch('Service', name, [
+      add('/metadata/annotations', { 'service.beta.openshift.io/serving-cert-secret-name': `${name}-tls` }),
+    ]),
+  ),
+  ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
+    patch(kind, undefined, [
+      { op: 'replace', path: '/metadata/annotations', value: { 'service.beta.openshift.io/inject-cabundle': 'true' } },
+    ]),
+  ),
+  patch('Deployment', 'admission', {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'admission', labels: partOf('admission') },
+    spec: {
+      template: {
+        spec: {
+          containers: admissionFunctions.map(({ name }) => ({
+            name,
+            volumeMounts: [{ name: `${name}-tls`, mountPath: '/tls', readOnly: true }],
+          })),
+          volumes: [
+            { name: 'tls', $patch: 'delete' },
+            ...admissionFunctions.map(({ name }) => ({ name: `${name}-tls`, secret: { secretName: `${name}-tls` } })),
+          ],
+        },
+      },
+    },
+  }),
+];

@@ -1,0 +1,87 @@
+// Who may open connections to our pods, and where these may go. Called by kustomize.ts for the component `network-policies`.
+import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+
+/** Ports of queue-proxy that take requests: plain, HTTP/2 and TLS. */
+const queueProxyPorts = [8012, 8013, 8112];
+/** Its and the autoscaler's metrics. */
+const metricsPorts = [9090, 9091];
+
+const namespaces = (...names: readonly string[]): object => ({
+  namespaceSelector: {
+    matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: names }],
+  },
+});
+
+const tcp = (...ports: readonly number[]): readonly object[] => ports.map((port) => ({ protocol: 'TCP', port }));
+
+const dns = {
+  to: [namespaces('kube-system', 'openshift-dns')],
+  ports: [53, 5353].flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ protocol, port }))),
+};
+/** No selector reaches the API server: it is no pod. The ports keep the rest away. */
+const apiServer = { ports: tcp(443, 6443) };
+/** The Broker's door, which is reached on the port of its pods. */
+const brokerDoor = { to: [namespaces('knative-eventing')], ports: tcp(80, 443, 8080, 8443) };
+
+const policy = (name: string, spec: object): Manifest => ({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'NetworkPolicy',
+  metadata: { name, namespace: systemNamespace, labels: partOf('network') },
+  spec,
+});
+
+/** Nothing comes in or goes out but what another policy allows. */
+const nothing = policy('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+
+/** Events come through Knative's activator, its gateway or straight from Eventing; metrics are fetched by its autoscaler. */
+const toFunctions = policy('functions', {
+  podSelector: { matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'Exists' }] },
+  policyTypes: ['Ingress', 'Egress'],
+  ingress: [
+    {
+      from: [namespaces('knative-serving', 'knative-eventing', 'kourier-system', 'istio-system', 'contour-internal')],
+      ports: tcp(...queueProxyPorts),
+    },
+    { from: [namespaces('knative-serving')], ports: tcp(...metricsPorts) },
+  ],
+  egress: [dns, apiServer, brokerDoor],
+});
+
+/** Those that ask sources for new versions, wherever these are. Addresses that must not be asked are refused by the function itself. */
+const polls = policy('polls', {
+  podSelector: {
+    matchExpressions: [
+      {
+        key: 'serving.knative.dev/service',
+        operator: 'In',
+        values: eventFunctions.filter((fn) => fn.polls).map(({ name }) => name),
+      },
+    ],
+  },
+  policyTypes: ['Egress'],
+  egress: [{}],
+});
+
+/** The API server calls from an address of its own, which no selector reaches. */
+const admission = policy('admission', {
+  podSelector: { matchLabels: partOf('admission') },
+  policyTypes: ['Ingress', 'Egress'],
+  ingress: [{ ports: tcp(...admissionFunctions.map(({ port }) => port)) }],
+  egress: [dns, apiServer],
+});
+
+export const buildNetworkPolicies = (): readonly Manifest[] => [
+  nothing,
+  toFunctions,
+  polls,
+  admission,
+  policy('sources', {
+    podSelector: {
+      matchExpressions: [{ key: 'eventing.knative.dev/source', operator: 'Exists' }],
+    },
+    policyTypes: ['Egress'],
+    egress: [dns, apiServer, brokerDoor],
+  }),
+];

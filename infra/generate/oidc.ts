@@ -1,0 +1,42 @@
+// Who may send to whom once Knative Eventing has `authentication-oidc` enabled. Called by kustomize.ts for the component `oidc`.
+import { broker } from '#infra/generate/knative.ts';
+import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { deadLetterFunction, eventFunctions } from '#infra/generate/wiring.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+
+/** As Knative writes the audience of an addressable: `<group>/<kind>/<namespace>/<name>`, lower case. */
+export const audienceOf = (name: string): string => `serving.knative.dev/service/${systemNamespace}/${name}`;
+
+const account = (name: string): string => `system:serviceaccount:${systemNamespace}:${name}`;
+
+/**
+ * Accounts that may call a function: those Knative makes for its Triggers, and for the function that takes dead letters those of the
+ * Subscriptions behind the Triggers, whose names begin with the Broker's and end in an id.
+ */
+export const subjectsOf = (name: string): readonly string[] => [
+  ...eventFunctions
+    .filter((fn) => fn.name === name)
+    .flatMap((fn) =>
+      fn.subscriptions.map((one) => account(`${fn.name}-${one.name}-oidc-eventing.knative.dev-trigger`)),
+    ),
+  ...(name === deadLetterFunction.name ? [account(`${broker.name}-*`)] : []),
+];
+
+/** The Broker takes events of our own sources and functions, and of nobody else. */
+export const buildEventPolicy = (): Manifest => ({
+  apiVersion: 'eventing.knative.dev/v1alpha1',
+  kind: 'EventPolicy',
+  metadata: { name: broker.name, namespace: systemNamespace, labels: partOf('events') },
+  spec: {
+    to: [{ ref: { apiVersion: broker.apiVersion, kind: broker.kind, name: broker.name } }],
+    from: [
+      ...['objects', 'children'].map((name) => sourceRef('ApiServerSource', name)),
+      sourceRef('PingSource', 'tick'),
+      sourceRef('SinkBinding', 'functions'),
+    ],
+  },
+});
+
+const sourceRef = (kind: string, name: string): object => ({
+  ref: { apiVersion: 'sources.knative.dev/v1', kind, name, namespace: systemNamespace },
+});

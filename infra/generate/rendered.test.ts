@@ -1,0 +1,184 @@
+// What kustomize makes of the manifests: each way to install is whole by itself. Needs kubectl.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
+import { manifestOutputs } from '#infra/generate/outputs.ts';
+import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
+import { parseConfig, callerSettings } from '#shared/runtime/config.ts';
+import { callerRulesOf } from '#shared/runtime/caller.ts';
+import { z } from 'zod';
+
+const infra = fileURLToPath(new URL('../', import.meta.url));
+const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
+if (!hasKubectl) console.warn('skipped: kubectl is missing (apt-get install -y kubernetes-client)');
+
+interface Named {
+  readonly name: string;
+}
+
+interface Pod {
+  readonly serviceAccountName: string;
+  readonly containers: readonly {
+    readonly image: string;
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+    readonly volumeMounts: readonly (Named & { readonly mountPath: string })[];
+  }[];
+  readonly volumes: readonly (Named & { readonly secret: { readonly secretName: string } })[];
+}
+
+/** What is looked at of Triggers, Certificates and what has pods; each kind has its part of it. */
+interface Spec {
+  readonly broker: string;
+  readonly subscriber: { readonly ref: Named; readonly audience: string };
+  readonly delivery: { readonly deadLetterSink: { readonly ref: Named } };
+  readonly secretName: string;
+  readonly template?: { readonly spec: Pod };
+}
+
+interface Rendered {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly annotations?: Record<string, string>;
+  };
+  readonly spec?: Spec;
+  readonly webhooks?: readonly { readonly clientConfig: { readonly service: Named } }[];
+  readonly roleRef?: { readonly name: string };
+  readonly subjects?: readonly { readonly name: string }[];
+}
+
+type Specified = Rendered & { readonly spec: Spec };
+
+const render = (folder: string): readonly Rendered[] => {
+  const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26,
+  });
+  expect(stderr).toBe('');
+  expect(status).toBe(0);
+  return parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
+};
+
+/** The component is off unless Eventing's feature is on, so no overlay of ours has it: one as a user writes it. */
+const own = mkdtempSync(join(tmpdir(), 'bullion-overlay-'));
+writeFileSync(
+  join(own, 'kustomization.yaml'),
+  JSON.stringify({
+    apiVersion: 'kustomize.config.k8s.io/v1beta1',
+    kind: 'Kustomization',
+    resources: [relative(own, join(infra, 'overlays/production'))],
+    components: [relative(own, join(infra, 'components/oidc'))],
+    images: [{ name: 'bullion/functions', newName: 'registry.example/bullion/functions', newTag: 'v1' }],
+  }),
+);
+afterAll(() => rmSync(own, { recursive: true }));
+
+const ways = ['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'];
+
+it('the kustomizations are up to date', () => {
+  for (const [path, text] of Object.entries(kustomizeOutputs(manifestOutputs()))) {
+    expect(readFileSync(join(infra, '..', path), 'utf8'), `${path}: run npm run gen`).toBe(text);
+  }
+});
+
+interface Crd {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string };
+    readonly versions: readonly (Named & { readonly schema: { readonly openAPIV3Schema: JsonSchema } })[];
+  };
+}
+
+/** Beside the repository where it is developed, never in it. */
+const upstream = join(infra, '../../../shared/crds');
+const schemas = new Map<string, JsonSchema>(
+  (existsSync(upstream) ? readdirSync(join(upstream, 'knative')) : []).flatMap((file) => {
+    const { spec } = parse(readFileSync(join(upstream, 'knative', file), 'utf8')) as Crd;
+    return spec.versions.map(
+      ({ name, schema }) => [`${spec.group}/${name} ${spec.names.kind}`, schema.openAPIV3Schema] as const,
+    );
+  }),
+);
+
+describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own])('rendered from %s', (folder) => {
+  const objects = hasKubectl ? render(folder) : [];
+  const names = (kind: string): readonly string[] =>
+    objects.filter((one) => one.kind === kind).map((one) => one.metadata.name);
+  const ofKind = (kind: string): readonly Rendered[] => objects.filter((one) => one.kind === kind);
+
+  it('has each object once, and the namespace all others are in', () => {
+    const keys = objects.map(({ apiVersion, kind, metadata }) => `${apiVersion} ${kind} ${metadata.name}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(names('Namespace')).toEqual(['bullion-system']);
+    for (const { metadata } of objects) expect(['bullion-system', undefined]).toContain(metadata.namespace);
+  });
+
+  it('names nothing that is not there', () => {
+    for (const { spec } of ofKind('Trigger') as readonly Specified[]) {
+      expect(names('Service')).toContain(spec.subscriber.ref.name);
+      expect(names('Service')).toContain(spec.delivery.deadLetterSink.ref.name);
+      expect(names('Broker')).toContain(spec.broker);
+    }
+    for (const { webhooks } of objects) {
+      for (const { clientConfig } of webhooks ?? []) expect(names('Service')).toContain(clientConfig.service.name);
+    }
+    for (const { roleRef, subjects } of ofKind('ClusterRoleBinding')) {
+      expect(names('ClusterRole')).toContain(roleRef?.name);
+      for (const { name } of subjects ?? []) expect(names('ServiceAccount')).toContain(name);
+    }
+    const pods = objects.flatMap(({ spec }) => (spec?.template?.spec === undefined ? [] : [spec.template.spec]));
+    for (const pod of pods) expect(names('ServiceAccount')).toContain(pod.serviceAccountName);
+  });
+
+  it('mounts for every container a certificate somebody makes', () => {
+    const [{ spec }] = ofKind('Deployment') as [Specified];
+    const made = [
+      ...(ofKind('Certificate') as readonly Specified[]).map((one) => one.spec.secretName),
+      ...ofKind('Service').flatMap(
+        (one) => one.metadata.annotations?.['service.beta.openshift.io/serving-cert-secret-name'] ?? [],
+      ),
+    ];
+    const pod = spec.template!.spec;
+    for (const { volumeMounts } of pod.containers) {
+      const mounted = volumeMounts.find((mount) => mount.mountPath === '/tls');
+      const volume = pod.volumes.find((one) => one.name === mounted?.name);
+      expect(made).toContain(volume?.secret.secretName);
+    }
+  });
+
+  it.skipIf(schemas.size === 0)('is valid for the CRDs of Knative, without an unknown field', () => {
+    const known = objects.filter(({ apiVersion, kind }) => schemas.has(`${apiVersion} ${kind}`));
+    expect(known.length).toBeGreaterThan(10);
+    for (const object of known) {
+      const schema = schemas.get(`${object.apiVersion} ${object.kind}`)!;
+      const checked = object as unknown as Parameters<typeof validateObject>[1];
+      expect(validateObject(schema, checked), object.metadata.name).toEqual([]);
+      expect(pruneObject(schema, checked).object).toEqual(object);
+    }
+  });
+});
+
+describe.skipIf(!hasKubectl)('with the component oidc', () => {
+  it('each function knows the Triggers that call it, and each Trigger the audience', () => {
+    const objects = render(own);
+    for (const { metadata, spec } of objects.filter(({ kind }) => kind === 'Trigger') as readonly Specified[]) {
+      const { name } = spec.subscriber.ref;
+      const service = objects.find((one) => one.apiVersion.startsWith('serving') && one.metadata.name === name);
+      const container = service!.spec!.template!.spec.containers[0]!;
+      expect(container.image).toBe('registry.example/bullion/functions:v1');
+      const environment = Object.fromEntries(container.env.map(({ name: variable, value }) => [variable, value]));
+      const rules = callerRulesOf(parseConfig(z.object(callerSettings), environment));
+      expect(rules?.audience).toBe(spec.subscriber.audience);
+      expect(rules?.subjects).toContain(
+        `system:serviceaccount:bullion-system:${metadata.name}-oidc-eventing.knative.dev-trigger`,
+      );
+    }
+  });
+});
