@@ -52,7 +52,7 @@ interface Wanted extends Pick<Bundle, 'name' | 'role'> {
 const bundle = async ({ name, role, outDir, workers, ...of }: Wanted): Promise<Bundle> => {
   const input: BuildOptions =
     of.entry === undefined
-      ? { stdin: { contents: `export * from '${of.package}';`, resolveDir: root } }
+      ? { stdin: { contents: await reExport(of.package ?? ''), resolveDir: root } }
       : { entryPoints: [of.entry] };
   const { metafile } = await build({
     ...input,
@@ -61,6 +61,14 @@ const bundle = async ({ name, role, outDir, workers, ...of }: Wanted): Promise<B
     plugins: [functionPlugin(workers)],
   });
   return { name, role, ...contentOf(metafile) };
+};
+
+/** By name: what a CommonJS package exports is not known to esbuild. */
+const reExport = async (name: string): Promise<string> => {
+  const exported = Object.keys((await import(name)) as object).filter(
+    (one) => !['default', 'module.exports'].includes(one),
+  );
+  return `export const { ${exported.join(', ')} } = require('${name}');`;
 };
 
 const common = {

@@ -1,6 +1,7 @@
 // The README tables there are, by name. Called by main.ts.
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
+import { toAccountTable } from '#infra/generate/accounts.ts';
 import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
 import { admissionFunctions, eventFunctions, jobFunctions } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
@@ -8,12 +9,13 @@ import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
 type Settings = Readonly<Record<string, readonly SettingRow[]>>;
 
-/** Blocks: `functions`, `kinds`, `config` and `config:<function>`, `fields:<plural>.<group>`. */
+/** Blocks: `functions`, `kinds`, `accounts`, `config` and `config:<function>`, `fields:<plural>.<group>`. */
 export const loadBlocks = async (root: URL): Promise<Blocks> => {
   const settings = await loadSettings(root);
   return {
     functions: toFunctionTable,
     kinds: toKindTable,
+    accounts: toAccountTable,
     config: () => toWholeConfigTable(settings),
     ...Object.fromEntries(
       Object.entries(settings).map(([name, rows]) => [`config:${name}`, () => toConfigTable(rows)]),

@@ -200,12 +200,16 @@ export const buildService = (fn: EventFunction): Manifest => ({
   },
 });
 
+/** As the image for transfers is laid out (`infra/images`). */
+const transferCommand = 'node /app/start.mjs transfer-job';
+
 const functionContainer = (name: string): object => ({
   image: functionsImage,
   args: [name],
   env: [
     { name: 'HOST', value: '0.0.0.0' },
     { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
+    { name: 'TRANSFER_COMMAND', value: transferCommand },
   ],
   ports: [{ containerPort: 8080 }],
   readinessProbe: { httpGet: { path: '/readyz' } },

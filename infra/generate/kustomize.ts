@@ -1,9 +1,9 @@
 // What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
-import { stringify } from 'yaml';
+import { parseAllDocuments, stringify } from 'yaml';
 import { broker } from '#infra/generate/knative.ts';
-import { banner, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
-import { audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
+import { type SourceRef, audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
 import type { Outputs } from '#infra/generate/outputs.ts';
 import { admissionFunctions, deadLetterFunction, eventFunctions } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -38,6 +38,14 @@ const listOf = (folder: string, manifests: Outputs): readonly string[] =>
     path.startsWith(`infra/${folder}/`) ? [path.slice(folder.length + 7)] : [],
   );
 
+/** Whatever sends to the Broker, as it is installed. */
+const senders = (manifests: Outputs): readonly SourceRef[] =>
+  Object.entries(manifests)
+    .filter(([path]) => path.startsWith('infra/knative/'))
+    .flatMap(([, text]) => parseAllDocuments(text).map((document) => document.toJS() as Manifest))
+    .filter(({ apiVersion }) => apiVersion.startsWith('sources.knative.dev/'))
+    .map(({ apiVersion, kind, metadata: { name } }) => ({ apiVersion, kind, name }));
+
 /** Every kustomization there is, and what only components bring. */
 export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ...Object.fromEntries(
@@ -52,7 +60,7 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   'infra/kustomization.yaml': kustomization({ resources: ['base'] }),
   'infra/components/network-policies/policies.yaml': toYaml('infra/generate/network.ts', buildNetworkPolicies()),
   'infra/components/network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
-  'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [buildEventPolicy()]),
+  'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [buildEventPolicy(senders(manifests))]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),
   'infra/overlays/minimal/kustomization.yaml': kustomization({ resources: ['../../base'], patches: minimalPatches }),
   'infra/overlays/production/kustomization.yaml': kustomization({

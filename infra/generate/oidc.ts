@@ -22,21 +22,22 @@ export const subjectsOf = (name: string): readonly string[] => [
   ...(name === deadLetterFunction.name ? [account(`${broker.name}-*`)] : []),
 ];
 
+/** Something that sends to the Broker. */
+export interface SourceRef {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
 /** The Broker takes events of our own sources and functions, and of nobody else. */
-export const buildEventPolicy = (): Manifest => ({
+export const buildEventPolicy = (sources: readonly SourceRef[]): Manifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',
   kind: 'EventPolicy',
   metadata: { name: broker.name, namespace: systemNamespace, labels: partOf('events') },
   spec: {
     to: [{ ref: { apiVersion: broker.apiVersion, kind: broker.kind, name: broker.name } }],
-    from: [
-      ...['objects', 'children'].map((name) => sourceRef('ApiServerSource', name)),
-      sourceRef('PingSource', 'tick'),
-      sourceRef('SinkBinding', 'functions'),
-    ],
+    from: sources.map(({ apiVersion, kind, name }) => ({
+      ref: { apiVersion, kind, name, namespace: systemNamespace },
+    })),
   },
-});
-
-const sourceRef = (kind: string, name: string): object => ({
-  ref: { apiVersion: 'sources.knative.dev/v1', kind, name, namespace: systemNamespace },
 });

@@ -1,0 +1,120 @@
+// The two images without a Docker daemon: Debian packages, Node and the bundles. Called by `npm run images` and its test.
+import { chmod, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Descriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
+import { type DebianPackage, unpackPackages } from '#infra/images/packages.ts';
+import { buildSbom } from '#infra/images/sbom.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+export interface ImageKind {
+  readonly name: 'functions' | 'transfer-job';
+  readonly packages: readonly string[];
+  readonly entrypoint: readonly string[];
+  /** `uid:gid` it runs as where the pod says nothing. */
+  readonly user: string;
+}
+
+/** What Node itself is linked to. */
+const forNode = ['libc6', 'libstdc++6', 'libgcc-s1', 'ca-certificates'] as const;
+
+export const imageKinds: readonly ImageKind[] = [
+  {
+    name: 'functions',
+    packages: forNode,
+    entrypoint: ['node', '/app/start.mjs'],
+    user: '65532:65532',
+  },
+  {
+    name: 'transfer-job',
+    packages: [...forNode, 'qemu-utils', 'xz-utils', 'zstd'],
+    entrypoint: ['node', '/app/start.mjs', 'transfer-job'],
+    user: '107:107',
+  },
+];
+
+export interface ImageOptions {
+  /** Bundles, as `npm run build` leaves them. */
+  readonly bundleDir: string;
+  /** Gets the OCI layout, the SBOM beside it, and the unpacked root file system. */
+  readonly outDir: string;
+  /** Keeps Debian packages between builds. */
+  readonly cacheDir: string;
+}
+
+export interface BuiltImage {
+  readonly layoutDir: string;
+  readonly sbomFile: string;
+  readonly rootDir: string;
+  readonly manifest: Descriptor;
+}
+
+/** One layer that changes with Debian and Node, one that changes with us. */
+export const buildImage = async (
+  kind: ImageKind,
+  { bundleDir, outDir, cacheDir }: ImageOptions,
+): Promise<BuiltImage> => {
+  await rm(outDir, { recursive: true, force: true });
+  const systemDir = join(outDir, 'system');
+  const appDir = join(outDir, 'application');
+  const layoutDir = join(outDir, 'layout');
+  const packages = await fillSystem(kind, systemDir, cacheDir);
+  await mkdir(appDir, { recursive: true });
+  await cp(bundleDir, join(appDir, 'app'), { recursive: true });
+  const layers = [await writeLayer(layoutDir, systemDir), await writeLayer(layoutDir, appDir)];
+  const manifest = await writeImage(layoutDir, layers, {
+    env: ['PATH=/usr/local/bin:/usr/bin:/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
+    entrypoint: kind.entrypoint,
+    user: kind.user,
+    labels: {
+      'org.opencontainers.image.title': `bullion ${kind.name}`,
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+    },
+  });
+  const sbomFile = join(outDir, 'sbom.spdx.json');
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Parameters<
+    typeof buildSbom
+  >[0]['lock'];
+  const sbom = buildSbom({
+    name: `bullion-${kind.name}`,
+    digest: manifest.digest,
+    packages,
+    node: process.version,
+    lock,
+  });
+  await writeFile(sbomFile, JSON.stringify(sbom, undefined, 2));
+  await cp(join(appDir, 'app'), join(systemDir, 'app'), { recursive: true });
+  return { layoutDir, sbomFile, rootDir: systemDir, manifest };
+};
+
+const fillSystem = async (
+  { packages }: ImageKind,
+  rootDir: string,
+  cacheDir: string,
+): Promise<readonly DebianPackage[]> => {
+  for (const folder of ['etc', 'tmp', 'usr/local/bin', 'dev', 'proc'])
+    await mkdir(join(rootDir, folder), { recursive: true });
+  await chmod(join(rootDir, 'tmp'), 0o1777);
+  const unpacked = await unpackPackages(packages, { rootDir, cacheDir });
+  await joinAuthorities(rootDir);
+  await rm(join(rootDir, 'usr/share/doc'), { recursive: true, force: true });
+  await rm(join(rootDir, 'usr/share/man'), { recursive: true, force: true });
+  await cp(process.execPath, join(rootDir, 'usr/local/bin/node'), { dereference: true });
+  const users = [
+    'root:x:0:0::/:/sbin/nologin',
+    'qemu:x:107:107::/:/sbin/nologin',
+    'bullion:x:65532:65532::/:/sbin/nologin',
+  ];
+  await writeFile(join(rootDir, 'etc/passwd'), `${users.join('\n')}\n`);
+  return unpacked;
+};
+
+/** One file of all authorities, as the package's script would make it. */
+const joinAuthorities = async (rootDir: string): Promise<void> => {
+  const from = join(rootDir, 'usr/share/ca-certificates/mozilla');
+  const files = (await readdir(from)).toSorted();
+  const texts = await Promise.all(files.map((file) => readFile(join(from, file), 'utf8')));
+  await mkdir(join(rootDir, 'etc/ssl/certs'), { recursive: true });
+  await writeFile(join(rootDir, 'etc/ssl/certs/ca-certificates.crt'), texts.join(''));
+};

@@ -1,0 +1,101 @@
+// An OCI image layout on disk: blobs by digest, a configuration, a manifest, an index. Called by image.ts.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+}
+
+export interface Layer extends Descriptor {
+  /** Digest of the tar before it was compressed. */
+  readonly diffId: string;
+}
+
+export interface ImageConfig {
+  readonly env: readonly string[];
+  readonly entrypoint: readonly string[];
+  readonly user: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+const hashing = (): { readonly stream: Transform; readonly done: () => { digest: string; size: number } } => {
+  const hash = createHash('sha256');
+  let size = 0;
+  const stream = new Transform({
+    transform: (chunk: Buffer, _encoding, next) => {
+      hash.update(chunk);
+      size += chunk.length;
+      next(null, chunk);
+    },
+  });
+  return { stream, done: () => ({ digest: `sha256:${hash.digest('hex')}`, size }) };
+};
+
+const blobPath = (dir: string, digest: string): string => join(dir, 'blobs', 'sha256', digest.replace('sha256:', ''));
+
+/** The files below `from` as one layer: sorted, owned by root, of 1970, so that the same files give the same bytes. */
+export const writeLayer = async (dir: string, from: string): Promise<Layer> => {
+  await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true });
+  const args = [
+    '--sort=name',
+    '--mtime=@0',
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--format=gnu',
+    '-C',
+    from,
+    '-cf',
+    '-',
+    '.',
+  ];
+  const tar = spawn('tar', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise<number | null>((resolve) => tar.once('exit', resolve));
+  const plain = hashing();
+  const packed = hashing();
+  const part = join(dir, 'layer.part');
+  await pipeline(tar.stdout, plain.stream, createGzip({ level: 6 }), packed.stream, createWriteStream(part));
+  if ((await ended) !== 0) throw new Error(`tar of ${from} failed; its words are above`);
+  const { digest, size } = packed.done();
+  await rename(part, blobPath(dir, digest));
+  return { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size, diffId: plain.done().digest };
+};
+
+const writeJson = async (dir: string, mediaType: string, content: object): Promise<Descriptor> => {
+  const bytes = Buffer.from(JSON.stringify(content));
+  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+  await writeFile(blobPath(dir, digest), bytes);
+  return { mediaType, digest, size: bytes.length };
+};
+
+/** Resolves with the manifest's descriptor, which names the image. */
+export const writeImage = async (
+  dir: string,
+  layers: readonly Layer[],
+  { env, entrypoint, user, labels }: ImageConfig,
+): Promise<Descriptor> => {
+  const config = await writeJson(dir, 'application/vnd.oci.image.config.v1+json', {
+    architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+    os: 'linux',
+    config: { Env: env, Entrypoint: entrypoint, User: user, WorkingDir: '/app', Labels: labels },
+    rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
+  });
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+  const manifest = await writeJson(dir, mediaType, {
+    schemaVersion: 2,
+    mediaType,
+    config,
+    layers: layers.map(({ mediaType: type, digest, size }) => ({ mediaType: type, digest, size })),
+  });
+  await writeFile(join(dir, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
+  await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [manifest] }));
+  return manifest;
+};

@@ -1,0 +1,58 @@
+// Debian packages with all they depend on, unpacked into a folder. Nothing is installed: no script of a package runs. Called by image.ts.
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const bytesOfOutput = 64 * 2 ** 20;
+
+export interface DebianPackage {
+  readonly name: string;
+  readonly version: string;
+  readonly architecture: string;
+  readonly sha256: string;
+}
+
+/** The packages and what they depend on, by name. Throws where apt knows one not. */
+const closureOf = async (names: readonly string[]): Promise<readonly string[]> => {
+  const unwanted = ['recommends', 'suggests', 'conflicts', 'breaks', 'replaces', 'enhances'].map(
+    (name) => `--no-${name}`,
+  );
+  const { stdout } = await run('apt-cache', ['depends', '--recurse', ...unwanted, ...names], {
+    maxBuffer: bytesOfOutput,
+  });
+  const found = stdout.split('\n').filter((line) => /^[a-z0-9]/.test(line));
+  // What only configures a system that runs, and never runs here.
+  return [...new Set(found)].filter((name) => !/^(debconf|cdebconf|perl-base|dpkg|tar)/.test(name)).toSorted();
+};
+
+/** Downloads what `cacheDir` lacks, unpacks all of it over `rootDir`. */
+export const unpackPackages = async (
+  names: readonly string[],
+  { rootDir, cacheDir }: { readonly rootDir: string; readonly cacheDir: string },
+): Promise<readonly DebianPackage[]> => {
+  await mkdir(cacheDir, { recursive: true });
+  const closure = await closureOf(names);
+  await run('apt-get', ['download', ...closure], { cwd: cacheDir, maxBuffer: bytesOfOutput });
+  const files = (await readdir(cacheDir))
+    .filter((file) => closure.some((name) => file.startsWith(`${name}_`)))
+    .toSorted();
+  const packages: DebianPackage[] = [];
+  for (const file of files) {
+    const path = join(cacheDir, file);
+    await run('dpkg-deb', ['-x', path, rootDir]);
+    const { stdout } = await run('dpkg-deb', ['-W', '--showformat=${Package} ${Version} ${Architecture}', path]);
+    const [name = '', version = '', architecture = ''] = stdout.split(' ');
+    packages.push({
+      name,
+      version,
+      architecture,
+      sha256: createHash('sha256')
+        .update(await readFile(path))
+        .digest('hex'),
+    });
+  }
+  return packages;
+};
