@@ -11,6 +11,7 @@ import { type BuiltImage, buildImage, imageKinds } from '#infra/images/image.ts'
 import type { Descriptor } from '#infra/images/layout.ts';
 import { pushImage } from '#infra/images/push.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+import { runTool } from '#test/support/tools.ts';
 
 /** Package lists too: a machine without them can download nothing. */
 const canBuild =
@@ -33,6 +34,7 @@ interface Pulled {
 describe.skipIf(!canBuild)('the image for transfers', () => {
   let registry: TestRegistry;
   let image: BuiltImage;
+  let again: BuiltImage;
   const rootDir = join(dir, 'root');
 
   const pull = async (path: string): Promise<Buffer> => {
@@ -52,23 +54,32 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     await buildBundles(bundleDir);
     const build = (name: string) => buildImage(kind, { bundleDir, outDir: join(dir, name), cacheDir });
     image = await build('first');
-    const { manifest } = await build('second');
-    expect(manifest, 'the same sources give the same image').toEqual(image.manifest);
+    again = await build('second');
     registry = await startRegistry();
     await pushImage({ ...image, registry: `http://${registry.host}`, repository: 'bullion/transfer-job', tag: 'v1' });
     mkdirSync(rootDir);
     const { layers } = JSON.parse((await pull('manifests/v1')).toString()) as Pulled;
     for (const { digest } of layers) {
-      const bytes = await pull(`blobs/${digest}`);
-      expect(`sha256:${createHash('sha256').update(bytes).digest('hex')}`).toBe(digest);
-      writeFileSync(join(dir, 'layer.tar.gz'), bytes);
-      expect(spawnSync('tar', ['-C', rootDir, '-xzf', join(dir, 'layer.tar.gz')]).status).toBe(0);
+      writeFileSync(join(dir, 'layer.tar.gz'), await pull(`blobs/${digest}`));
+      runTool('tar', ['-C', rootDir, '-xzf', join(dir, 'layer.tar.gz')]);
     }
   }, 1_200_000);
 
   afterAll(async () => {
     await registry?.close();
     rmSync(dir, { recursive: true, force: true });
+  });
+
+  it('is the same when it is built again', () => {
+    expect(again.manifest).toEqual(image.manifest);
+  });
+
+  it('comes out of the registry as it went in', async () => {
+    const { layers } = JSON.parse((await pull('manifests/v1')).toString()) as Pulled;
+    for (const { digest } of layers) {
+      const hash = createHash('sha256').update(await pull(`blobs/${digest}`));
+      expect(`sha256:${hash.digest('hex')}`).toBe(digest);
+    }
   });
 
   it('starts what its configuration says', async () => {
@@ -83,7 +94,8 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
   });
 
   it('has every tool a transfer starts', () => {
-    for (const tool of ['qemu-img', 'xz', 'zstd']) expect(inside(tool, '--version'), tool).toMatchObject({ status: 0 });
+    const tools = ['qemu-img', 'xz', 'zstd'];
+    expect(tools.filter((tool) => inside(tool, '--version').status !== 0)).toEqual([]);
   });
 
   it('moves a disk into a file and says so', () => {
