@@ -4,7 +4,7 @@ import { broker } from '#infra/generate/knative.ts';
 import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
 import { type SourceRef, audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
-import type { Outputs } from '#infra/generate/outputs.ts';
+import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
 import { admissionFunctions, deadLetterFunction, eventFunctions } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
@@ -33,10 +33,11 @@ const patch = (kind: string, name: string | undefined, body: object): object => 
 const gone = (apiVersion: string, kind: string, name: string): object =>
   patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
 
+/** What lies in a folder and is applied with the rest. */
 const listOf = (folder: string, manifests: Outputs): readonly string[] =>
-  Object.keys(manifests).flatMap((path) =>
-    path.startsWith(`infra/${folder}/`) ? [path.slice(folder.length + 7)] : [],
-  );
+  Object.keys(manifests)
+    .filter((path) => path.startsWith(`infra/${folder}/`) && path !== certManagerFile)
+    .map((path) => path.replace(`infra/${folder}/`, ''));
 
 /** Whatever sends to the Broker, as it is installed. */
 const senders = (manifests: Outputs): readonly SourceRef[] =>
@@ -101,10 +102,11 @@ const oidcPatches = (): readonly object[] => [
 
 const add = (path: string, value: unknown): object => ({ op: 'add', path, value });
 
-/** The service authority of OpenShift in place of cert-manager: a certificate for each Service, its authority in each configuration. */
+/** The service authority of OpenShift in place of our own: a certificate for each Service, its authority in each configuration. */
 const openShiftPatches = (): readonly object[] => [
-  gone('cert-manager.io/v1', 'Issuer', 'admission'),
-  gone('cert-manager.io/v1', 'Certificate', 'admission-tls'),
+  patch('Service', 'cron-tick', [
+    add('/spec/template/spec/containers/0/env/-', { name: 'OWN_CERTIFICATE', value: 'false' }),
+  ]),
   ...admissionFunctions.map(({ name }) =>
     patch('Service', name, [
       add('/metadata/annotations', { 'service.beta.openshift.io/serving-cert-secret-name': `${name}-tls` }),
