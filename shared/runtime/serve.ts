@@ -40,7 +40,6 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
-  setImmediate(() => void bridge().catch(() => undefined));
   const bound = (server.address() as AddressInfo).port;
   const name = host.includes(':') ? `[${host}]` : host;
   return {
@@ -89,7 +88,7 @@ const withFarewell =
 
 /**
  * The bridge from Node's requests to the app. It comes with Node's fetch, which takes longer to load than all the rest of a start: it is
- * loaded when the server listens already, while whoever started it still finds out.
+ * loaded once health was answered, while whoever asked still sets out to send something.
  */
 const createBridge = (options: ServeOptions, state: { readonly isDraining: boolean }) => {
   let loading: Promise<RequestListener> | undefined;
@@ -116,9 +115,10 @@ const createListener = (
     );
   return (request, response) => {
     const path = request.url?.split('?')[0];
-    if (path === '/healthz') return health(response, true);
-    if (path === '/readyz') return health(response, isReady() && !state.isDraining);
-    return forward(request, response);
+    if (path !== '/healthz' && path !== '/readyz') return forward(request, response);
+    health(response, path === '/healthz' || (isReady() && !state.isDraining));
+    // Whoever asks is about to send something. A failure is told to the request that needs it.
+    response.once('finish', () => void bridge().catch(() => undefined));
   };
 };
 
