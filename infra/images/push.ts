@@ -25,16 +25,31 @@ export const pushImage = async ({ layoutDir, manifest, registry, repository, tag
   const text = await blob(manifest.digest);
   const { config, layers } = JSON.parse(text.toString()) as Manifest;
   for (const { digest } of [config, ...layers]) {
-    if ((await fetch(`${base}/blobs/${digest}`, { method: 'HEAD' })).ok) continue;
-    const started = await expectOk(await fetch(`${base}/blobs/uploads/`, { method: 'POST' }), 'start an upload');
-    const target = new URL(started.headers.get('location') ?? '', registry);
-    target.searchParams.set('digest', digest);
-    const headers = { 'content-type': 'application/octet-stream' };
-    await expectOk(await fetch(target, { method: 'PUT', headers, body: await blob(digest) }), `take ${digest}`);
+    const body = await blob(digest);
+    if ((await send(`${base}/blobs/${digest}`, { method: 'HEAD' })).ok) continue;
+    await attempt(async () => {
+      const started = await expectOk(await send(`${base}/blobs/uploads/`, { method: 'POST' }), 'start an upload');
+      const target = new URL(started.headers.get('location') ?? '', registry);
+      target.searchParams.set('digest', digest);
+      const headers = { 'content-type': 'application/octet-stream' };
+      await expectOk(await fetch(target, { method: 'PUT', headers, body }), `take ${digest}`);
+    });
   }
   const headers = { 'content-type': manifest.mediaType };
-  await expectOk(await fetch(`${base}/manifests/${tag}`, { method: 'PUT', headers, body: text }), `take ${tag}`);
+  await expectOk(await send(`${base}/manifests/${tag}`, { method: 'PUT', headers, body: text }), `take ${tag}`);
 };
+
+/** A registry closes connections that were idle while a layer was read; what found one closed is sent again on another. */
+const attempt = async <T>(work: () => Promise<T>, left = 2): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (left === 0 || !(error instanceof TypeError)) throw error;
+    return attempt(work, left - 1);
+  }
+};
+
+const send = (url: string, init: RequestInit): Promise<Response> => attempt(() => fetch(url, init));
 
 const expectOk = async (response: Response, what: string): Promise<Response> => {
   if (response.ok) return response;
