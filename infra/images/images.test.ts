@@ -46,7 +46,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
   const inside = (...argv: readonly string[]) =>
     spawnSync('chroot', [`--userspec=${kind.user}`, rootDir, ...argv], {
       encoding: 'utf8',
-      env: { PATH: '/usr/local/bin:/usr/bin:/bin' },
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin' },
     });
 
   beforeAll(async () => {
