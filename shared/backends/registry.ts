@@ -1,6 +1,7 @@
 // Every backend, by the name users write. Admission, the driver and the generator look here and nowhere else.
 import type { Backend } from '#shared/backends/backend.ts';
 import { backingImage } from '#shared/backends/backingimage/index.ts';
+import { cdi } from '#shared/backends/cdi/index.ts';
 import { csi } from '#shared/backends/csi/index.ts';
 
 /** A name users may know from the original products is either served or says why not. */
@@ -15,7 +16,7 @@ const refused = (because: string): Registration => ({ served: false, because });
 
 export const backends = {
   backingimage: served(backingImage),
-  cdi: refused('this installation has no CDI backend; write `backend: csi`, which uses any CSI storage class'),
+  cdi: served(cdi),
   csi: served(csi),
 } satisfies BackendRegistry;
 

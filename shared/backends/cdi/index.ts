@@ -1,0 +1,46 @@
+// The cdi backend: a DataVolume for each image, of a CDI that is installed or of our own, and the claim of that as golden volume.
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import {
+  type PersistentVolumeClaim,
+  jobs,
+  kubeEvents,
+  persistentVolumeClaims,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { Backend } from '#shared/backends/backend.ts';
+import { initialize, planDelete, usableState } from '#shared/backends/cdi/plan.ts';
+import { type CdiSeen, check } from '#shared/backends/cdi/seen.ts';
+import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts';
+
+const reads = [pods, storageClasses, kubeEvents, harvesterImageKind.type] as readonly unknown[];
+
+export const cdi: Backend<CdiSeen> = {
+  capabilities: { sources: ['http', 'export-from-volume', 'clone'] },
+  check,
+  initialize,
+  updateVirtualSize: (image, { dataVolume, claim }) =>
+    image.state.phase === 'Available' &&
+    image.state.inspection?.virtualSize === undefined &&
+    dataVolume?.status?.phase === 'Succeeded' &&
+    claim !== undefined
+      ? usableState(image, claim)
+      : undefined,
+  delete: planDelete,
+  rootDiskOf: ({ ref }) => ({ is: 'copy', volume: ref.name }),
+  sidecars: [
+    // Phase, progress and conditions: each tells something.
+    follow<DataVolume>(dataVolumeKind.type, ['create', 'delete'], ({ status }) => status !== undefined),
+    follow(jobs, ['create', 'delete'], hasAttemptEnded),
+    follow<PersistentVolumeClaim>(
+      persistentVolumeClaims,
+      ['delete'],
+      (claim) => claim.status?.phase === 'Lost' || isLeaving(claim),
+    ),
+  ],
+  reads: reads as readonly ResourceType[],
+  validator: { create: () => [], update: () => [], delete: () => [] },
+  mutator: { classParameters: () => undefined },
+};

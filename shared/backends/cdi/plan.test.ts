@@ -1,0 +1,287 @@
+// A DataVolume told as an image: phases, trouble that CDI would try for ever, what is thrown away and what is kept. One row each.
+import { describe, expect, it } from 'vitest';
+import type { DataVolume, DataVolumeStatus } from '#shared/api/cdi/data-volume.ts';
+import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
+import { cdi } from '#shared/backends/cdi/index.ts';
+import { buildDataVolume } from '#shared/backends/cdi/manifests.ts';
+import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
+import {
+  aJob,
+  aPod,
+  aPopulation,
+  aStorageClass,
+  aSuccess,
+  anImage,
+  testSettings,
+  testTime,
+} from '#test/support/builders.ts';
+
+const context = { now: testTime, settings: testSettings };
+const later = (seconds: number) => ({ ...context, now: testTime + seconds * 1000 });
+const storageClass = aStorageClass();
+const gib = 2 ** 30;
+
+const image = (over: Parameters<typeof anImage>[0] = {}): Image =>
+  anImage({ backend: 'cdi', storage: { className: 'local' }, ...over });
+const seen = (over: Partial<CdiSeen> = {}): CdiSeen => ({ foreign: [], pods: [], storageClass, ...over });
+const made = (status?: DataVolumeStatus): DataVolume => {
+  const built = buildDataVolume(image(), { storageClass, diskBytes: gib });
+  return { ...built, metadata: { ...built.metadata, uid: 'dv-uid' }, ...(status === undefined ? {} : { status }) };
+};
+const aClaim = (phase: 'Pending' | 'Bound' | 'Lost', marks: Record<string, string> = {}): PersistentVolumeClaim => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: 'ubuntu', namespace: 'default', uid: 'claim-uid', annotations: marks },
+  spec: { storageClassName: 'local' },
+  status: { phase, capacity: { storage: '1Gi' } },
+});
+const condition = (type: string, status: 'True' | 'False', reason: string, message = '') => ({
+  type,
+  status,
+  reason,
+  message,
+});
+const running = (reason: string, message: string) => [condition('Running', 'False', reason, message)];
+
+const stateOf = (state: Partial<ImageState>, what: Partial<CdiSeen>, over: object = {}) =>
+  cdi.initialize(image({ state, ...over }), seen(what), context);
+
+describe('a new image', () => {
+  it('is looked at, then has a DataVolume of its name, exactly as large as its disk', () => {
+    const first = cdi.initialize(image(), seen(), context);
+    expect(first).toMatchObject({
+      actions: [{ do: 'create', object: { kind: 'Job' } }],
+      state: { reason: 'Inspecting' },
+    });
+    const job = aJob('inspect', { conditions: [{ type: 'Complete', status: 'True' }] });
+    const pod = aPod(job, 'a', 'Succeeded', { report: aSuccess() });
+    const second = cdi.initialize(image({ state: first.state }), seen({ inspectJob: job, pods: [pod] }), context);
+    expect(second.actions).toMatchObject([
+      {
+        do: 'create',
+        object: {
+          kind: 'DataVolume',
+          metadata: { name: 'ubuntu', ownerReferences: [{ kind: 'VirtualMachineImage', name: 'ubuntu' }] },
+          spec: {
+            source: { http: { url: 'https://images.example/ubuntu.img' } },
+            storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+          },
+        },
+      },
+    ]);
+    expect(second.state).toMatchObject({ inspection: { virtualSize: gib }, children: { volume: 'ubuntu' } });
+  });
+
+  it.each<[what: string, over: Parameters<typeof anImage>[0], what: Partial<CdiSeen>, spec: object]>([
+    [
+      'a checksum',
+      { checksum: { algorithm: 'sha256', hex: 'ab' }, storage: { className: 'local', capacityBytes: gib } },
+      {},
+      { source: { http: { checksum: 'sha256:ab' } } },
+    ],
+    [
+      'a claim of another namespace',
+      { source: { type: 'export-from-volume', namespace: 'other', claimName: 'disk' } },
+      {},
+      { source: { pvc: { namespace: 'other', name: 'disk' } }, storage: { storageClassName: 'local' } },
+    ],
+    [
+      'another image',
+      { source: { type: 'clone', namespace: 'other', imageName: 'a' } },
+      { cloned: { is: 'ready', namespace: 'other', name: 'vmi-1' } },
+      { source: { pvc: { namespace: 'other', name: 'vmi-1' } } },
+    ],
+  ])('is made from %s', (_what, over, what, spec) => {
+    const { actions } = cdi.initialize(image(over), seen(what), context);
+    expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume', spec } }]);
+  });
+
+  it('hands on what its author was allowed, and nothing where that is not needed', () => {
+    const from = (namespace: string) =>
+      buildDataVolume(image({ source: { type: 'export-from-volume', namespace, claimName: 'disk' } }), {
+        storageClass,
+      });
+    expect(from('other').metadata.annotations?.['bullion.dev/granted']).toContain('"namespace":"other"');
+    expect(from('default').metadata.annotations).not.toHaveProperty('bullion.dev/granted');
+  });
+
+  it('does not wait for a consumer', () => {
+    const late: StorageClass = aStorageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' });
+    const key = 'cdi.kubevirt.io/storage.bind.immediate.requested';
+    expect(buildDataVolume(image(), { storageClass: late }).metadata.annotations).toHaveProperty([key]);
+    expect(buildDataVolume(image(), { storageClass }).metadata.annotations).not.toHaveProperty([key]);
+  });
+
+  it.each<[what: string, what: Partial<CdiSeen>, over: object, reason: string]>([
+    ['its class', { storageClass: undefined }, {}, 'StorageClassNotFound'],
+    [
+      'the image it is cloned from',
+      { cloned: { is: 'waiting', message: 'not ready' } },
+      { source: { type: 'clone', namespace: 'other', imageName: 'a' } },
+      'SourceNotReady',
+    ],
+    ['its name', { foreign: [made()] }, {}, 'NameTaken'],
+    ['the claim of a DataVolume that is gone', { claim: aClaim('Bound') }, {}, 'ChildDeleted'],
+  ])('waits for %s, and not for ever', (_what, what, over, reason) => {
+    const { actions, state } = stateOf({}, what, over);
+    expect({ actions, reason: state.reason }).toEqual({ actions: [], reason });
+    const late = cdi.initialize(image({ state, ...over }), seen(what), later(testSettings.childSeconds + 1));
+    expect(late.state).toMatchObject({ phase: 'Failed', reason, message: expect.stringContaining('gave up waiting') });
+  });
+});
+
+describe('a DataVolume', () => {
+  it.each<[what: string, status: DataVolumeStatus, expected: Partial<ImageState>]>([
+    ['nobody has looked at', {}, { phase: 'Pending', reason: 'Starting' }],
+    ['in progress', { phase: 'ImportInProgress', progress: '37.42%' }, { phase: 'Downloading', progress: 37 }],
+    [
+      'that does not tell its progress',
+      { phase: 'ImportInProgress', progress: 'N/A' },
+      { phase: 'Downloading', progress: 0 },
+    ],
+    [
+      'at its end, but not done',
+      { phase: 'ImportInProgress', progress: '100.0%' },
+      { phase: 'Downloading', progress: 98 },
+    ],
+    [
+      'that tries again',
+      { phase: 'ImportScheduled', restartCount: 2, conditions: running('Error', 'got 503') },
+      { phase: 'Pending', reason: 'Error', message: 'got 503', attempts: 3, attemptsFailed: 2, failures: 2 },
+    ],
+    [
+      'whose worker cannot be placed',
+      { phase: 'ImportScheduled', conditions: running('Unschedulable', 'no node') },
+      { phase: 'Pending', reason: 'Unschedulable', message: 'no node' },
+    ],
+    [
+      'that failed for good',
+      { phase: 'Failed', conditions: running('ChecksumError', 'checksum mismatch') },
+      {
+        phase: 'Failed',
+        reason: 'ChecksumError',
+        message: expect.stringContaining('checksum mismatch') as unknown as string,
+      },
+    ],
+    [
+      'of our own that failed for good',
+      {
+        phase: 'Failed',
+        conditions: [...running('Error', 'got 404'), condition('Ready', 'False', 'SourceNotFound', 'answered 404')],
+      },
+      {
+        phase: 'Failed',
+        reason: 'SourceNotFound',
+        message: expect.stringContaining('answered 404') as unknown as string,
+      },
+    ],
+  ])('%s', (_what, status, expected) => {
+    const { actions, state } = stateOf({}, { dataVolume: made(status), claim: aClaim('Pending') });
+    expect(actions).toEqual([]);
+    expect(state).toMatchObject(expected);
+  });
+
+  it('that CDI would try for ever is stopped where the image allows no more', () => {
+    const status = { phase: 'ImportInProgress', restartCount: 4, conditions: running('Error', 'got 503') };
+    const { actions, state } = stateOf({ attemptsFailed: 3, failures: 3 }, { dataVolume: made(status) });
+    expect(actions).toMatchObject([{ do: 'delete', key: { name: 'ubuntu' }, uid: 'dv-uid' }]);
+    expect(state).toMatchObject({ phase: 'Failed', reason: 'Error', failures: 4, attempts: 5 });
+  });
+
+  it('that is stuck is stopped, with what its claim complains about', () => {
+    const dataVolume = made({ phase: 'Pending' });
+    const warning = { reason: 'ProvisioningFailed', message: 'the pool is full' };
+    const warnings = [{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject: {}, ...warning }];
+    const first = stateOf({}, { dataVolume });
+    const stuck = cdi.initialize(
+      image({ state: first.state }),
+      seen({ dataVolume, warnings }),
+      later(testSettings.childSeconds + 1),
+    );
+    expect(stuck.actions).toMatchObject([{ do: 'delete', uid: 'dv-uid' }]);
+    expect(stuck.state).toMatchObject({
+      phase: 'Failed',
+      reason: 'ProvisioningFailed',
+      message: expect.stringContaining('pool is full'),
+    });
+  });
+
+  it('that runs too long is stopped, and progress never falls before', () => {
+    const dataVolume = made({ phase: 'ImportInProgress', progress: '50.0%' });
+    const first = stateOf({}, { dataVolume });
+    const slower = made({ phase: 'ImportInProgress', progress: '20.0%' });
+    const second = cdi.initialize(image({ state: first.state }), seen({ dataVolume: slower }), later(60));
+    expect(second.state.progress).toBe(50);
+    const end = cdi.initialize(
+      image({ state: second.state }),
+      seen({ dataVolume }),
+      later(testSettings.attemptSeconds + testSettings.childSeconds + 1),
+    );
+    expect(end).toMatchObject({ actions: [{ do: 'delete' }], state: { phase: 'Failed', reason: 'DeadlineExceeded' } });
+  });
+
+  it('that succeeded is usable once its claim is bound, with what the claim says it holds', () => {
+    const dataVolume = made({ phase: 'Succeeded' });
+    expect(stateOf({}, { dataVolume, claim: aClaim('Pending') }).state.phase).toBe('Pending');
+    const marked = aClaim('Bound', { 'bullion.dev/populated': JSON.stringify(aPopulation) });
+    expect(stateOf({}, { dataVolume, claim: marked }).state).toMatchObject({
+      phase: 'Available',
+      progress: 100,
+      inspection: aPopulation.inspection,
+      digests: aPopulation.digests,
+      children: { volume: 'ubuntu' },
+    });
+    const inspection = { format: 'qcow2', compression: 'none', virtualSize: gib } as const;
+    expect(stateOf({ inspection }, { dataVolume, claim: aClaim('Bound') }).state).toMatchObject({
+      phase: 'Available',
+      inspection,
+    });
+  });
+
+  it.each([
+    ['is gone', {}],
+    ['has lost its claim', { dataVolume: made({ phase: 'Succeeded' }), claim: aClaim('Lost') }],
+  ])('that was usable and %s is a loss, not a reason to import anew', (_what, what) => {
+    expect(stateOf({ phase: 'Available' }, what)).toMatchObject({
+      actions: [],
+      state: { phase: 'Failed', reason: 'VolumeLost' },
+    });
+  });
+});
+
+describe('starting over', () => {
+  const failed = { phase: 'Failed', reason: 'Error', message: 'x', failures: 4 } as const;
+  it('throws away what is not filled, DataVolume first', () => {
+    const what = { dataVolume: made({ phase: 'Failed' }), claim: aClaim('Pending') };
+    const first = stateOf(failed, what, { retryToken: '1' });
+    expect(first.actions).toMatchObject([{ do: 'delete', type: { kind: 'DataVolume' } }]);
+    expect(stateOf(first.state, { claim: aClaim('Pending') }, { retryToken: '1' }).actions).toMatchObject([
+      { do: 'delete', type: { kind: 'PersistentVolumeClaim' } },
+    ]);
+    expect(stateOf(first.state, {}, { retryToken: '1' })).toMatchObject({
+      actions: [{ do: 'create', object: { kind: 'Job' } }],
+      state: { failures: 4, handledRetryToken: '1' },
+    });
+  });
+
+  it('keeps what is filled', () => {
+    const what = { dataVolume: made({ phase: 'Succeeded' }), claim: aClaim('Bound') };
+    expect(stateOf(failed, what, { retryToken: '1' })).toMatchObject({ actions: [], state: { phase: 'Available' } });
+  });
+});
+
+describe('removal', () => {
+  const removing = (what: Partial<CdiSeen>) => cdi.delete(image({ deleting: true }), seen(what), context);
+  it('takes the DataVolume before its claim, and waits for both', () => {
+    const both = removing({ dataVolume: made(), claim: aClaim('Bound') });
+    expect(both).toMatchObject({ removed: false, actions: [{ do: 'delete', type: { kind: 'DataVolume' } }] });
+    expect(both.actions).toHaveLength(1);
+    const claim = removing({ claim: aClaim('Bound') });
+    expect(claim).toMatchObject({
+      removed: false,
+      actions: [{ do: 'delete', type: { kind: 'PersistentVolumeClaim' } }],
+    });
+    expect(removing({})).toMatchObject({ removed: true, actions: [] });
+  });
+});

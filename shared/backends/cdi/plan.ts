@@ -1,0 +1,165 @@
+// The cdi backend's decisions: find the size, make the DataVolume, follow it, start over. Pure.
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { create, remove, removeJob } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { followDataVolume } from '#shared/backends/cdi/following.ts';
+import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
+import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import { type Image, type ImageState, initialState, isFetched, isRetryDue } from '#shared/backends/image.ts';
+import { planInspection } from '#shared/backends/inspecting.ts';
+import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+
+export const initialize = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+  if (image.state.phase !== 'Available' && isRetryDue(image)) return planRestart(image, seen, context);
+  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, seen, context);
+};
+
+const wait = (image: Image, reason: string, message: string, context: PlanContext): Plan => ({
+  actions: [],
+  state: waitingState(image, image.state, { phase: 'Pending', reason, message }, context),
+});
+
+const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+  const [taken] = seen.foreign;
+  if (taken !== undefined) {
+    const message = `${taken.kind} ${taken.metadata.name} exists and belongs to something else: delete it or rename this image`;
+    return wait(image, 'NameTaken', message, context);
+  }
+  const { dataVolume, claim } = seen;
+  const isDone = image.state.phase === 'Available';
+  if (isDone && (dataVolume === undefined || claim?.status?.phase === 'Lost')) return planLost(image);
+  if (dataVolume === undefined) return planNew(image, seen, context);
+  if (dataVolume.metadata.deletionTimestamp !== undefined) {
+    const message = `DataVolume ${dataVolume.metadata.name} is being deleted; starting again once it is gone`;
+    return wait(image, 'ChildDeleted', message, context);
+  }
+  const isFilled = dataVolume.status?.phase === 'Succeeded' && claim?.status?.phase === 'Bound';
+  if (isFilled) return { actions: [], state: usableState(image, claim) };
+  return isDone ? unchanged(image) : followDataVolume(image, { ...seen, dataVolume }, context);
+};
+
+const planLost = ({ state, ref }: Image): Plan => ({
+  actions: [],
+  state: failedState(state, 'VolumeLost', `the golden volume ${ref.name} is gone or lost its data; ${retryHint}`),
+});
+
+const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+  const { storageClass, cloned, claim } = seen;
+  if (claim !== undefined) {
+    return wait(
+      image,
+      'ChildDeleted',
+      `claim ${claim.metadata.name} of a DataVolume that is gone is going, too`,
+      context,
+    );
+  }
+  if (storageClass === undefined) return planNoClass(image, context);
+  if (cloned?.is === 'waiting') return wait(image, 'SourceNotReady', cloned.message, context);
+  const { source, storage } = image;
+  if (storage.capacityBytes !== undefined || source === undefined || !isFetched(source)) {
+    return makeDataVolume(image, { storageClass, cloned, diskBytes: storage.capacityBytes }, image.state, context);
+  }
+  const build = () =>
+    buildTransferJob({ mode: 'inspect', owner: image.ref, source, retries: image.retries }, context.settings);
+  const looked = planInspection(image, { job: seen.inspectJob, pods: seen.pods, build }, context);
+  if (looked.is === 'planned') return looked.plan;
+  return makeDataVolume(image, { storageClass, diskBytes: looked.diskBytes }, looked.state, context);
+};
+
+const planNoClass = (image: Image, context: PlanContext): Plan => {
+  const { className } = image.storage;
+  const message =
+    className === undefined
+      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
+      : `storage class "${className}" does not exist: create it, or make the image anew with another`;
+  return wait(image, 'StorageClassNotFound', message, context);
+};
+
+const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: PlanContext): Plan => {
+  const dataVolume = buildDataVolume(image, shape);
+  const { name } = dataVolume.metadata;
+  const next = {
+    ...state,
+    attempts: 0,
+    attemptsFailed: 0,
+    lastFailure: undefined,
+    progress: 0,
+    transfer: undefined,
+    storageClassName: shape.storageClass.metadata.name,
+    children: { ...state.children, volume: name, job: undefined },
+  };
+  const step = { phase: 'Pending', reason: 'Starting', message: `DataVolume ${name} is being made` } as const;
+  return { actions: [create(dataVolumeKind.type, dataVolume)], state: waitingState(image, next, step, context) };
+};
+
+/** Sizes and digests as far as somebody knows them: our own DataVolumes note them on the claim. */
+export const usableState = (image: Image, claim: PersistentVolumeClaim): ImageState => {
+  const population = populationOf(claim);
+  const bytes = parseQuantity(claim.status?.capacity?.['storage']);
+  const found = population?.inspection ?? image.state.inspection ?? { format: 'raw', compression: 'none' };
+  const virtualSize = found.virtualSize ?? image.state.inspection?.virtualSize ?? bytes;
+  return {
+    ...image.state,
+    phase: 'Available',
+    reason: 'Ready',
+    message: 'the image is ready to use',
+    progress: 100,
+    inspection: { ...image.state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) },
+    digests: population?.digests ?? image.state.digests,
+    storageClassName: claim.spec.storageClassName ?? image.state.storageClassName,
+    children: { ...image.state.children, volume: claim.metadata.name },
+    lastFailure: undefined,
+    deadline: undefined,
+    nextAttemptTime: undefined,
+    transfer: undefined,
+    handledRetryToken: image.retryToken ?? image.state.handledRetryToken,
+  };
+};
+
+const childrenOf = ({ dataVolume, claim, inspectJob, pods }: CdiSeen) =>
+  [dataVolume, claim, inspectJob, ...pods].filter((child) => child !== undefined);
+
+const namesOf = (seen: CdiSeen): string =>
+  childrenOf(seen)
+    .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    .join(', ');
+
+/** The DataVolume goes before its claim: it would make that again. */
+const removeAll = ({ dataVolume, claim, inspectJob }: CdiSeen) => [
+  ...remove(dataVolumeKind.type, dataVolume),
+  ...removeJob(inspectJob),
+  ...(dataVolume === undefined ? remove(persistentVolumeClaims, claim) : []),
+];
+
+const planRestart = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+  const { failures, lastFailureTime } = image.state;
+  const state = { ...initialState, failures, lastFailureTime, handledRetryToken: image.retryToken };
+  const isFilled = seen.dataVolume?.status?.phase === 'Succeeded' && seen.claim?.status?.phase === 'Bound';
+  if (isFilled || childrenOf(seen).length === 0) return advance({ ...image, state }, seen, context);
+  const step = {
+    phase: 'Pending',
+    reason: 'Restarting',
+    message: `removing what the last try left: ${namesOf(seen)}`,
+  } as const;
+  const waiting = waitingState(image, image.state, step, context);
+  const handledRetryToken = waiting.phase === 'Failed' ? image.retryToken : waiting.handledRetryToken;
+  return { actions: removeAll(seen), state: { ...waiting, handledRetryToken } };
+};
+
+export const planDelete = (image: Image, seen: CdiSeen): Plan & { readonly removed: boolean } => {
+  const removed = childrenOf(seen).length === 0;
+  const state = {
+    ...image.state,
+    phase: 'Terminating',
+    reason: 'Terminating',
+    message: removed ? 'removed' : `waiting for ${namesOf(seen)} to go`,
+    deadline: undefined,
+    nextAttemptTime: undefined,
+  } as const;
+  return { actions: removeAll(seen), state, removed };
+};

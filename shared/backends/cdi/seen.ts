@@ -1,0 +1,105 @@
+// What the cdi backend reads before it decides: its DataVolume, the claim of that, and what keeps both waiting.
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import {
+  type Job,
+  type KubeEvent,
+  type PersistentVolumeClaim,
+  type Pod,
+  type StorageClass,
+  jobs,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
+import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { transferJobName } from '#shared/populate/transfer-job.ts';
+
+export interface CdiSeen {
+  readonly dataVolume?: DataVolume | undefined;
+  /** Objects of our names that belong to somebody else. They are never touched. */
+  readonly foreign: readonly KubeObject[];
+  /** The DataVolume's. */
+  readonly claim?: PersistentVolumeClaim | undefined;
+  /** Looks at a source whose disk nobody told the size of. */
+  readonly inspectJob?: Job | undefined;
+  readonly pods: readonly Pod[];
+  /** Read only where the DataVolume is to be made. */
+  readonly storageClass?: StorageClass | undefined;
+  /** The golden claim of the image that is cloned; read only where the DataVolume is to be made. */
+  readonly cloned?: Cloned | undefined;
+  /** Newest Warning about what keeps the image waiting. */
+  readonly warnings?: readonly KubeEvent[] | undefined;
+}
+
+export type Cloned =
+  | { readonly is: 'ready'; readonly namespace: string; readonly name: string }
+  | { readonly is: 'waiting'; readonly message: string };
+
+const dataVolumeNameOf = ({ ref }: Image): string => ref.name;
+
+export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> => {
+  const isLeftAlone = image.state.phase === 'Failed' && !image.deleting && !isRetryDue(image);
+  if (isLeftAlone) return { foreign: [], pods: [] };
+  const name = dataVolumeNameOf(image);
+  const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, name);
+  const claim = await readClaim(kube, image, dataVolume);
+  const seen = { dataVolume, foreign, claim, pods: [] };
+  if (image.deleting || isRetryDue(image))
+    return { ...seen, ...(await readInspection(kube, image)), ...(await readForNew(kube, image)) };
+  if (dataVolume === undefined) return { ...seen, ...(await readForNew(kube, image)) };
+  return { ...seen, warnings: await readWarnings(kube, image, [dataVolume, claim]) };
+};
+
+/** Its claim has its name. While the DataVolume is there, only what it made counts; afterwards, what is left of it. */
+const readClaim = async (
+  kube: KubeClient,
+  { ref }: Image,
+  dataVolume: DataVolume | undefined,
+): Promise<PersistentVolumeClaim | undefined> => {
+  const claim = await kube.get(persistentVolumeClaims, { namespace: ref.namespace, name: ref.name });
+  const isOf = ({ kind, uid, name }: { kind: string; uid: string; name: string }): boolean =>
+    kind === 'DataVolume' && (dataVolume === undefined ? name === ref.name : uid === dataVolume.metadata.uid);
+  return claim?.metadata.ownerReferences?.some(isOf) === true ? claim : undefined;
+};
+
+const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+  const { source } = image;
+  const storageClass = await readClass(kube, image.storage.className);
+  const needsLook = source !== undefined && isFetched(source) && image.storage.capacityBytes === undefined;
+  const looked = needsLook ? await readInspection(kube, image) : {};
+  const cloned = source?.type === 'clone' ? await readCloned(kube, source) : undefined;
+  return { ...looked, storageClass, cloned };
+};
+
+const readInspection = async (kube: KubeClient, { ref }: Image): Promise<Partial<CdiSeen>> => {
+  const { own: inspectJob } = await readOwn(kube, jobs, ref, transferJobName('inspect', ref));
+  return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
+};
+
+/** Clones are of images of the same kind, whatever backend keeps them in a claim. */
+const readCloned = async (
+  kube: KubeClient,
+  { namespace, imageName }: { readonly namespace: string; readonly imageName: string },
+): Promise<Cloned> => {
+  const what = `image ${namespace}/${imageName}`;
+  const source = await kube.get(harvesterImageKind.type, { namespace, name: imageName });
+  if (source === undefined) return { is: 'waiting', message: `${what} does not exist` };
+  const { phase, children } = source.status ?? {};
+  if (phase !== 'Imported') return { is: 'waiting', message: `${what} is not ready` };
+  if (children?.volume !== undefined) return { is: 'ready', namespace, name: children.volume };
+  return { is: 'waiting', message: `${what} is not kept in a claim: its backend has to clone it` };
+};
+
+const readWarnings = async (
+  kube: KubeClient,
+  { state }: Image,
+  children: readonly (KubeObject | undefined)[],
+): Promise<readonly KubeEvent[]> =>
+  state.phase === 'Pending' && state.deadline !== undefined
+    ? readNewestWarnings(
+        kube,
+        children.filter((child) => child !== undefined),
+      )
+    : [];
