@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { ObjectRef } from '#shared/api/object.ts';
+import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { Inspection } from '#shared/transfer/report.ts';
@@ -50,14 +50,14 @@ export const buildVolume = (request: VolumeRequest): PersistentVolumeClaim => {
   };
 };
 
-const inspectedMark = (inspection: Inspection | undefined): Readonly<Record<string, string>> =>
+export const inspectedMark = (inspection: Inspection | undefined): Readonly<Record<string, string>> =>
   inspection === undefined ? {} : { [annotations.inspected]: JSON.stringify(inspection) };
 
-/** What the volume was sized by; `undefined` where the user gave its size. */
-export const inspectedOf = (volume: PersistentVolumeClaim): Inspection | undefined =>
+/** What a volume, or what makes it, was sized by; `undefined` where the user gave its size. */
+export const inspectedOf = (volume: KubeObject): Inspection | undefined =>
   readMark(volume, annotations.inspected, Inspection);
 
-const readMark = <T>(volume: PersistentVolumeClaim | undefined, name: string, schema: z.ZodType<T>): T | undefined => {
+const readMark = <T>(volume: KubeObject | undefined, name: string, schema: z.ZodType<T>): T | undefined => {
   const mark = volume?.metadata.annotations?.[name];
   if (mark === undefined) return undefined;
   try {

@@ -76,13 +76,19 @@ const volumes = [
   volume(virtualMachinePvcKind as unknown as ServedKind, { virtualMachineImageName: 'ubuntu' }),
 ];
 
-const dataVolume = (name: string, source: object): { readonly type: ResourceType; readonly object: ImageObject } => ({
+const ofOneGib = { resources: { requests: { storage: '1Gi' } } };
+
+const dataVolume = (
+  name: string,
+  source: object,
+  size: object = ofOneGib,
+): { readonly type: ResourceType; readonly object: ImageObject } => ({
   type: dataVolumeKind.type as unknown as ResourceType,
   object: {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: dataVolumeKind.type.kind,
     metadata: { namespace: 'default', name },
-    spec: { source, storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } } },
+    spec: { source, storage: { storageClassName: 'local', ...size } },
   } as ImageObject,
 });
 
@@ -90,6 +96,8 @@ const dataVolume = (name: string, source: object): { readonly type: ResourceType
 const dataVolumes = [
   dataVolume('imported', { http: { url: 'https://images.example/ubuntu.img' } }),
   dataVolume('made-from-it', { pvc: { namespace: 'default', name: 'imported' } }),
+  // Whose size is looked for.
+  dataVolume('looked-at', { http: { url: 'https://images.example/ubuntu.img' } }, {}),
 ];
 
 /** Wanted three times over: fetched once, and cloned. */
@@ -97,6 +105,9 @@ const pinned = `docker://registry.example/disk@sha256:${'a'.repeat(64)}`;
 const sharing = ['first', 'second', 'third'].map((name) => dataVolume(name, { registry: { url: pinned } }));
 
 const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
+
+const kept = aHarvesterImage();
+const cdi = { type: harvesterType, image: { ...kept, spec: { ...kept.spec, backend: 'cdi' } } as ImageObject };
 
 export const scenarios: readonly Scenario[] = [
   { ...base, name: 'import', attempt: () => success },
@@ -108,6 +119,12 @@ export const scenarios: readonly Scenario[] = [
     image: aHarvesterImage() as ImageObject,
     attempt: () => success,
   },
+  { ...cdi, name: 'cdi', attempt: () => success },
+  { ...cdi, name: 'cdi-flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },
+  { ...cdi, name: 'cdi-exhausted', attempt: (mode) => (mode === 'import' ? flaky : success) },
+  { ...cdi, name: 'cdi-fatal', attempt: () => fatal },
+  { ...cdi, name: 'cdi-deleted', user: 'deletes', attempt: () => success },
+  { ...cdi, name: 'cdi-retried', user: 'retries', attempt: () => success },
   { ...base, name: 'no-snapshots', withoutSnapshots: true, attempt: () => success },
   { ...base, name: 'wait-for-consumer', waitForConsumer: true, attempt: () => success },
   { ...base, name: 'flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },

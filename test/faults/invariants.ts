@@ -50,7 +50,7 @@ const checkReady = (world: World, { metadata, status }: ImageObject, report: Rep
   const isComplete = status?.progress === 100 && status.phase !== 'Terminating';
   if (isReady(status) !== isComplete) report(`progress is ${status?.progress} and ready is ${isReady(status)}`);
   if (!isReady(status)) return;
-  const volume = world.kube.all(persistentVolumeClaims).find((claim) => isOwnedBy(claim, metadata.uid));
+  const volume = world.kube.all(persistentVolumeClaims).find((claim) => isHeldBy(world, claim, metadata.uid));
   const isFilled = volume !== undefined && world.cluster.contents.get(volume.metadata.uid!)?.isFilled === true;
   if (!isFilled) report('ready, but the volume is not filled');
   if (populationOf(volume) === undefined) report('ready, but the volume does not say what it holds');
@@ -58,6 +58,16 @@ const checkReady = (world: World, { metadata, status }: ImageObject, report: Rep
 
 const isOwnedBy = ({ metadata }: KubeObject, uid: string | undefined) =>
   metadata.ownerReferences?.some((reference) => reference.uid === uid) === true;
+
+/** By the image itself, or by its DataVolume. */
+const isHeldBy = (world: World, claim: KubeObject, uid: string | undefined): boolean =>
+  isOwnedBy(claim, uid) ||
+  world.kube
+    .all()
+    .some(
+      ({ kind, metadata }) =>
+        kind === 'DataVolume' && isOwnedBy(claim, metadata.uid) && isOwnedBy({ metadata } as KubeObject, uid),
+    );
 
 const counters = {
   failed: ({ failed = 0 }: Status) => failed,

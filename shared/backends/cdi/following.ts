@@ -7,6 +7,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, isPast, isoTime, retryHint, waitingState } from '#shared/backends/state.ts';
+import { inspectedOf } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 const running = ['ImportInProgress', 'CloneInProgress', 'CSICloneInProgress', 'CloneFromSnapshotSourceInProgress'];
@@ -35,7 +36,8 @@ const percentOf = ({ status }: DataVolume): number => {
   return Number.isFinite(percent) ? Math.min(98, Math.max(0, Math.floor(percent))) : 0;
 };
 
-const counted = (image: Image, dataVolume: DataVolume): ImageState => {
+/** The state so far with what a DataVolume tells of its attempts. */
+export const counted = (image: Image, dataVolume: DataVolume): ImageState => {
   const failed = dataVolume.status?.restartCount ?? 0;
   const { state } = image;
   const attempts = Math.max(state.attempts, failed + 1);
@@ -44,9 +46,12 @@ const counted = (image: Image, dataVolume: DataVolume): ImageState => {
   return {
     ...state,
     attempts,
+    // Each attempt begins anew.
+    progress: attempts > state.attempts ? 0 : state.progress,
     attemptsFailed: Math.max(state.attemptsFailed, failed),
     failures: state.failures + newFailures,
     lastFailure: trouble ?? state.lastFailure,
+    inspection: state.inspection ?? inspectedOf(dataVolume),
     children: { ...state.children, volume: dataVolume.metadata.name },
   };
 };
@@ -111,7 +116,7 @@ const followRunning = (image: Image, state: ImageState, dataVolume: DataVolume, 
     const stuck = failedState(state, 'DeadlineExceeded', `the import took longer than it may; ${retryHint}`);
     return stopIfStuck(dataVolume, stuck);
   }
-  const progress = isNew ? percentOf(dataVolume) : Math.max(image.state.progress, percentOf(dataVolume));
+  const progress = Math.max(state.progress, percentOf(dataVolume));
   const before = state.lastFailure === undefined ? '' : `; the attempt before failed: ${state.lastFailure.message}`;
   const message = `attempt ${state.attempts} of ${image.retries + 1}: filling DataVolume ${dataVolume.metadata.name}${before}`;
   return { actions: [], state: { ...state, phase: 'Downloading', reason: 'Downloading', message, progress, deadline } };

@@ -9,7 +9,9 @@ import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import type { Image } from '#shared/backends/image.ts';
 import type { Cloned } from '#shared/backends/cdi/seen.ts';
+import { inspectedMark } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 
 /** Its claim has the same name, which is where Harvester's clients look for it. */
 export const dataVolumeName = ({ ref }: Pick<Image, 'ref'>): string => ref.name;
@@ -19,6 +21,8 @@ export interface Shape {
   /** Bytes of the guest's disk; left out: those of what is cloned. */
   readonly diskBytes?: number | undefined;
   readonly cloned?: Cloned | undefined;
+  /** What told the size; noted on the DataVolume, since a crash may keep it from the image. */
+  readonly inspected?: Inspection | undefined;
 }
 
 type Source = NonNullable<DataVolumeSpec['source']>;
@@ -51,7 +55,8 @@ const grantsOf = ({ ref }: Image, { pvc }: Source): Readonly<Record<string, stri
 const immediate = ({ volumeBindingMode }: StorageClass): Readonly<Record<string, string>> =>
   volumeBindingMode === 'WaitForFirstConsumer' ? { [cdiAnnotations.immediateBinding]: 'true' } : {};
 
-export const buildDataVolume = (image: Image, { storageClass, diskBytes, cloned }: Shape): DataVolume => {
+export const buildDataVolume = (image: Image, shape: Shape): DataVolume => {
+  const { storageClass, diskBytes, cloned, inspected } = shape;
   const metadata = childMetadata(image.ref, 'volume', dataVolumeName(image));
   const source = sourceOf(image, cloned);
   const size = diskBytes === undefined ? {} : { resources: { requests: { storage: formatQuantity(diskBytes) } } };
@@ -64,6 +69,7 @@ export const buildDataVolume = (image: Image, { storageClass, diskBytes, cloned 
       annotations: {
         ...metadata.annotations,
         ...image.volumeMarks.filling,
+        ...inspectedMark(inspected),
         ...immediate(storageClass),
         ...grantsOf(image, source),
       },

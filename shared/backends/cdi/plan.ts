@@ -5,7 +5,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { create, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { followDataVolume } from '#shared/backends/cdi/following.ts';
+import { counted, followDataVolume } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
 import { type Image, type ImageState, initialState, isFetched, isRetryDue } from '#shared/backends/image.ts';
@@ -39,7 +39,7 @@ const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
     return wait(image, 'ChildDeleted', message, context);
   }
   const isFilled = dataVolume.status?.phase === 'Succeeded' && claim?.status?.phase === 'Bound';
-  if (isFilled) return { actions: [], state: usableState(image, claim) };
+  if (isFilled) return { actions: [], state: usableState({ ...image, state: counted(image, dataVolume) }, claim) };
   return isDone ? unchanged(image) : followDataVolume(image, { ...seen, dataVolume }, context);
 };
 
@@ -68,7 +68,8 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
     buildTransferJob({ mode: 'inspect', owner: image.ref, source, retries: image.retries }, context.settings);
   const looked = planInspection(image, { job: seen.inspectJob, pods: seen.pods, build }, context);
   if (looked.is === 'planned') return looked.plan;
-  return makeDataVolume(image, { storageClass, diskBytes: looked.diskBytes }, looked.state, context);
+  const { diskBytes, inspection: inspected, state } = looked;
+  return makeDataVolume(image, { storageClass, diskBytes, inspected }, state, context);
 };
 
 const planNoClass = (image: Image, context: PlanContext): Plan => {

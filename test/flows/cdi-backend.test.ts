@@ -1,0 +1,115 @@
+// Harvester images kept as DataVolumes of our own: imported, exported from a volume of another namespace, cloned, refused, removed. Real bytes.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, namespaces } from '#shared/api/foreign/core.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
+
+const run = promisify(execFile);
+const type = harvesterImageKind.type;
+const mib = 2 ** 20;
+type Status = NonNullable<HarvesterImage['status']>;
+
+describe('images kept as DataVolumes', { timeout: 300_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let url: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+
+  const anImage = (name: string, spec: object): HarvesterImage => ({
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    metadata: { name, namespace },
+    spec: {
+      backend: 'cdi',
+      displayName: name,
+      targetStorageClassName: 'local',
+      retry: 0,
+      ...spec,
+    } as unknown as HarvesterImage['spec'],
+  });
+  const settle = async (image: HarvesterImage): Promise<Status> => {
+    await vi.waitFor(() => cluster.kube.create(type, image), { timeout: 60_000, interval: 1_000 });
+    const deadline = Date.now() + 120_000;
+    for (;;) {
+      const { status } = (await cluster.kube.get(type, { namespace, name: image.metadata.name })) ?? {};
+      if (status?.phase === 'Imported' || status?.phase === 'Failed') return status;
+      if (Date.now() > deadline)
+        throw new Error(`${image.metadata.name} is still ${JSON.stringify(status, undefined, 1)}`);
+      await sleep(50);
+    }
+  };
+  const compare = async (claim: string) => {
+    const disk = await diskOf(cluster, { namespace, name: claim });
+    await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
+  };
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-cdi-'));
+    raw = join(dir, 'disk.raw');
+    const file = join(dir, 'disk.qcow2');
+    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
+    server = await startFileServer();
+    url = server.offer(basename(file), file);
+    cluster = await startTestCluster();
+  }, 180_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('are imported into a volume of their name', async () => {
+    const status = await settle(anImage('leap', { sourceType: 'download', url }));
+    expect(status).toMatchObject({ phase: 'Imported', progress: 100, virtualSize: 64 * mib });
+    await compare('leap');
+    const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'leap' });
+    expect(claim?.metadata.ownerReferences).toMatchObject([{ kind: 'DataVolume', name: 'leap' }]);
+    expect(await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'leap' })).toMatchObject({
+      metadata: { ownerReferences: [{ kind: 'VirtualMachineImage', name: 'leap' }] },
+      status: { phase: 'Succeeded' },
+    });
+  });
+
+  it('are made from a volume of another namespace', async () => {
+    await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } });
+    const storage = { storageClassName: 'local', resources: { requests: { storage: '64Mi' } } };
+    await cluster.kube.create(dataVolumeKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { name: 'disk', namespace: 'other' },
+      spec: { source: { http: { url } }, storage },
+    });
+    const status = await settle(
+      anImage('exported', { sourceType: 'export-from-volume', pvcName: 'disk', pvcNamespace: 'other' }),
+    );
+    expect(status).toMatchObject({ phase: 'Imported', virtualSize: 64 * mib });
+    await compare('exported');
+    await cluster.kube.delete(dataVolumeKind.type, { namespace: 'other', name: 'disk' });
+  });
+
+  it('fail with the reason of their DataVolume', async () => {
+    const nowhere = url.replace(/[^/]+$/, 'nothing.qcow2');
+    const status = await settle(anImage('nowhere', { sourceType: 'download', url: nowhere }));
+    const ready = status.conditions?.find((condition) => condition.type === 'Ready');
+    expect(ready).toMatchObject({ status: 'False', reason: 'SourceNotFound' });
+  });
+
+  it('take everything with them', async () => {
+    for await (const { metadata } of cluster.kube.listAll(type)) {
+      await cluster.kube.delete(type, { namespace, name: metadata.name });
+    }
+    expect(await leftOvers(cluster.kube, cluster.dataDir, 60)).toEqual([]);
+  });
+});
