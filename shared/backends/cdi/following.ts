@@ -4,13 +4,11 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { findCondition } from '#shared/api/conditions.ts';
 import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import { type CdiSeen, runningPhases } from '#shared/backends/cdi/seen.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, isPast, isoTime, retryHint, waitingState } from '#shared/backends/state.ts';
 import { inspectedOf } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
-
-const running = ['ImportInProgress', 'CloneInProgress', 'CSICloneInProgress', 'CloneFromSnapshotSourceInProgress'];
 
 /** Trouble that CDI tells in its Running condition, and would try again for ever. */
 const isTrouble = (reason: string): boolean => /Error|Failed|OOMKilled|BackOff|ImagePull|Unschedulable/.test(reason);
@@ -67,7 +65,7 @@ export const followDataVolume = (image: Image, seen: Following, context: PlanCon
     // Left alone, it would be tried for ever.
     return { actions: remove(dataVolumeKind.type, dataVolume), state: endOf(state, dataVolume, 'the last') };
   }
-  return running.includes(phase)
+  return runningPhases.includes(phase)
     ? followRunning(image, state, dataVolume, context)
     : stopIfStuck(dataVolume, waitingState(image, state, { phase: 'Pending', ...hindranceOf(seen) }, context));
 };

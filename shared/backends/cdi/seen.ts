@@ -44,13 +44,28 @@ export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> =>
   if (isLeftAlone) return { foreign: [], pods: [] };
   const name = dataVolumeNameOf(image);
   const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, name);
+  const isRunning = runningPhases.includes(dataVolume?.status?.phase ?? '');
+  // What is under way needs no other look, and there are many of them.
+  if (isRunning && isUnderWay(image)) return { dataVolume, foreign, pods: [] };
   const claim = await readClaim(kube, image, dataVolume);
   const seen = { dataVolume, foreign, claim, pods: [] };
-  if (image.deleting || isRetryDue(image))
-    return { ...seen, ...(await readInspection(kube, image)), ...(await readForNew(kube, image)) };
+  if (image.deleting || isRetryDue(image)) {
+    return { ...seen, ...(await readForNew(kube, image)), ...(await readInspection(kube, image)) };
+  }
   if (dataVolume === undefined) return { ...seen, ...(await readForNew(kube, image)) };
   return { ...seen, warnings: await readWarnings(kube, image, [dataVolume, claim]) };
 };
+
+/** Phases in which bytes move. */
+export const runningPhases: readonly string[] = [
+  'ImportInProgress',
+  'CloneInProgress',
+  'CSICloneInProgress',
+  'CloneFromSnapshotSourceInProgress',
+];
+
+const isUnderWay = (image: Image): boolean =>
+  !image.deleting && !isRetryDue(image) && image.state.phase !== 'Available';
 
 /** Its claim has its name. While the DataVolume is there, only what it made counts; afterwards, what is left of it. */
 const readClaim = async (
@@ -97,7 +112,8 @@ const readWarnings = async (
   { state }: Image,
   children: readonly (KubeObject | undefined)[],
 ): Promise<readonly KubeEvent[]> =>
-  state.phase === 'Pending' && state.deadline !== undefined
+  // What has just been made has nothing to complain about.
+  state.phase === 'Pending' && state.deadline !== undefined && state.reason !== 'Starting'
     ? readNewestWarnings(
         kube,
         children.filter((child) => child !== undefined),
