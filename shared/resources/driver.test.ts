@@ -145,7 +145,7 @@ describe('drive', () => {
 
   it('fails an image whose backend is not served, and says which to use', async () => {
     const object = aHarvesterImage();
-    const image = kube.seed(harvesterImageKind.type, { ...object, spec: { ...object.spec, backend: 'cdi' } });
+    const image = kube.seed(harvesterImageKind.type, { ...object, spec: { ...object.spec, backend: 'backingimage' } });
     expect(await driveOne(image)).toMatchObject({
       kind: 'failed',
       reason: 'BackendUnavailable',

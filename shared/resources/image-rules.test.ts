@@ -44,8 +44,8 @@ describe('rules of every image kind', () => {
     ['spec', { image: { ...imageOf(), faults: [fault('wrong')] } }, 'wrong'],
     [
       'backend-served',
-      { image: imageOf({ backend: 'cdi' }) },
-      '"cdi" is not served: this installation has no CDI backend',
+      { image: imageOf({ backend: 'backingimage' }) },
+      '"backingimage" is not served: this installation has no Longhorn backend',
     ],
     [
       'backend-source',
