@@ -220,7 +220,6 @@ describe('creating a Harvester image', () => {
       image({ checksum: sha256 }),
       ['spec.checksum', 'a sha512 digest has 128'],
     ],
-    ['a backend that is served', image(), image({ backend: 'cdi' }), ['spec.backend', 'backend: csi']],
     ['a known backend', image(), image({ backend: 'tape' }), ['spec.backend', 'expected one of']],
     [
       'a display name',

@@ -145,11 +145,14 @@ describe('drive', () => {
 
   it('fails an image whose backend is not served, and says which to use', async () => {
     const object = aHarvesterImage();
-    const image = kube.seed(harvesterImageKind.type, { ...object, spec: { ...object.spec, backend: 'backingimage' } });
+    const image = kube.seed(harvesterImageKind.type, {
+      ...object,
+      spec: { ...object.spec, backend: 'tape' as never },
+    });
     expect(await driveOne(image)).toMatchObject({
       kind: 'failed',
       reason: 'BackendUnavailable',
-      message: expect.stringContaining('backend: csi'),
+      message: expect.stringContaining('write one of backingimage, cdi, csi'),
     });
   });
 
