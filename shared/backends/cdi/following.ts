@@ -71,30 +71,32 @@ export const followDataVolume = (image: Image, seen: Following, context: PlanCon
 };
 
 const endOf = (state: ImageState, dataVolume: DataVolume, end: string): ImageState => {
-  const ready = conditionOf(dataVolume, 'Ready');
-  const { reason, message } = troubleOf(dataVolume) ?? {
-    reason: 'ImportFailed',
-    message: 'the DataVolume failed and does not say why',
-  };
-  // Our own DataVolumes name the fault where CDI has one word for all.
-  const known = ready?.reason !== undefined && !isTrouble(ready.reason) && dataVolume.status?.phase === 'Failed';
-  const told = known ? ready.reason! : reason;
-  return failedState(
-    state,
-    told,
-    `${redact(known ? ready.message || message : message)} (attempt ${state.attempts}, ${end}); ${retryHint}`,
-  );
+  const { reason, message } = namedFaultOf(dataVolume) ?? troubleOf(dataVolume) ?? unnamed;
+  return failedState(state, reason, `${redact(message)} (attempt ${state.attempts}, ${end}); ${retryHint}`);
+};
+
+const unnamed: Trouble = { reason: 'ImportFailed', message: 'the DataVolume failed and does not say why' };
+
+/** Our own DataVolumes name the fault where CDI has one word for all. */
+const namedFaultOf = (dataVolume: DataVolume): Trouble | undefined => {
+  const { reason, message = '' } = conditionOf(dataVolume, 'Ready') ?? {};
+  const isNamed = dataVolume.status?.phase === 'Failed' && reason !== undefined && !isTrouble(reason);
+  return isNamed ? { reason, message } : undefined;
 };
 
 const hindranceOf = ({ dataVolume, warnings: [warning] = [] }: Following): Trouble => {
   const trouble = troubleOf(dataVolume);
   if (trouble !== undefined) return trouble;
   if (warning !== undefined) return { reason: warning.reason ?? 'Starting', message: redact(warning.message ?? '') };
-  const ready = conditionOf(dataVolume, 'Ready');
-  const { phase = 'Pending' } = dataVolume.status ?? {};
+  return waitOf(dataVolume);
+};
+
+const waitOf = (dataVolume: DataVolume): Trouble => {
+  const { reason, message } = conditionOf(dataVolume, 'Ready') ?? {};
+  const phase = dataVolume.status?.phase || 'Pending';
   return {
-    reason: ready?.reason || 'Starting',
-    message: ready?.message || `DataVolume ${dataVolume.metadata.name} is in phase ${phase || 'Pending'}`,
+    reason: reason || 'Starting',
+    message: message || `DataVolume ${dataVolume.metadata.name} is in phase ${phase}`,
   };
 };
 

@@ -1,5 +1,5 @@
 // The cdi backend's decisions: find the size, make the DataVolume, follow it, start over. Pure.
-import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -13,6 +13,7 @@ import { planInspection } from '#shared/backends/inspecting.ts';
 import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 
 export const initialize = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (image.state.phase !== 'Available' && isRetryDue(image)) return planRestart(image, seen, context);
@@ -33,15 +34,23 @@ const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   const { dataVolume, claim } = seen;
   const isDone = image.state.phase === 'Available';
   if (isDone && (dataVolume === undefined || claim?.status?.phase === 'Lost')) return planLost(image);
-  if (dataVolume === undefined) return planNew(image, seen, context);
+  return dataVolume === undefined ? planNew(image, seen, context) : planMade(image, { ...seen, dataVolume }, context);
+};
+
+const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolume }, context: PlanContext): Plan => {
+  const { dataVolume, claim } = seen;
   if (dataVolume.metadata.deletionTimestamp !== undefined) {
     const message = `DataVolume ${dataVolume.metadata.name} is being deleted; starting again once it is gone`;
     return wait(image, 'ChildDeleted', message, context);
   }
-  const isFilled = dataVolume.status?.phase === 'Succeeded' && claim?.status?.phase === 'Bound';
-  if (isFilled) return { actions: [], state: usableState({ ...image, state: counted(image, dataVolume) }, claim) };
-  return isDone ? unchanged(image) : followDataVolume(image, { ...seen, dataVolume }, context);
+  if (claim !== undefined && isFilled(dataVolume, claim)) {
+    return { actions: [], state: usableState({ ...image, state: counted(image, dataVolume) }, claim) };
+  }
+  return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, seen, context);
 };
+
+const isFilled = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>
+  dataVolume?.status?.phase === 'Succeeded' && claim?.status?.phase === 'Bound';
 
 const planLost = ({ state, ref }: Image): Plan => ({
   actions: [],
@@ -99,27 +108,29 @@ const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: 
 };
 
 /** Sizes and digests as far as somebody knows them: our own DataVolumes note them on the claim. */
-export const usableState = (image: Image, claim: PersistentVolumeClaim): ImageState => {
-  const population = populationOf(claim);
-  const bytes = parseQuantity(claim.status?.capacity?.['storage']);
-  const found = population?.inspection ?? image.state.inspection ?? { format: 'raw', compression: 'none' };
-  const virtualSize = found.virtualSize ?? image.state.inspection?.virtualSize ?? bytes;
-  return {
-    ...image.state,
-    phase: 'Available',
-    reason: 'Ready',
-    message: 'the image is ready to use',
-    progress: 100,
-    inspection: { ...image.state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) },
-    digests: population?.digests ?? image.state.digests,
-    storageClassName: claim.spec.storageClassName ?? image.state.storageClassName,
-    children: { ...image.state.children, volume: claim.metadata.name },
-    lastFailure: undefined,
-    deadline: undefined,
-    nextAttemptTime: undefined,
-    transfer: undefined,
-    handledRetryToken: image.retryToken ?? image.state.handledRetryToken,
-  };
+export const usableState = (image: Image, claim: PersistentVolumeClaim): ImageState => ({
+  ...image.state,
+  phase: 'Available',
+  reason: 'Ready',
+  message: 'the image is ready to use',
+  progress: 100,
+  inspection: inspectionOf(image, claim),
+  digests: populationOf(claim)?.digests ?? image.state.digests,
+  storageClassName: claim.spec.storageClassName ?? image.state.storageClassName,
+  children: { ...image.state.children, volume: claim.metadata.name },
+  lastFailure: undefined,
+  deadline: undefined,
+  nextAttemptTime: undefined,
+  transfer: undefined,
+  handledRetryToken: image.retryToken ?? image.state.handledRetryToken,
+});
+
+const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspection => {
+  const raw = { format: 'raw', compression: 'none' } as const;
+  const found = populationOf(claim)?.inspection ?? state.inspection ?? raw;
+  const capacity = parseQuantity(claim.status?.capacity?.['storage']);
+  const virtualSize = found.virtualSize ?? state.inspection?.virtualSize ?? capacity;
+  return { ...state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) };
 };
 
 const childrenOf = ({ dataVolume, claim, inspectJob, pods }: CdiSeen) =>
@@ -140,8 +151,8 @@ const removeAll = ({ dataVolume, claim, inspectJob }: CdiSeen) => [
 const planRestart = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   const { failures, lastFailureTime } = image.state;
   const state = { ...initialState, failures, lastFailureTime, handledRetryToken: image.retryToken };
-  const isFilled = seen.dataVolume?.status?.phase === 'Succeeded' && seen.claim?.status?.phase === 'Bound';
-  if (isFilled || childrenOf(seen).length === 0) return advance({ ...image, state }, seen, context);
+  if (isFilled(seen.dataVolume, seen.claim) || childrenOf(seen).length === 0)
+    return advance({ ...image, state }, seen, context);
   const step = {
     phase: 'Pending',
     reason: 'Restarting',
