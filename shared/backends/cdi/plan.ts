@@ -126,7 +126,7 @@ export const usableState = (image: Image, claim: PersistentVolumeClaim): ImageSt
 });
 
 const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspection => {
-  const raw = { format: 'raw', compression: 'none' } as const;
+  const raw: Inspection = { format: 'raw', compression: 'none' };
   const found = populationOf(claim)?.inspection ?? state.inspection ?? raw;
   const capacity = parseQuantity(claim.status?.capacity?.['storage']);
   const virtualSize = found.virtualSize ?? state.inspection?.virtualSize ?? capacity;
