@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createAccounts } from '#infra/local/accounts.ts';
 import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
+import type { Report } from '#infra/local/controllers/controller.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
 import { templateCrds } from '#infra/local/template-crds.ts';
@@ -20,6 +21,16 @@ import {
   repositoryDir,
   systemNamespace,
 } from '#infra/local/manifests.ts';
+import type { BackingFiles } from '#infra/local/longhorn/files.ts';
+import { longhornCrds } from '#infra/local/longhorn/crds.ts';
+import {
+  type LocalLonghorn,
+  ensureLonghornObjects,
+  openLonghornFiles,
+  startLonghorn,
+  unpackImage,
+} from '#infra/local/longhorn/local.ts';
+import { createLonghornWebhook, longhornWebhookConfiguration } from '#infra/local/longhorn/webhook.ts';
 import { type LocalObjectStore, startLocalObjectStore } from '#infra/local/object-store/local.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
@@ -43,6 +54,8 @@ export interface ClusterOptions {
   /** Scales the pauses between attempts of a Job; 1 when left out. */
   readonly backOffFactor?: number;
   readonly logLevel?: LogLevel;
+  /** Whether it behaves like a cluster that Longhorn is installed in; it does when left out. */
+  readonly longhorn?: boolean | undefined;
 }
 
 export interface Cluster {
@@ -51,6 +64,7 @@ export interface Cluster {
   readonly controllers: Controllers;
   readonly eventing: Eventing;
   readonly objectStore: LocalObjectStore;
+  readonly longhorn?: LocalLonghorn | undefined;
   /** Where everything that happened is written. */
   readonly logFile: string;
   /** Ends everything in order; running transfers are stopped and begin again at the next start. */
@@ -110,7 +124,8 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   undo.add(apiServer.close);
   const kube = createKubeClient(loadKubeConfig(apiServer.kubeconfigPath));
 
-  await installObjects(kube);
+  const hasLonghorn = options.longhorn ?? true;
+  await installObjects(kube, hasLonghorn);
   const kubeconfigs = await createAccounts(kube, [...functionAccounts, 'sources'], {
     kubeconfigPath: apiServer.kubeconfigPath,
     namespace: systemNamespace,
@@ -126,9 +141,16 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     environment: { ...objectStore.environment, ...options.functionEnvironment },
   });
   objectStore.notify((body) => notifyOf(functions, log, body));
-  await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo });
-  const controllers = await startAllControllers(options, { kube, functions, log });
+  await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo, hasLonghorn });
+  const files = await openLonghornFiles(dataDir);
+  const controllers = await startAllControllers(options, { kube, functions, log, files });
   undo.add(() => controllers.stop());
+  const { directory } = controllers;
+  const report = reportTo(log);
+  const longhorn = hasLonghorn
+    ? await startLonghorn({ kube, report, directory, files, dataDir, port: ports.longhorn, log })
+    : undefined;
+  if (longhorn !== undefined) undo.add(longhorn.stop);
   const eventing = await startEventing({
     ...options,
     kube: createKubeClient(loadKubeConfig(kubeconfigs.sources)),
@@ -142,7 +164,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   // Whatever happened while this cluster was down has left no event.
   eventing.tick();
   const { kubeconfigPath } = apiServer;
-  return { kube, kubeconfigPath, controllers, eventing, objectStore, logFile, stop: undo.all };
+  return { kube, kubeconfigPath, controllers, eventing, objectStore, longhorn, logFile, stop: undo.all };
 };
 
 /** A bucket notification to import-object, as an object store sends it. The tick finds what one that fails was about. */
@@ -158,9 +180,11 @@ const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logge
   return createLogger({ level, write });
 };
 
-const installObjects = async (kube: KubeClient): Promise<void> => {
-  await installCrds(kube, [...snapshotCrds, ...templateCrds, ...(await readCrds())]);
+const installObjects = async (kube: KubeClient, hasLonghorn: boolean): Promise<void> => {
+  const products = [...snapshotCrds, ...templateCrds, ...(hasLonghorn ? longhornCrds : [])];
+  await installCrds(kube, [...products, ...(await readCrds())]);
   await ensureClasses(kube);
+  if (hasLonghorn) await ensureLonghornObjects(kube);
   await applyObjects(kube, await readAccess());
 };
 
@@ -169,31 +193,46 @@ interface AdmissionOptions {
   readonly port: number;
   readonly log: Logger;
   readonly undo: Undo;
+  readonly hasLonghorn: boolean;
 }
 
 /** Serves the admission functions over TLS first, then tells the API server to ask them. */
 const startAdmission = async (
   kube: KubeClient,
   functions: Functions,
-  { dataDir, port, log, undo }: AdmissionOptions,
+  { dataDir, port, log, undo, hasLonghorn }: AdmissionOptions,
 ): Promise<void> => {
   const files = await ensureControlPlaneFiles(join(dataDir, 'pki'));
   const tls = { certFile: files.certificate, keyFile: files.key };
-  const server = await startServer({ app: functions.admission, port, log, tls, drainMs: 1_000 });
+  const app = functions.admission.route('/', createLonghornWebhook(kube));
+  const server = await startServer({ app, port, log, tls, drainMs: 1_000 });
   undo.add(() => server.close());
-  const webhooks = await readWebhooks(server.url, await readFile(files.ca, 'utf8'));
-  await applyObjects(kube, webhooks);
+  const ca = await readFile(files.ca, 'utf8');
+  await applyObjects(kube, await readWebhooks(server.url, ca));
+  if (hasLonghorn) await applyObjects(kube, [longhornWebhookConfiguration(server.url, ca)]);
 };
+
+const reportTo = (log: Logger): Report => {
+  const part = log.with({ part: 'controllers' });
+  return (message, fields) => part.warn(message, fields);
+};
+
+interface ControllerParts {
+  readonly kube: KubeClient;
+  readonly functions: Functions;
+  readonly log: Logger;
+  readonly files: BackingFiles;
+}
 
 const startAllControllers = (
   { dataDir, environment, backOffFactor }: ClusterOptions,
-  { kube, functions, log }: { readonly kube: KubeClient; readonly functions: Functions; readonly log: Logger },
-): Promise<Controllers> => {
-  const report = log.with({ part: 'controllers' });
-  return startControllers({
+  { kube, functions, log, files }: ControllerParts,
+): Promise<Controllers> =>
+  startControllers({
     kube,
     dataDir,
-    report: (message, fields) => report.warn(message, fields),
+    report: reportTo(log),
+    unpack: (directory) => (storageClass) => unpackImage({ kube, files, directory }, storageClass),
     ...(backOffFactor === undefined ? {} : { backOffFactor }),
     host: {
       images: { [functions.transferImage]: ['node', join('functions', 'transfer-job', 'index.ts')] },
@@ -206,4 +245,3 @@ const startAllControllers = (
       },
     },
   });
-};

@@ -17,6 +17,7 @@ describe('the command lines', () => {
       dataDir: '.bullion',
       apiServer: 'embedded',
       help: false,
+      longhorn: true,
       port: undefined,
       tickSeconds: undefined,
     });

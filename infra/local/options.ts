@@ -12,13 +12,15 @@ export const usage = `Runs a local Kubernetes cluster with Bullion in it, in one
   --data-dir D          keeps everything; the same directory gives the same cluster again (.bullion)
   --port P              port of the API server on 127.0.0.1 (a free one, the same at each start)
   --apiserver KIND      embedded, or real: kube-apiserver and etcd from KUBEBUILDER_ASSETS (embedded)
+  --no-longhorn         behaves like a cluster without Longhorn: images of \`backend: backingimage\` are refused
   --tick SECONDS        time between sweeps over unsettled images (each full minute)
   --help                this text
 
 Prints one line "ready kubeconfig=<path>" on standard output once everything answers. Ends with SIGTERM or Ctrl-C: running
 transfers are stopped, and begin again at the next start. To throw everything away, end it and remove the data directory.
 
-Storage classes: local (snapshots and clones), local-plain (neither), local-wffc (a volume is made for its first consumer).
+Storage classes: local (snapshots and clones), local-plain (neither), local-wffc (a volume is made for its first consumer),
+longhorn (a stand-in that also keeps backing images).
 `;
 
 export interface StartOptions {
@@ -26,6 +28,7 @@ export interface StartOptions {
   readonly port?: number | undefined;
   readonly apiServer: ApiServerKind;
   readonly tickSeconds?: number | undefined;
+  readonly longhorn: boolean;
   readonly help: boolean;
 }
 
@@ -60,14 +63,17 @@ export const parseStartOptions = (args: readonly string[]): StartOptions => {
         port: { type: 'string' },
         apiserver: { type: 'string' },
         tick: { type: 'string' },
+        longhorn: { type: 'boolean', default: true },
         help: { type: 'boolean', short: 'h', default: false },
       },
+      allowNegative: true,
     }),
   );
   return {
     dataDir: values['data-dir'],
     apiServer: kindOf(values.apiserver),
     help: values.help,
+    longhorn: values.longhorn,
     port: numberOf('--port', values.port, { least: 1, most: 65_535 }),
     tickSeconds: numberOf('--tick', values.tick, { least: 0.1, most: 86_400 }),
   };

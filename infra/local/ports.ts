@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { freePorts, isFree } from '#infra/local/free-ports.ts';
 
-const Ports = z.object({ api: z.number(), broker: z.number(), admission: z.number(), objectStore: z.number() });
+const Ports = z.object({
+  api: z.number(),
+  broker: z.number(),
+  admission: z.number(),
+  objectStore: z.number(),
+  longhorn: z.number(),
+});
 export type Ports = z.infer<typeof Ports>;
 
 /** The ports of the last start where they are free, others where not; `api` as asked for when it is. Written down before it returns. */
@@ -13,7 +19,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
   const before = Ports.partial()
     .catch({})
     .parse(await readJson(file));
-  const spare = [...(await freePorts(4))];
+  const spare = [...(await freePorts(5))];
   const choose = async (name: keyof Ports): Promise<number> => {
     const preferred = wanted[name] ?? before[name];
     const isKept = preferred !== undefined && (wanted[name] !== undefined || (await isFree(preferred)));
@@ -24,6 +30,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
     broker: await choose('broker'),
     admission: await choose('admission'),
     objectStore: await choose('objectStore'),
+    longhorn: await choose('longhorn'),
   };
   await writeFile(file, JSON.stringify(ports));
   return ports;

@@ -1,6 +1,16 @@
-import { type Registration, backends } from '#shared/backends/registry.ts';
+// Every backend of the registry keeps the contract; and a fourth takes its folder and one line.
 import { describeBackend } from '#shared/backends/contract.ts';
+import { describeLife } from '#test/support/backends/life.ts';
+import { type BackendRegistry, type Registration, backends } from '#shared/backends/registry.ts';
+import { memory } from '#test/support/backends/memory/index.ts';
 
 for (const [name, registration] of Object.entries<Registration>(backends)) {
-  if (registration.served) describeBackend(name, registration.backend);
+  if (!registration.served) continue;
+  describeBackend(name, registration.backend);
+  describeLife(name, backends);
 }
+
+/** The one line. */
+const four: BackendRegistry = { ...backends, memory: { served: true, backend: memory } };
+describeBackend('memory', memory);
+describeLife('memory', four, { fails: false });

@@ -104,6 +104,19 @@ const dataVolumes = [
 const pinned = `docker://registry.example/disk@sha256:${'a'.repeat(64)}`;
 const sharing = ['first', 'second', 'third'].map((name) => dataVolume(name, { registry: { url: pinned } }));
 
+/** Its user leaves the backend open. */
+const onLonghorn = {
+  type: harvesterType,
+  image: aHarvesterImage({
+    spec: {
+      displayName: 'leap',
+      sourceType: 'download',
+      url: 'https://images.example/leap.qcow2',
+      targetStorageClassName: 'local',
+    },
+  }) as ImageObject,
+};
+
 const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
 
 const kept = aHarvesterImage();
@@ -140,6 +153,19 @@ export const scenarios: readonly Scenario[] = [
   { ...base, name: 'copied', alongside: volumes, withoutSnapshots: true, attempt: () => success },
   { ...base, name: 'data-volumes', alongside: dataVolumes, attempt: () => success },
   { ...base, name: 'data-volumes-copied', alongside: dataVolumes, withoutSnapshots: true, attempt: () => success },
+  { ...onLonghorn, name: 'longhorn', attempt: () => success },
+  { ...onLonghorn, name: 'longhorn-flaky', attempt: (_mode, attempt) => (attempt < 3 ? flaky : success) },
+  {
+    ...onLonghorn,
+    name: 'longhorn-killed',
+    attempt: (_mode, attempt) => (attempt === 1 ? { runMs: 5000, end: 'killed' } : success),
+  },
+  { ...onLonghorn, name: 'longhorn-exhausted', attempt: () => flaky },
+  { ...onLonghorn, name: 'longhorn-fatal', attempt: () => fatal },
+  { ...onLonghorn, name: 'longhorn-stuck', attempt: () => ({ ...success, unschedulable: true }) },
+  { ...onLonghorn, name: 'longhorn-deleted', user: 'deletes', attempt: () => success },
+  { ...onLonghorn, name: 'longhorn-deleted-and-recreated', user: 'deletes-and-recreates', attempt: () => success },
+  { ...onLonghorn, name: 'longhorn-retried', user: 'retries', attempt: () => success },
   { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
 ];
 

@@ -1,5 +1,6 @@
 // What may never happen to an image, checked at every change as a client would see it, and what must hold once everything is quiet.
-import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -50,10 +51,25 @@ const checkReady = (world: World, { metadata, status }: ImageObject, report: Rep
   const isComplete = status?.progress === 100 && status.phase !== 'Terminating';
   if (isReady(status) !== isComplete) report(`progress is ${status?.progress} and ready is ${isReady(status)}`);
   if (!isReady(status)) return;
-  const volume = world.kube.all(persistentVolumeClaims).find((claim) => isHeldBy(world, claim, metadata.uid));
+  const isOnLonghorn = status?.children?.backingImage !== undefined;
+  if (isOnLonghorn) checkBackingImage(world, status, report);
+  else checkVolume(world, metadata.uid, report);
+};
+
+const checkVolume = (world: World, uid: string | undefined, report: Report) => {
+  const volume = world.kube.all(persistentVolumeClaims).find((claim) => isHeldBy(world, claim, uid));
   const isFilled = volume !== undefined && world.cluster.contents.get(volume.metadata.uid!)?.isFilled === true;
   if (!isFilled) report('ready, but the volume is not filled');
   if (populationOf(volume) === undefined) report('ready, but the volume does not say what it holds');
+};
+
+/** A ready image has a copy that is, and the class that disks are made with. */
+const checkBackingImage = (world: World, { children, storageClassName }: Status, report: Report) => {
+  const image = world.kube.all(backingImages).find(({ metadata }) => metadata.name === children?.backingImage);
+  const copies = Object.values(image?.status?.diskFileStatusMap ?? {});
+  if (!copies.some(({ state }) => state === 'ready')) report('ready, but no copy of the backing image is');
+  const isThere = world.kube.all(storageClasses).some(({ metadata }) => metadata.name === storageClassName);
+  if (!isThere) report('ready, but its storage class is not there');
 };
 
 const isOwnedBy = ({ metadata }: KubeObject, uid: string | undefined) =>
@@ -150,5 +166,8 @@ export const summaryOf = (world: World): unknown => {
       .map(({ metadata }) => withoutUid(metadata.name))
       .toSorted((a, b) => a.localeCompare(b)),
     pods: world.kube.all(pods).length,
+    backingImages: world.kube.all(backingImages).map(({ spec, status }) => ({ spec, status })),
+    classes: world.kube.all(storageClasses).length,
+    transfers: [...world.cluster.longhorn.begun.values()],
   };
 };

@@ -9,7 +9,7 @@ import { type Host, pathsOf } from '#infra/local/controllers/jobs/launch.ts';
 import { startPodController } from '#infra/local/controllers/jobs/pods.ts';
 import { startNamespaceController } from '#infra/local/controllers/namespaces.ts';
 import { startContentController, startSnapshotController } from '#infra/local/controllers/snapshots/controller.ts';
-import { startClaimController } from '#infra/local/controllers/volumes/claims.ts';
+import { type Unpack, startClaimController } from '#infra/local/controllers/volumes/claims.ts';
 import { type VolumeDirectory, openVolumeDirectory } from '#infra/local/controllers/volumes/directory.ts';
 import { startReclaimController, sweepFiles } from '#infra/local/controllers/volumes/reclaim.ts';
 
@@ -21,6 +21,7 @@ export interface ControllersOptions {
   readonly host: Host;
   /** Scales the pauses between attempts of a Job; 1 when left out. */
   readonly backOffFactor?: number;
+  readonly unpack?: (directory: VolumeDirectory) => Unpack;
 }
 
 export interface Controllers {
@@ -30,6 +31,8 @@ export interface Controllers {
   /** Stops everything. Child processes are ended and their Jobs go on at the next start; `abandon` leaves them running instead. */
   readonly stop: (how?: 'drain' | 'abandon') => Promise<void>;
 }
+
+const nothingToUnpack: Unpack = () => Promise.reject(new Error('this cluster has no backing images'));
 
 /** Milliseconds child processes have to end at a shutdown. */
 const drainMs = 5_000;
@@ -54,7 +57,7 @@ export const startControllers = async (options: ControllersOptions): Promise<Con
   const others: readonly Controller[] = [
     startNamespaceController(context),
     startClaimProtection(context),
-    startClaimController({ ...context, directory }),
+    startClaimController({ ...context, directory, unpack: options.unpack?.(directory) ?? nothingToUnpack }),
     startReclaimController({ ...context, directory }),
     startSnapshotController({ ...context, directory }),
     startContentController({ ...context, directory }),

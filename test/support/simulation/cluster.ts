@@ -15,6 +15,7 @@ import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { backoffSeconds } from '#shared/populate/transfer-job.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
+import { type SimulatedLonghorn, createLonghorn } from '#test/support/simulation/longhorn.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 /** How one attempt of a worker goes. */
@@ -53,6 +54,7 @@ export interface SimulatedCluster {
   readonly contents: ReadonlyMap<string, VolumeContent>;
   /** Transfers that began on a volume that was filled already. */
   readonly overwrites: readonly string[];
+  readonly longhorn: SimulatedLonghorn;
 }
 
 const startMs = 1000;
@@ -275,9 +277,12 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     }
   };
 
+  const longhorn = createLonghorn({ kube, now, attempt: options.attempt, later });
+
   return {
     contents,
     overwrites,
+    longhorn,
     step: () => {
       changed = false;
       wakes = [];
@@ -285,6 +290,7 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
       for (const pod of kube.all(pods)) stepPod(pod);
       for (const claim of kube.all(persistentVolumeClaims)) stepVolume(claim);
       stepSnapshots();
+      longhorn.step();
       kube.collectGarbage();
       return changed;
     },

@@ -7,7 +7,7 @@ import type { CloudEvent } from '#events/event.ts';
 import { parseEvent } from '#events/receive.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
-import { backends } from '#shared/backends/registry.ts';
+import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
@@ -32,6 +32,8 @@ export interface WorldOptions {
   readonly stormMs?: number;
   readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
   readonly snapshotError?: string;
+  /** Left out: those of the product. */
+  readonly backends?: BackendRegistry;
   /** Decides each call instead of the seed: for tests that kill at one exact place. */
   readonly judge?: (call: string, index: number) => Verdict | undefined;
 }
@@ -82,7 +84,7 @@ export const createWorld = (options: WorldOptions): World => {
   let webhooksDownUntil = clock;
   const now = () => clock;
   const webhooks = createWebhooks(() => clock < webhooksDownUntil);
-  const protect = { persistentvolumeclaims: ['kubernetes.io/pvc-protection'] };
+  const protect = { persistentvolumeclaims: ['kubernetes.io/pvc-protection'], backingimages: ['longhorn.io'] };
   const kube = createMemoryKube({ now, protect, admit: webhooks.admit });
   const scheduler = createScheduler((name) => kube.as(`${ownAccountPrefix}${name}`));
   const routes = createRoutes(now);
@@ -139,7 +141,7 @@ export const createWorld = (options: WorldOptions): World => {
 
   const depsFor = (client: KubeClient): DriverDeps => ({
     kube: client,
-    backends,
+    backends: options.backends ?? backends,
     settings: testSettings,
     now,
     log: silentLogger,

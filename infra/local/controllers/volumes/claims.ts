@@ -25,10 +25,14 @@ interface Tools {
   readonly kube: KubeClient;
   readonly say: Say;
   readonly directory: VolumeDirectory;
+  readonly unpack: Unpack;
 }
 
+/** Makes the disk ready that volumes of such a class are copied from. */
+export type Unpack = (storageClass: StorageClass) => Promise<void>;
+
 export const startClaimController = (
-  context: ControllerContext & { readonly directory: VolumeDirectory },
+  context: ControllerContext & { readonly directory: VolumeDirectory; readonly unpack: Unpack },
 ): Controller => {
   const tools: Tools = { ...context, say: createSay(context.kube, 'local-provisioner') };
   const said = new Map<string, string>();
@@ -99,7 +103,7 @@ const carryOut = async (tools: Tools, claim: PersistentVolumeClaim, step: Doable
 };
 
 const provision = async (
-  { kube, say, directory }: Tools,
+  { kube, say, directory, unpack }: Tools,
   claim: PersistentVolumeClaim,
   {
     storageClass,
@@ -109,6 +113,7 @@ const provision = async (
 ): Promise<void> => {
   const handle = `pvc-${claim.metadata.uid ?? ''}`;
   try {
+    if (from?.what === 'image') await unpack(storageClass);
     await directory.create(handle, { mode: volumeModeOf(claim.spec), bytes }, from);
   } catch (error) {
     await say(claim, {
@@ -156,7 +161,11 @@ const buildVolume = (
       name: claim.metadata.name,
       uid: claim.metadata.uid ?? '',
     },
-    csi: { driver: storageClass.provisioner, volumeHandle: handle },
+    csi: {
+      driver: storageClass.provisioner,
+      volumeHandle: handle,
+      ...(storageClass.parameters === undefined ? {} : { volumeAttributes: storageClass.parameters }),
+    },
   },
 });
 

@@ -1,6 +1,7 @@
 // The storage classes of the local cluster and who serves them.
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
@@ -9,8 +10,8 @@ export const directoryDriver = 'local.bullion.dev';
 /** Serves `local-plain`: volumes only, so that others must copy through a pod. */
 export const plainDriver = 'plain.local.bullion.dev';
 
-export const isOurDriver = (driver: string): boolean => driver === directoryDriver || driver === plainDriver;
-export const canCopy = (driver: string): boolean => driver === directoryDriver;
+export const isOurDriver = (driver: string): boolean => driver === plainDriver || canCopy(driver);
+export const canCopy = (driver: string): boolean => driver === directoryDriver || driver === longhornDriver;
 
 /** Marks the default of storage classes and of snapshot classes. */
 export const defaultClassAnnotations = {

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { VolumeMode } from '#shared/api/foreign/core.ts';
 
-/** A volume or a snapshot to copy from. */
+/** A volume, a snapshot, or the disk of a backing image to copy from. */
 export interface Origin {
-  readonly what: 'volume' | 'snapshot';
+  readonly what: 'volume' | 'snapshot' | 'image';
   readonly handle: string;
 }
 
@@ -21,6 +21,8 @@ export interface VolumeDirectory {
   expand(handle: string, mode: VolumeMode, bytes: number): Promise<void>;
   /** Copies a volume as it is now. Does nothing when the snapshot is there. */
   snapshot(handle: string, volume: string): Promise<void>;
+  /** Keeps a disk that volumes are copied from; `fill` makes it in the directory it is given. Does nothing when it is there. */
+  putImage(handle: string, fill: (draft: string) => Promise<void>): Promise<void>;
   remove(origin: Origin): Promise<void>;
   /** Takes a volume out of use without losing its data (`reclaimPolicy: Retain`). */
   retain(handle: string): Promise<void>;
@@ -40,7 +42,7 @@ const retainedSuffix = '.retained';
 export const openVolumeDirectory = async (root: string): Promise<VolumeDirectory> => {
   const work = join(root, 'work');
   await rm(work, { recursive: true, force: true });
-  for (const name of ['volumes', 'snapshots', 'work']) await mkdir(join(root, name), { recursive: true });
+  for (const name of ['volumes', 'snapshots', 'images', 'work']) await mkdir(join(root, name), { recursive: true });
 
   const placeOf = ({ what, handle }: Origin): string => join(root, `${what}s`, handle);
   const exists = (origin: Origin): Promise<boolean> => isThere(placeOf(origin));
@@ -80,6 +82,10 @@ export const openVolumeDirectory = async (root: string): Promise<VolumeDirectory
     },
     snapshot: (handle, volume) =>
       copy({ what: 'volume', handle: volume }, { what: 'snapshot', handle }, () => Promise.resolve()),
+    putImage: (handle, fill) => {
+      const target: Origin = { what: 'image', handle };
+      return exclusively(placeOf(target), () => make(target, fill));
+    },
     remove: (origin) =>
       exclusively(placeOf(origin), async () => {
         const trash = join(work, randomUUID());

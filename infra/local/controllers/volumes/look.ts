@@ -7,6 +7,7 @@ import {
   persistentVolumes,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
+import { type BackingImage, backingImages, longhornDriver, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -19,8 +20,27 @@ export const look = async (kube: KubeClient, claim: PersistentVolumeClaim): Prom
   claim,
   storageClass: await classOf(kube, claim.spec.storageClassName),
   volume: await volumeOf(kube, claim),
-  source: await sourceOf(kube, claim),
+  source: (await sourceOf(kube, claim)) ?? (await imageOf(kube, claim)),
 });
+
+/** The disk that volumes of a class begin with, where it was made for a backing image. */
+const imageOf = async (kube: KubeClient, { spec, status }: PersistentVolumeClaim): Promise<SourceSeen | undefined> => {
+  if (status?.phase === 'Bound') return undefined;
+  const storageClass = await classOf(kube, spec.storageClassName);
+  const name = storageClass?.provisioner === longhornDriver ? storageClass.parameters?.['backingImage'] : undefined;
+  if (name === undefined) return undefined;
+  return backingImageSource(await kube.get(backingImages, { namespace: longhornNamespace, name }), name);
+};
+
+const backingImageSource = (image: BackingImage | undefined, name: string): SourceSeen => {
+  const what = `backing image "${name}"`;
+  if (image === undefined) return { kind: 'missing', what };
+  const { uuid, virtualSize = 0, diskFileStatusMap } = image.status ?? {};
+  const isReady = Object.values(diskFileStatusMap ?? {}).some(({ state }) => state === 'ready');
+  if (!isReady || uuid === undefined) return { kind: 'unready', what };
+  const from = { what: 'image', handle: uuid } as const;
+  return { kind: 'ready', what, from, driver: longhornDriver, mode: 'Block', bytes: virtualSize };
+};
 
 /** `undefined` names the default class, the empty name asks for none. */
 const classOf = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {

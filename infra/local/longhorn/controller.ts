@@ -1,0 +1,269 @@
+// Longhorn's backing image controller, as its clients see it: states of each copy, a data source that prepares the first one, sizes when they are known.
+import { randomUUID } from 'node:crypto';
+import {
+  type BackingImage,
+  type BackingImageCopy,
+  type BackingImageDataSource,
+  backingImageDataSources,
+  backingImages,
+  longhornNamespace,
+} from '#shared/api/foreign/longhorn.ts';
+import { keyOf } from '#shared/api/object.ts';
+import { isConflict, messageOf } from '#shared/runtime/errors.ts';
+import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
+import { dropFinalizers, holdFinalizer } from '#infra/local/controllers/finalizers.ts';
+import { keyOfText, textOf } from '#infra/local/controllers/informer.ts';
+import type { FileFacts } from '#infra/local/longhorn/files.ts';
+import { type Tools, prepare } from '#infra/local/longhorn/prepare.ts';
+
+/** Longhorn's own is `longhorn.io`, which the embedded API server does not take for a qualified name. */
+const longhornFinalizer = 'longhorn.io/backing-image';
+
+/** Disks of the cluster that is stood in for; each keeps at most one copy. */
+const disks = ['disk-1', 'disk-2', 'disk-3'] as const;
+
+/** Milliseconds between two reports of progress. */
+const reportMs = 300;
+
+export interface BackingImageController extends Controller {
+  /** Takes the bytes of an upload. Throws when the backing image does not wait for one. */
+  receive(name: string, size: number, bytes: AsyncIterable<Uint8Array>): Promise<void>;
+}
+
+type Context = ControllerContext & Tools;
+
+export const startBackingImageController = (context: Context): BackingImageController => {
+  const work = new Map<string, AbortController>();
+  const controller = startController(
+    {
+      ...context,
+      name: 'backing-images',
+      reconcile: async (text) => {
+        const image = await context.kube.get(backingImages, keyOfText(text));
+        if (image === undefined) return undefined;
+        if (image.metadata.deletionTimestamp !== undefined) return remove(context, image, work);
+        return advance(context, image, work);
+      },
+    },
+    ({ watch }) => {
+      watch(backingImages, ({ metadata }) => [textOf(metadata)]);
+    },
+  );
+  return {
+    ...controller,
+    receive: (name, size, bytes) => receive(context, name, { size, bytes }),
+    stop: async () => {
+      for (const one of work.values()) one.abort();
+      await controller.stop();
+    },
+  };
+};
+
+const remove = async (
+  { kube, files, directory }: Context,
+  image: BackingImage,
+  work: Map<string, AbortController>,
+): Promise<undefined> => {
+  const uuid = image.status?.uuid;
+  work.get(uuid ?? '')?.abort();
+  if (uuid !== undefined) {
+    await files.remove(uuid);
+    await directory.remove({ what: 'image', handle: uuid });
+  }
+  await kube.delete(backingImageDataSources, keyOf(image));
+  await dropFinalizers(kube, backingImages, image, [longhornFinalizer]);
+};
+
+const firstOf = ({ status }: BackingImage): BackingImageCopy | undefined => status?.diskFileStatusMap?.[disks[0]];
+
+const advance = async (
+  context: Context,
+  image: BackingImage,
+  work: Map<string, AbortController>,
+): Promise<number | undefined> => {
+  await holdFinalizer(context.kube, backingImages, image, longhornFinalizer);
+  const uuid = image.status?.uuid;
+  if (uuid === undefined) return begin(context, image);
+  switch (firstOf(image)?.state) {
+    case 'pending':
+      if (image.spec.sourceType !== 'upload') await startWork(context, image, uuid, work);
+      return undefined;
+    case 'in-progress':
+      // Nobody works on it any more: the process ended in between.
+      if (!work.has(uuid) && image.spec.sourceType !== 'upload') {
+        await say(context, image, { state: 'failed', message: 'the data source was interrupted' });
+      }
+      return undefined;
+    case 'ready-for-transfer':
+      await say(context, image, { state: 'ready', progress: 100, message: '' });
+      return undefined;
+    case 'ready':
+      return spread(context, image);
+    default:
+      return undefined;
+  }
+};
+
+/** Milliseconds until a copy on another disk is made. */
+const spreadMs = 200;
+
+/** The other copies are made from the first, one after the other. */
+const spread = async (context: Context, image: BackingImage): Promise<number | undefined> => {
+  const copies = image.status?.diskFileStatusMap ?? {};
+  const wanted = disks.slice(0, Math.max(1, image.spec.minNumberOfCopies ?? 1));
+  const next = wanted.find((disk) => copies[disk]?.state !== 'ready');
+  if (next === undefined) return undefined;
+  const state = copies[next] === undefined ? 'in-progress' : 'ready';
+  await say(context, image, { state, progress: state === 'ready' ? 100 : 50, message: '' }, { disk: next });
+  return spreadMs;
+};
+
+const now = (): string => new Date().toISOString();
+
+/** Writes the state of one copy down, and what is known of the file. */
+const say = async (
+  { kube }: Pick<Context, 'kube'>,
+  image: BackingImage,
+  copy: BackingImageCopy,
+  {
+    facts = {},
+    disk = disks[0],
+  }: { readonly facts?: Partial<NonNullable<BackingImage['status']>>; readonly disk?: string } = {},
+): Promise<void> => {
+  const status = { ...facts, diskFileStatusMap: { [disk]: { ...copy, lastStateTransitionTime: now() } } };
+  await kube.mergePatch(
+    backingImages,
+    keyOf(image),
+    { metadata: { uid: image.metadata.uid }, status },
+    { subresource: 'status' },
+  );
+  if (disk !== disks[0]) return;
+  await kube
+    .mergePatch(
+      backingImageDataSources,
+      keyOf(image),
+      { status: { currentState: copy.state, progress: copy.progress ?? 0, message: copy.message ?? '' } },
+      { subresource: 'status' },
+    )
+    .catch(() => undefined);
+};
+
+const begin = async (context: Context, image: BackingImage): Promise<undefined> => {
+  const uuid = `${image.metadata.name.slice(0, 8)}-${randomUUID().slice(0, 8)}`;
+  const { sourceType, sourceParameters: parameters, checksum } = image.spec;
+  const source: BackingImageDataSource = {
+    apiVersion: 'longhorn.io/v1beta2',
+    kind: 'BackingImageDataSource',
+    metadata: { namespace: longhornNamespace, name: image.metadata.name, ownerReferences: [ownerOf(image)] },
+    spec: {
+      ...(sourceType === undefined ? {} : { sourceType }),
+      ...(parameters === undefined ? {} : { parameters }),
+      ...(checksum === undefined ? {} : { checksum }),
+      uuid,
+      diskUUID: disks[0],
+      nodeID: 'local',
+    },
+  };
+  await context.kube.create(backingImageDataSources, source).catch((error: unknown) => {
+    if (!isConflict(error)) throw error;
+  });
+  await say(context, image, { state: 'pending', progress: 0, message: '' }, { facts: { uuid } });
+};
+
+const ownerOf = ({ apiVersion, kind, metadata }: BackingImage) => ({
+  apiVersion,
+  kind,
+  name: metadata.name,
+  uid: metadata.uid ?? '',
+  blockOwnerDeletion: true,
+});
+
+/** Goes on after this pass; the state says how far it is. */
+const startWork = async (
+  context: Context,
+  image: BackingImage,
+  uuid: string,
+  work: Map<string, AbortController>,
+): Promise<void> => {
+  if (work.has(uuid)) return;
+  const abort = new AbortController();
+  work.set(uuid, abort);
+  await say(context, image, { state: 'in-progress', progress: 0, message: '' });
+  const progress = reporter(context, image);
+  void prepare(context, image, { uuid, signal: abort.signal, onProgress: progress.report })
+    .then(async (facts) => {
+      await progress.end();
+      return facts;
+    })
+    .then(
+      (facts) => conclude(context, image, facts),
+      async (error: unknown) => {
+        await progress.end();
+        if (!abort.signal.aborted) await say(context, image, { state: 'failed', message: messageOf(error) });
+      },
+    )
+    .catch((error: unknown) => context.report('backing image not told', { error: messageOf(error) }))
+    .finally(() => work.delete(uuid));
+};
+
+/** At most one write at a time, and none more often than every `reportMs`. */
+const reporter = (context: Context, image: BackingImage) => {
+  let last = 0;
+  let writing: Promise<void> = Promise.resolve();
+  return {
+    report: (percent: number): void => {
+      if (Date.now() - last < reportMs) return;
+      last = Date.now();
+      const copy = { state: 'in-progress', progress: Math.floor(percent) };
+      writing = writing.then(() => say(context, image, copy)).catch(() => undefined);
+    },
+    end: () => writing,
+  };
+};
+
+const conclude = async (context: Context, image: BackingImage, facts: FileFacts): Promise<void> => {
+  const { size, virtualSize, checksum } = facts;
+  const expected = image.spec.checksum?.toLowerCase();
+  if (expected !== undefined && expected !== '' && expected !== checksum) {
+    const message = `the expected checksum ${expected} doesn't match the file actual checksum ${checksum}`;
+    await say(context, image, { state: 'failed', progress: 100, message });
+    return;
+  }
+  await say(
+    context,
+    image,
+    { state: 'ready-for-transfer', progress: 100, message: '' },
+    { facts: { size, virtualSize, realSize: size, checksum } },
+  );
+};
+
+const sectorBytes = 512;
+
+const receive = async (
+  context: Context,
+  name: string,
+  { size, bytes }: { readonly size: number; readonly bytes: AsyncIterable<Uint8Array> },
+): Promise<void> => {
+  const image = await context.kube.get(backingImages, { namespace: longhornNamespace, name });
+  const uuid = image?.status?.uuid;
+  if (image === undefined || uuid === undefined) throw new Error(`backing image ${name} is not there yet`);
+  if (image.spec.sourceType !== 'upload') throw new Error(`backing image ${name} is not of source type upload`);
+  if (firstOf(image)?.state !== 'pending') throw new Error(`backing image ${name} does not wait for an upload`);
+  if (size % sectorBytes !== 0) {
+    throw new Error(
+      `the uploaded file size ${size} should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`,
+    );
+  }
+  await say(context, image, { state: 'in-progress', progress: 0, message: '' });
+  const progress = reporter(context, image);
+  try {
+    const facts = await context.files.write(uuid, bytes, (count) => progress.report((count * 100) / size));
+    await progress.end();
+    if (facts.size !== size) throw new Error(`got ${facts.size} bytes of ${size}`);
+    await conclude(context, image, facts);
+  } catch (error) {
+    await progress.end();
+    await say(context, image, { state: 'failed', message: messageOf(error) });
+    throw error;
+  }
+};

@@ -1,0 +1,65 @@
+// What Longhorn's own webhook refuses. Pure but for the look at who uses a backing image; served to the API server by webhook.ts.
+import { type PersistentVolume, persistentVolumes } from '#shared/api/foreign/core.ts';
+import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+/** Longest name of a backing image. */
+const maxNameLength = 40;
+
+const nameFaults = ({ metadata }: BackingImage): readonly string[] =>
+  metadata.name.length > maxNameLength || !/^[a-z0-9][a-z0-9_.-]+$/.test(metadata.name)
+    ? [`invalid name ${metadata.name}`]
+    : [];
+
+const checksumFaults = ({ spec: { checksum = '' } }: BackingImage): readonly string[] =>
+  checksum === '' || /^[a-f0-9]{128}$/.test(checksum) ? [] : [`invalid checksum ${checksum}`];
+
+const needed = {
+  download: ['url'],
+  'export-from-volume': ['volume-name'],
+  clone: ['backing-image'],
+  restore: ['backup-url'],
+  upload: [],
+} as const;
+
+const parameterFaults = ({ spec }: BackingImage): readonly string[] =>
+  needed[spec.sourceType ?? 'upload']
+    .filter((key) => (spec.sourceParameters?.[key] ?? '') === '')
+    .map((key) => `invalid parameter ${key} for source type ${spec.sourceType ?? ''}`);
+
+const exportTypes = ['raw', 'qcow2'];
+
+const engineFaults = async ({ spec }: BackingImage, kube: KubeClient): Promise<readonly string[]> => {
+  const { sourceType, sourceParameters = {} } = spec;
+  const isExport = sourceType === 'export-from-volume';
+  if (isExport && !exportTypes.includes(sourceParameters['export-type'] ?? 'raw')) {
+    return [`unsupported export type ${sourceParameters['export-type']}`];
+  }
+  if (sourceType !== 'clone') return [];
+  const name = sourceParameters['backing-image'] ?? '';
+  const source = await kube.get(backingImages, { namespace: longhornNamespace, name });
+  if (source === undefined) return [`failed to get source backing image ${name}`];
+  return source.spec.dataEngine === 'v2' ? [`backing image ${name} of data engine v2 cannot be cloned`] : [];
+};
+
+export const creationFaults = async (image: BackingImage, kube: KubeClient): Promise<readonly string[]> => [
+  ...nameFaults(image),
+  ...checksumFaults(image),
+  ...parameterFaults(image),
+  ...(await engineFaults(image, kube)),
+];
+
+/** On a volume made from a backing image: which one. */
+export const backingImageAttribute = 'backingImage';
+
+const stands = (volume: PersistentVolume, name: string): boolean =>
+  volume.spec.csi?.volumeAttributes?.[backingImageAttribute] === name;
+
+export const deletionFaults = async ({ metadata }: BackingImage, kube: KubeClient): Promise<readonly string[]> => {
+  for await (const volume of kube.listAll(persistentVolumes)) {
+    if (stands(volume, metadata.name)) {
+      return [`cannot delete backing image ${metadata.name} since there are replicas using it`];
+    }
+  }
+  return [];
+};

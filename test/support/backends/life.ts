@@ -1,0 +1,177 @@
+// The life of an image on a backend, in a whole simulated cluster through the real handlers: what every backend owes its users. Called by contract.test.ts.
+import { describe, expect, it } from 'vitest';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { type HarvesterImage, type HarvesterImageStatus, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations, labels } from '#shared/api/names.ts';
+import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import { aFault, aHarvesterImage, aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
+import { calm } from '#test/support/simulation/chaos.ts';
+import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
+
+const hours = 3_600_000;
+const success: AttemptScript = { runMs: 4_000, end: aSuccess() };
+const flaky: AttemptScript = { runMs: 4_000, end: aFault() };
+const images = harvesterImageKind.type;
+const key = { namespace: 'default', name: 'image-leap' };
+
+/** Calls of functions from creation to usable, for an import of one attempt. */
+const mostCalls = 25;
+
+interface Lived {
+  readonly world: World;
+  /** Every status a client saw, in order. */
+  readonly seen: readonly HarvesterImageStatus[];
+  readonly image: () => HarvesterImage | undefined;
+}
+
+export const describeLife = (name: string, registry: BackendRegistry, { fails = true } = {}): void => {
+  const begin = (options: Partial<WorldOptions> = {}): Lived => {
+    const world = createWorld({ attempt: () => success, backends: registry, ...options });
+    const seen: HarvesterImageStatus[] = [];
+    world.kube.onChange(({ object }) => {
+      const { status } = object as HarvesterImage;
+      if (object.kind === images.kind && status !== undefined) seen.push(status);
+    });
+    world.kube.seed(storageClasses, aStorageClass());
+    world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
+    const { spec, ...rest } = aHarvesterImage();
+    const object = { ...rest, spec: { ...spec, backend: name as 'csi', retry: 2 } };
+    world.schedule(0, () => world.kube.seed(images, object));
+    return { world, seen, image: () => imageIn<HarvesterImage>(world) };
+  };
+  const live = async (options: Partial<WorldOptions> = {}): Promise<Lived> => {
+    const lived = begin(options);
+    await lived.world.run(4 * hours);
+    expect(lived.world.bugs).toEqual([]);
+    return lived;
+  };
+  const childrenIn = ({ kube }: World) =>
+    kube.all().filter(({ metadata }) => metadata.labels?.[labels.ownerUid] !== undefined);
+
+  describe(`the life of an image on ${name}`, () => {
+    it('ends usable, and moves forward only', async () => {
+      const { seen, image } = await live();
+      expect(image()?.status).toMatchObject({ phase: 'Imported', progress: 100, failed: 0 });
+      const progress = seen.map((status) => status.progress ?? 0);
+      expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+      expect(seen.filter((status) => status.progress === 100).every(({ phase }) => phase === 'Imported')).toBe(true);
+    });
+
+    it('costs few calls, and none while nothing changes', async () => {
+      const { world, image } = await live();
+      // Once it is usable, those who wait for it are looked for: that is theirs.
+      const ofImport = world.trace.filter((call) => !/^cron-tick|list (virtualmachine(pvcs|volumes)|data)/.test(call));
+      process.stdout.write(`${name}: ${ofImport.length} API calls for an import of one attempt\n`);
+      expect(ofImport.length).toBeLessThan(mostCalls);
+      const before = world.trace.length;
+      await world.run(world.elapsed() + hours);
+      expect(world.trace.slice(before).filter((call) => !call.startsWith('cron-tick: list '))).toEqual([]);
+      expect(image()?.status?.phase).toBe('Imported');
+    });
+
+    it.each([0, 500, 1_500, 3_500, 6_000, 9_000, 60_000])(
+      'can be ended after %i ms, and leaves nothing',
+      async (after) => {
+        const { world, image } = begin();
+        world.schedule(after, () => void world.kube.delete(images, key));
+        await world.run(4 * hours);
+        expect({ bugs: world.bugs, image: image(), children: childrenIn(world) }).toEqual({
+          bugs: [],
+          image: undefined,
+          children: [],
+        });
+      },
+    );
+
+    it('comes to the same end wherever its function is killed', async () => {
+      const calls = (await live()).world.trace.length;
+      for (let at = 0; at < calls; at += 1) {
+        const judge: WorldOptions['judge'] = (_call, index) => (index === at ? { is: 'kill' } : undefined);
+        expect((await live({ judge })).image()?.status?.phase, `killed at call ${at}`).toBe('Imported');
+      }
+    });
+
+    it.each([
+      ['lost', { ...calm, drop: 1 }],
+      ['repeated', { ...calm, repeat: 1 }],
+      ['late and out of order', { ...calm, delay: 1 }],
+    ])('comes to the same end when events are %s', async (_how, chaos) => {
+      const { image } = await live({ chaos, stormMs: hours });
+      expect(image()?.status?.phase).toBe('Imported');
+    });
+
+    it('says how a disk is made from it', async () => {
+      const { image } = await live();
+      const registration = registrationOf(registry, name);
+      if (!registration.served) throw new Error(registration.because);
+      const disk = registration.backend.rootDiskOf(harvesterImages.toImage(image()!));
+      expect(disk.is === 'class' ? disk.className : disk.volume).not.toBe('');
+    });
+
+    it('lasts while a disk stands on it', async () => {
+      const { world, image } = await live();
+      const { storageClassName = '' } = image()!.status!;
+      const ownsClass = world.kube
+        .all(storageClasses)
+        .some(({ metadata }) => metadata.name === storageClassName && metadata.labels?.[labels.ownerUid] !== undefined);
+      if (!ownsClass) return;
+      world.kube.seed(persistentVolumeClaims, {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { namespace: 'other', name: 'root', finalizers: [] },
+        spec: { storageClassName },
+      });
+      await world.kube.delete(images, key);
+      await world.run(world.elapsed() + hours);
+      const ready = image()?.status?.conditions?.find(({ type }) => type === 'Ready');
+      expect(ready).toMatchObject({ reason: 'InUse', message: expect.stringContaining('other/root') as string });
+      await world.kube.delete(persistentVolumeClaims, { namespace: 'other', name: 'root' });
+      world.kube.edit(persistentVolumeClaims, { namespace: 'other', name: 'root' }, (edited) => {
+        edited.metadata.finalizers = [];
+      });
+      await world.run(world.elapsed() + hours);
+      expect(image()).toBeUndefined();
+    });
+  });
+
+  describe.skipIf(!fails)(`failures of an image on ${name}`, () => {
+    it('are counted by attempt, and made up for', async () => {
+      const { image } = await live({ attempt: (_mode, attempt) => (attempt === 1 ? flaky : success) });
+      expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: 2, failed: 1 });
+    });
+
+    it('end at the limit and never past it', async () => {
+      const attempts: number[] = [];
+      const { image } = await live({
+        attempt: (_mode, attempt) => {
+          attempts.push(attempt);
+          return flaky;
+        },
+      });
+      expect(image()?.status).toMatchObject({ phase: 'Failed', attempts: 3, attemptsFailed: 3, failed: 3 });
+      expect(attempts).toEqual([1, 2, 3]);
+    });
+
+    it('say why, and are started over when asked', async () => {
+      let isMended = false;
+      const { world, image } = await live({ attempt: () => (isMended ? success : flaky) });
+      const ready = image()?.status?.conditions?.find(({ type }) => type === 'Ready');
+      expect(ready?.message).toContain('503');
+      isMended = true;
+      world.kube.edit(images, key, (edited) => {
+        edited.metadata.annotations = { ...edited.metadata.annotations, [annotations.retry]: '1' };
+      });
+      await world.run(world.elapsed() + hours);
+      expect(image()?.status).toMatchObject({ phase: 'Imported', retryHandled: '1', failed: 3 });
+    });
+
+    it('end a transfer that never begins, with its reason', async () => {
+      const { image } = await live({ attempt: () => ({ ...success, unschedulable: true }) });
+      expect(image()?.status?.phase).toBe('Failed');
+      expect(image()?.status?.conditions?.find(({ type }) => type === 'Ready')?.message).toContain('gave up waiting');
+    });
+  });
+};

@@ -1,0 +1,53 @@
+// A fourth backend, for the test that says what adding one takes: it keeps an image as a ConfigMap.
+import { type ConfigMap, configMaps } from '#shared/api/foreign/core.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { create, remove } from '#shared/backends/actions.ts';
+import type { Backend, Plan } from '#shared/backends/backend.ts';
+import { type Image, isRetryDue } from '#shared/backends/image.ts';
+import { readOwn } from '#shared/backends/reading.ts';
+import { follow } from '#shared/backends/sidecar.ts';
+import { terminatingState, unchanged, usableState, waitingState } from '#shared/backends/state.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+interface Seen {
+  readonly kept?: ConfigMap | undefined;
+}
+
+const nameOf = ({ ref }: Image): string => `memory-${ref.uid}`;
+
+const build = (image: Image): ConfigMap => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: childMetadata(image.ref, 'volume', nameOf(image)),
+  data: { image: image.displayName },
+});
+
+const initialize: Backend<Seen>['initialize'] = (image, { kept }, context): Plan => {
+  if (image.state.phase === 'Failed' && !isRetryDue(image)) return unchanged(image);
+  if (kept !== undefined) {
+    const children = { ...image.state.children, volume: kept.metadata.name };
+    return { actions: [], state: usableState(image, { ...image.state, children }) };
+  }
+  const step = { phase: 'Pending', reason: 'Starting', message: 'writing it down' } as const;
+  return {
+    actions: [create(configMaps, build(image))],
+    state: waitingState(image, { ...image.state, progress: 0 }, step, context),
+  };
+};
+
+export const memory: Backend<Seen> = {
+  capabilities: { sources: ['http'] },
+  check: async (kube: KubeClient, image) => ({ kept: (await readOwn(kube, configMaps, image.ref, nameOf(image))).own }),
+  initialize,
+  updateVirtualSize: () => undefined,
+  delete: ({ state }, { kept }) => ({
+    actions: remove(configMaps, kept),
+    state: terminatingState(state, 'Terminating', 'being removed'),
+    removed: kept === undefined,
+  }),
+  rootDiskOf: (image) => ({ is: 'copy', volume: nameOf(image) }),
+  sidecars: [follow(configMaps, ['create', 'delete'], () => true)],
+  reads: [],
+  validator: { create: () => [], update: () => [], delete: () => [] },
+  mutator: { classParameters: () => undefined },
+};
