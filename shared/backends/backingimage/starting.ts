@@ -35,6 +35,13 @@ const fail = (image: Image, reason: string, message: string): Plan => ({
   state: failedState(image.state, reason, `${message}; ${retryHint}`),
 });
 
+const startStep = { phase: 'Pending', reason: 'Starting', message: 'Longhorn is starting the transfer' } as const;
+const uploadStep = {
+  phase: 'Pending',
+  reason: 'WaitingForUpload',
+  message: 'waiting for a client to send the file',
+} as const;
+
 const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: PlanContext): Plan => {
   const classParameters = parametersOf(image, seen.template);
   if (copiesIn(classParameters) === undefined) {
@@ -62,6 +69,6 @@ const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: Pla
       storageClass: storageClass.metadata.name,
     },
   };
-  const step = { phase: 'Pending', reason: 'Starting', message: 'Longhorn is starting the transfer' } as const;
+  const step = image.source?.type === 'upload' ? uploadStep : startStep;
   return { actions, state: waitingState(image, next, step, context) };
 };
