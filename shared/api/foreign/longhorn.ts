@@ -48,6 +48,26 @@ export interface BackingImage extends KubeObject {
   };
 }
 
+/** What prepares the first copy of the backing image of the same name. */
+export interface BackingImageDataSource extends KubeObject {
+  readonly spec: {
+    readonly sourceType?: BackingImage['spec']['sourceType'];
+    readonly parameters?: Readonly<Record<string, string>>;
+    readonly checksum?: string;
+    readonly uuid?: string;
+    readonly diskUUID?: string;
+    readonly nodeID?: string;
+    readonly fileTransferred?: boolean;
+  };
+  readonly status?: {
+    readonly currentState?: string;
+    readonly progress?: number;
+    readonly size?: number;
+    readonly checksum?: string;
+    readonly message?: string;
+  };
+}
+
 /** Where Longhorn keeps its own objects. */
 export const longhornNamespace = 'longhorn-system';
 
@@ -63,3 +83,7 @@ const kind = <T extends KubeObject>(name: string, plural: string): ResourceType<
 });
 
 export const backingImages = kind<BackingImage>('BackingImage', 'backingimages');
+export const backingImageDataSources = kind<BackingImageDataSource>(
+  'BackingImageDataSource',
+  'backingimagedatasources',
+);
