@@ -153,20 +153,11 @@ describe('Harvester images on Longhorn', { timeout: 240_000 }, () => {
     expect(await readdir(join(cluster.dataDir, 'longhorn', 'files'))).toEqual([]);
   });
 
-  it('get their class back when it went missing, without another download', async () => {
-    const { storageClassName: name = '', children } = await settle('repaired', { url });
-    const before = await cluster.kube.get(backingImages, {
-      namespace: longhornNamespace,
-      name: children!.backingImage!,
-    });
-    await cluster.kube.delete(storageClasses, { name });
-    await expect.poll(() => cluster.kube.get(storageClasses, { name }), { timeout: 30_000 }).toBeDefined();
-    const after = await cluster.kube.get(backingImages, {
-      namespace: longhornNamespace,
-      name: children!.backingImage!,
-    });
-    expect(after?.metadata.uid).toBe(before?.metadata.uid);
-    await removeImage('repaired');
+  it('keep their class: nobody takes it from under them', async () => {
+    const { storageClassName: name = '' } = await settle('kept', { url });
+    await expect(cluster.kube.delete(storageClasses, { name })).rejects.toThrow('delete that image instead');
+    await removeImage('kept');
+    expect(await cluster.kube.get(storageClasses, { name })).toBeUndefined();
   });
 
   it('say what is wrong with their file, and how often it was tried', async () => {

@@ -94,7 +94,7 @@ export const describeLife = (
       },
     );
 
-    it('comes to the same end wherever its function is killed', async () => {
+    it('comes to the same end wherever its function is killed', { timeout: 240_000 }, async () => {
       const calls = (await live()).world.trace.length;
       for (let at = 0; at < calls; at += 1) {
         const judge: WorldOptions['judge'] = (_call, index) => (index === at ? { is: 'kill' } : undefined);
