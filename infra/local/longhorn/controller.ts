@@ -66,6 +66,7 @@ const remove = async (
 ): Promise<undefined> => {
   const uuid = image.status?.uuid;
   work.get(uuid ?? '')?.abort();
+  work.delete(uuid ?? '');
   if (uuid !== undefined) {
     await files.remove(uuid);
     await directory.remove({ what: 'image', handle: uuid });
@@ -89,7 +90,7 @@ const advance = async (
       if (image.spec.sourceType !== 'upload') await startWork(context, image, uuid, work);
       return undefined;
     case 'in-progress':
-      // Nobody works on it any more: the process ended in between.
+      // This process never began it: an earlier one did, and ended.
       if (!work.has(uuid) && image.spec.sourceType !== 'upload') {
         await say(context, image, { state: 'failed', message: 'the data source was interrupted' });
       }
@@ -202,8 +203,7 @@ const startWork = async (
         if (!abort.signal.aborted) await say(context, image, { state: 'failed', message: messageOf(error) });
       },
     )
-    .catch((error: unknown) => context.report('backing image not told', { error: messageOf(error) }))
-    .finally(() => work.delete(uuid));
+    .catch((error: unknown) => context.report('backing image not told', { error: messageOf(error) }));
 };
 
 /** At most one write at a time, and none more often than every `reportMs`. */

@@ -71,12 +71,14 @@ export const describeLife = (
     it('costs few calls, and none while nothing changes', async () => {
       const { world, image } = await live();
       // Once it is usable, those who wait for it are looked for: that is theirs.
-      const ofImport = world.trace.filter((call) => !/^cron-tick|list (virtualmachine(pvcs|volumes)|data)/.test(call));
+      const ofImport = world.trace.filter(
+        (call) => !/^(cron-tick|import-object)|list (virtualmachine(pvcs|volumes)|data)/.test(call),
+      );
       process.stdout.write(`${name}: ${ofImport.length} API calls for an import of one attempt\n`);
       expect(ofImport.length).toBeLessThan(mostCalls);
       const before = world.trace.length;
       await world.run(world.elapsed() + hours);
-      expect(world.trace.slice(before).filter((call) => !call.startsWith('cron-tick: list '))).toEqual([]);
+      expect(world.trace.slice(before).filter((call) => !/^(cron-tick|import-object): list /.test(call))).toEqual([]);
       expect(image()?.status?.phase).toBe('Imported');
     });
 
