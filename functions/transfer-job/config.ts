@@ -21,6 +21,11 @@ export const TransferJobConfig = z.object({
   transfer: setting('BULLION_TRANSFER', 'What to transfer: a TransferSpec as JSON.', z.string().min(1)),
   owner: setting('BULLION_OWNER', 'The image this is done for: an ObjectRef as JSON.', json(ObjectRefData)),
   run: setting('POD_NAME', 'Name of this run in progress reports; the pod has its own.', z.string().min(1)),
+  host: setting(
+    'POD_IP',
+    'Address that an upload is received on; the pod has its own.',
+    z.string().default('127.0.0.1'),
+  ),
   terminationLog: setting(
     'BULLION_TERMINATION_LOG',
     'File that receives the report.',

@@ -8,6 +8,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 import { parseSpec, serializeReport } from '#shared/transfer/failure.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
+import { openReception } from '#shared/transfer/upload/reception.ts';
 
 /** Longest wait for the last progress report, in milliseconds; a cancelled job must be gone within a second. */
 const closingMs = { ended: 3000, cancelled: 300 } as const;
@@ -24,12 +25,23 @@ const leaveReport = async (path: string, report: TransferReport, log: Logger): P
 };
 
 /** A spec that cannot be read is a report like any other: trying again would not help. */
-const transfer = (text: string, options: RunOptions): Promise<TransferReport> => {
-  const parsed = parseSpec(text);
-  if (parsed.spec === undefined) return Promise.resolve(parsed.report);
-  options.log('transfer begins', { spec: parsed.spec });
-  return runTransfer(parsed.spec, options);
+const transfer = async (text: string, host: string, options: RunOptions): Promise<Ended> => {
+  const { spec, report } = parseSpec(text);
+  if (spec === undefined) return { report, tell: () => Promise.resolve() };
+  options.log('transfer begins', { spec });
+  if (spec.source.type !== 'upload') {
+    return { report: await runTransfer(spec, options), tell: () => Promise.resolve() };
+  }
+  const reception = await openReception({ source: spec.source, scratchDir: spec.scratchDir, host, log: options.log });
+  const ended = await runTransfer(spec, { ...options, reception });
+  return { report: ended, tell: () => reception.finish(ended) };
 };
+
+interface Ended {
+  readonly report: TransferReport;
+  /** Tells clients that wait for the end, after it was written down. */
+  readonly tell: () => Promise<void>;
+}
 
 export interface JobDeps {
   readonly log: Logger;
@@ -44,7 +56,7 @@ export const runJob = async (config: TransferJobConfig, { log, signal }: JobDeps
     config.sink === undefined
       ? undefined
       : createReporter({ owner: config.owner, send: createProgressSender(config.sink), onLoss });
-  const report = await transfer(config.transfer, {
+  const { report, tell } = await transfer(config.transfer, config.host, {
     run: config.run,
     signal,
     send: (progress) => reporter?.send(progress) ?? Promise.resolve(),
@@ -52,6 +64,7 @@ export const runJob = async (config: TransferJobConfig, { log, signal }: JobDeps
   });
   await leaveReport(config.terminationLog, report, log);
   log.info('transfer ended', { report });
+  await tell();
   await Promise.race([
     reporter?.close(),
     delay(signal.aborted ? closingMs.cancelled : closingMs.ended, undefined, { ref: false }),

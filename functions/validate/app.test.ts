@@ -235,7 +235,6 @@ describe('creating a Harvester image', () => {
   });
 
   it.each([
-    ['upload', {}],
     ['export-from-volume', { pvcName: 'disk', pvcNamespace: 'default' }],
     ['restore', { url: 's3://backups@region/?backingImage=vmi-1' }],
     ['clone', { securityParameters: { sourceImageName: 'image-b', sourceImageNamespace: 'default' } }],

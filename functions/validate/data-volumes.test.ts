@@ -59,7 +59,6 @@ describe('DataVolumes', () => {
     ['one form', aDataVolume({ source: http, storage, pvc: storage }), /spec\.storage/],
     ['a form', aDataVolume({ source: http }), /spec\.storage/],
     ['a DataSource', aDataVolume({ sourceRef: { kind: 'Other', name: 'x' }, storage }), /spec\.sourceRef\.kind/],
-    ['no upload', of({ upload: {} }), /spec\.source\.upload.*not served/],
     ['no oVirt', of({ imageio: { url: 'https://a/b', diskId: 'x' } }), /spec\.source\.imageio.*http/],
     ['no VMware', of({ vddk: { url: 'https://a/b' } }), /spec\.source\.vddk.*vmdk/],
     ['an object of a store', of({ s3: { url: 's3://a/b' } }), /spec\.source\.s3\.url.*scheme "s3"/],

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { toAccountTable } from '#infra/generate/accounts.ts';
 import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
-import { admissionFunctions, eventFunctions, jobFunctions } from '#infra/generate/wiring.ts';
+import { admissionFunctions, eventFunctions, jobFunctions, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
@@ -65,6 +65,12 @@ const toFunctionTable = (): string =>
         `AdmissionReview: ${fn.webhooks.map(({ summary }) => summary).join('; ')}`,
         'HTTPS Deployment',
       ]),
+      [
+        `\`${transferFunction.name}\``,
+        transferFunction.summary,
+        'HTTP; UploadTokenRequest through the API server',
+        'Knative Service, scales to zero; HTTPS Deployment for tokens',
+      ],
       ...jobFunctions.map((fn) => [`\`${fn.name}\``, fn.summary, fn.startedBy, 'Job']),
     ],
   );

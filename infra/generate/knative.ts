@@ -7,6 +7,7 @@ import {
   type Subscription,
   deadLetterFunction,
   templateHolders,
+  transferFunction,
 } from '#infra/generate/wiring.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
@@ -203,6 +204,31 @@ export const buildService = (fn: EventFunction): Manifest => ({
 /** As the image for transfers is laid out (`infra/images`). */
 const transferCommand = 'node /app/start.mjs transfer-job';
 
+/** Long uploads answer at their end; longer ones use the resumable protocol. Knative's own limit for this is ten minutes as installed. */
+const transferSeconds = 600;
+
+/** Reachable from outside, unlike the functions that events wake. */
+export const buildTransferService = (): Manifest => ({
+  apiVersion: 'serving.knative.dev/v1',
+  kind: 'Service',
+  metadata: named(transferFunction.name, transferFunction.name),
+  spec: {
+    template: {
+      metadata: {
+        labels: partOf(transferFunction.name),
+        annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '10' },
+      },
+      spec: {
+        serviceAccountName: transferFunction.name,
+        containerConcurrency: 50,
+        timeoutSeconds: transferSeconds,
+        enableServiceLinks: false,
+        containers: [functionContainer(transferFunction.name)],
+      },
+    },
+  },
+});
+
 const functionContainer = (name: string): object => ({
   image: functionsImage,
   args: [name],
@@ -210,6 +236,7 @@ const functionContainer = (name: string): object => ({
     { name: 'HOST', value: '0.0.0.0' },
     { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
     { name: 'TRANSFER_COMMAND', value: transferCommand },
+    { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
   ],
   ports: [{ containerPort: 8080 }],
   readinessProbe: { httpGet: { path: '/readyz' } },

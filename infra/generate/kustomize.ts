@@ -11,6 +11,9 @@ import { systemNamespace } from '#shared/api/names.ts';
 const source = 'infra/generate/kustomize.ts';
 const folders = ['crds', 'rbac', 'knative', 'webhooks'] as const;
 
+/** Applied on its own: an APIService whose server is not there yet would fail discovery, and its certificate is cert-manager's. */
+const apart = 'apis';
+
 interface Kustomization {
   readonly resources?: readonly string[];
   readonly components?: readonly string[];
@@ -50,7 +53,7 @@ const senders = (manifests: Outputs): readonly SourceRef[] =>
 /** Every kustomization there is, and what only components bring. */
 export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ...Object.fromEntries(
-    folders.map((folder) => [
+    [...folders, apart].map((folder) => [
       `infra/${folder}/kustomization.yaml`,
       kustomization({ resources: listOf(folder, manifests) }),
     ]),

@@ -9,19 +9,22 @@ import {
   buildService,
   buildSinkBinding,
   buildTemplateSources,
+  buildTransferService,
   buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { buildApiServices, buildApiWorkload } from '#infra/generate/apis.ts';
 import {
   buildAdmissionAccess,
   buildDriverAccess,
   buildOwnAccess,
   buildSourceAccess,
+  buildTransferAccess,
   buildUserRoles,
 } from '#infra/generate/rbac.ts';
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
-import { admissionFunctions, eventFunctions, templateHolders } from '#infra/generate/wiring.ts';
+import { admissionFunctions, eventFunctions, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
@@ -61,7 +64,11 @@ const knative = (): Outputs => ({
     ...buildTemplateSources(),
     buildPingSource(),
   ]),
-  'infra/knative/services.yaml': toYaml(wiring, [...eventFunctions.map(buildService), buildSinkBinding()]),
+  'infra/knative/services.yaml': toYaml(wiring, [
+    ...eventFunctions.map(buildService),
+    buildTransferService(),
+    buildSinkBinding(),
+  ]),
 });
 
 const rbac = (): Outputs => ({
@@ -77,6 +84,7 @@ const rbac = (): Outputs => ({
     ]),
   ),
   'infra/rbac/admission.yaml': toYaml(`${wiring}, ${kindsAndBackends}`, buildAdmissionAccess([...objects, ...needed])),
+  'infra/rbac/transfer.yaml': toYaml(wiring, buildTransferAccess(transferFunction.name, transferFunction.reads)),
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(
     kindsAndBackends,
@@ -96,6 +104,11 @@ const webhooks = (): Outputs => ({
   [certManagerFile]: toYaml(wiring, buildCertificate()),
 });
 
+const apis = (): Outputs => ({
+  'infra/apis/upload.yaml': toYaml(wiring, buildApiServices()),
+  'infra/apis/workload.yaml': toYaml(wiring, buildApiWorkload()),
+});
+
 /** For those who have cert-manager look after the certificate; applied on its own. */
 export const certManagerFile = 'infra/webhooks/certificate.yaml';
 
@@ -106,4 +119,5 @@ export const manifestOutputs = (): Outputs => ({
   ...rbac(),
   ...knative(),
   ...webhooks(),
+  ...apis(),
 });

@@ -13,7 +13,11 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
-import { kubeEvents, namespaces, nodes } from '#shared/api/foreign/core.ts';
+import { jobs, kubeEvents, namespaces, nodes, pods, secrets } from '#shared/api/foreign/core.ts';
+import { tokenReviews } from '#shared/api/foreign/authentication.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { keysSecretName } from '#shared/exchange/access/keys.ts';
+import { uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
@@ -119,11 +123,51 @@ export const buildAdmissionAccess = (objects: readonly ResourceType[]): readonly
     rule(subjectAccessReviews, ['create']),
   ]);
 
+/** Names of one object: what it may do with it alone. */
+const only = (base: Rule, name: string): object => ({ ...base, resourceNames: [name] });
+
+const bindRole = (name: string, namespace: string, role: string): Manifest => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'RoleBinding',
+  metadata: { name: `bullion-${name}-${namespace}`, namespace, labels: partOf(name) },
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: role },
+  subjects: [{ kind: 'ServiceAccount', name, namespace: systemNamespace }],
+});
+
+/** It acts for users whom it has asked the API server about. Its own keys are all it may read of Secrets. */
+export const buildTransferAccess = (name: string, reads: readonly ResourceType[]): readonly Manifest[] => [
+  ...grant(name, [
+    ...[tokenReviews, subjectAccessReviews].map((type) => rule(type as ResourceType, ['create'])),
+    ...reads.map((type) => rule(type, ['get'])),
+    rule(harvesterImageKind.type, ['patch']),
+    rule(pods, ['list']),
+    rule(jobs, ['get', 'create', 'delete']),
+  ]),
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: `bullion-${name}`, namespace: systemNamespace, labels: partOf(name) },
+    // What is to be created has no name yet that a rule could ask for.
+    rules: [rule(secrets, ['create']), only(rule(secrets, ['get', 'update']), keysSecretName)],
+  },
+  bindRole(name, systemNamespace, `bullion-${name}`),
+  // Tells by whom it is asked on behalf of users; every extension server reads it.
+  bindRole(name, 'kube-system', 'extension-apiserver-authentication-reader'),
+];
+
 /** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
 export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manifest[] => [
-  userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
+  withRule(
+    userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
+    { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
+  ),
   userRole('view', ['view'], objects, ['get', 'list', 'watch']),
 ];
+
+const withRule = (role: Manifest, more: Rule): Manifest => ({
+  ...role,
+  rules: [...(role['rules'] as readonly Rule[]), more],
+});
 
 const userRole = (
   name: string,

@@ -4,6 +4,8 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { configMaps, kubeEvents, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 /** Events a function subscribes to. Each becomes one Trigger. */
@@ -198,6 +200,16 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
     ],
   },
 ];
+
+/** Moves bytes for people over HTTP. As a Knative Service it takes and gives files; over TLS, behind the API server, it issues tokens for that. */
+export const transferFunction = {
+  name: 'transfer',
+  summary: 'Takes files from people and gives them theirs: uploads, downloads, and tokens for both.',
+  /** Service of the aggregated API. */
+  apiService: 'upload-api',
+  /** Kinds it reads to find what a file is for. */
+  reads: [dataVolumeKind.type, harvesterImageKind.type, persistentVolumeClaims],
+} as const;
 
 /** What the rules of admission look up beside the served kinds. */
 export const admissionLookups = [

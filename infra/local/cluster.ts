@@ -32,6 +32,7 @@ import {
 } from '#infra/local/longhorn/local.ts';
 import { createLonghornWebhook, longhornWebhookConfiguration } from '#infra/local/longhorn/webhook.ts';
 import { type LocalObjectStore, startLocalObjectStore } from '#infra/local/object-store/local.ts';
+import { startLocalTransfer } from '#infra/local/transfer.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -65,6 +66,8 @@ export interface Cluster {
   readonly eventing: Eventing;
   readonly objectStore: LocalObjectStore;
   readonly longhorn?: LocalLonghorn | undefined;
+  /** Where files are sent to and fetched from. */
+  readonly transferUrl: string;
   /** Where everything that happened is written. */
   readonly logFile: string;
   /** Ends everything in order; running transfers are stopped and begin again at the next start. */
@@ -138,7 +141,11 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     kubeconfigs,
     brokerUrl: brokerUrl(manifests, ports.broker),
     log,
-    environment: { ...objectStore.environment, ...options.functionEnvironment },
+    environment: {
+      ...objectStore.environment,
+      TRANSFER_URL: `http://127.0.0.1:${ports.transfer}`,
+      ...options.functionEnvironment,
+    },
   });
   objectStore.notify((body) => notifyOf(functions, log, body));
   await startAdmission(kube, functions, { dataDir, port: ports.admission, log, undo, hasLonghorn });
@@ -159,12 +166,24 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     port: ports.broker,
     subscribers: functions.subscribers,
   });
+  const transfer = await startLocalTransfer({ kube, exchange: functions.exchange, dataDir, ports, log });
+  undo.add(transfer.close);
   undo.add(functions.idle);
   undo.add(eventing.stop);
   // Whatever happened while this cluster was down has left no event.
   eventing.tick();
   const { kubeconfigPath } = apiServer;
-  return { kube, kubeconfigPath, controllers, eventing, objectStore, longhorn, logFile, stop: undo.all };
+  return {
+    kube,
+    kubeconfigPath,
+    controllers,
+    eventing,
+    objectStore,
+    longhorn,
+    transferUrl: transfer.url,
+    logFile,
+    stop: undo.all,
+  };
 };
 
 /** A bucket notification to import-object, as an object store sends it. The tick finds what one that fails was about. */

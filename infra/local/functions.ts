@@ -10,7 +10,11 @@ import { createApp as createValidate } from '#functions/validate/app.ts';
 import type { Subscriber } from '#infra/local/broker/resolver.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
-import { createDriverDeps, driverSettings } from '#shared/resources/settings.ts';
+import { TransferConfig } from '#functions/transfer/config.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { createExchangeDeps } from '#shared/exchange/settings.ts';
+import { createDriverDeps, driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -18,7 +22,14 @@ import type { Logger } from '#shared/runtime/log.ts';
 const loopback = '127.0.0.0/8,::1/128';
 
 /** Service accounts of `infra/rbac` that functions work under. */
-export const functionAccounts = ['admission', 'initialize', 'sidecar-sync', 'cron-tick', 'import-object'] as const;
+export const functionAccounts = [
+  'admission',
+  'initialize',
+  'sidecar-sync',
+  'cron-tick',
+  'import-object',
+  'transfer',
+] as const;
 
 export interface FunctionsOptions {
   /** Kubeconfig of each service account. */
@@ -34,6 +45,8 @@ export interface Functions {
   readonly subscribers: ReadonlyMap<string, Subscriber>;
   /** Both admission functions. */
   readonly admission: Hono;
+  /** What the transfer function works with; cluster.ts serves both of its faces. */
+  readonly exchange: ExchangeDeps;
   /** OCI image that Jobs of the functions name. */
   readonly transferImage: string;
   /** import-object as an object store reaches it: directly, beside the broker. */
@@ -67,7 +80,13 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     inFlight.add(answer);
     return answer.finally(() => inFlight.delete(answer));
   };
+  const exchange = createExchangeDeps(
+    { ...parseConfig(TransferConfig, { ...environment }), settings: toPopulateSettings(config) },
+    createKubeClient(loadKubeConfig(kubeconfigs.transfer)),
+    log.with({ function: 'transfer' }),
+  );
   return {
+    exchange,
     admission,
     transferImage: config.transferImage,
     subscribers: new Map(

@@ -25,6 +25,30 @@ export const readAccess = async (): Promise<readonly KubeObject[]> => {
   return [...namespace.map((document) => document.toJS() as KubeObject), ...(await inFolder('rbac'))];
 };
 
+/** Service behind the aggregated API of uploads. */
+export const uploadApiService = 'upload-api';
+
+interface ApiService extends KubeObject {
+  readonly spec: { readonly service?: object };
+}
+
+/** The APIServices, with a Service that points at this process. */
+export const readApiServices = async (port: number, caPem: string): Promise<readonly KubeObject[]> => {
+  const caBundle = Buffer.from(caPem).toString('base64');
+  const objects = (await inFolder('apis')).filter((object): object is ApiService => object.kind === 'APIService');
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: uploadApiService, namespace: systemNamespace },
+    spec: { type: 'ExternalName', externalName: '127.0.0.1' },
+  };
+  const pointed = objects.map((object) => ({
+    ...object,
+    spec: { ...object.spec, caBundle, service: { name: uploadApiService, namespace: systemNamespace, port } },
+  }));
+  return [service, ...pointed];
+};
+
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly { readonly clientConfig: { readonly service?: { readonly path?: string } } }[];
 }

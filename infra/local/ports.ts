@@ -10,6 +10,8 @@ const Ports = z.object({
   admission: z.number(),
   objectStore: z.number(),
   longhorn: z.number(),
+  transfer: z.number(),
+  uploadApi: z.number(),
 });
 export type Ports = z.infer<typeof Ports>;
 
@@ -19,7 +21,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
   const before = Ports.partial()
     .catch({})
     .parse(await readJson(file));
-  const spare = [...(await freePorts(5))];
+  const spare = [...(await freePorts(7))];
   const choose = async (name: keyof Ports): Promise<number> => {
     const preferred = wanted[name] ?? before[name];
     const isKept = preferred !== undefined && (wanted[name] !== undefined || (await isFree(preferred)));
@@ -31,6 +33,8 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
     admission: await choose('admission'),
     objectStore: await choose('objectStore'),
     longhorn: await choose('longhorn'),
+    transfer: await choose('transfer'),
+    uploadApi: await choose('uploadApi'),
   };
   await writeFile(file, JSON.stringify(ports));
   return ports;

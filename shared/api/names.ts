@@ -24,6 +24,8 @@ export const annotations = {
   retry: 'bullion.dev/retry',
   /** On a golden volume: what an inspection found before the volume was made (JSON); an import is held against it. */
   inspected: 'bullion.dev/inspected',
+  /** On an image that waits for an upload: what a client is about to send (an Inspection as JSON). Its volume is made for that. */
+  offered: 'bullion.dev/offered',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
   /** On a child that stands for one attempt: its number, from 1. */

@@ -46,6 +46,8 @@ export interface Image extends Filled {
   /** `undefined` only where `faults` says why. */
   readonly source: ImageSource | undefined;
   readonly checksum?: Checksum | undefined;
+  /** Of an upload: what the client is about to send. */
+  readonly offered?: Inspection | undefined;
   readonly storage: ImageStorage;
   /** Names of children that clients of this kind look up by name. */
   readonly childNames: { readonly volume: string; readonly snapshot: string };
@@ -55,14 +57,12 @@ export interface Image extends Filled {
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** What a transfer Job can fetch by itself. */
+/** What a transfer Job can fetch by itself, or is sent. */
 export type FetchedSource = Exclude<JobSource, { readonly type: 'claim' }>;
 
 /** Where the bytes of an image come from. Which of them a backend takes is its capability. */
 export type ImageSource =
   | FetchedSource
-  /** Sent by a client. */
-  | { readonly type: 'upload' }
   /** A claim, of any namespace. */
   | { readonly type: 'export-from-volume'; readonly namespace: string; readonly claimName: string }
   | CloneSource
@@ -150,7 +150,7 @@ export interface ImageChildren {
   readonly storageClass?: string | undefined;
 }
 
-const unfetched = ['upload', 'export-from-volume', 'clone', 'restore'] as const;
+const unfetched = ['export-from-volume', 'clone', 'restore'] as const;
 
 export const isFetched = (source: ImageSource): source is FetchedSource =>
   !(unfetched as readonly string[]).includes(source.type);

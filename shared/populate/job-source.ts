@@ -57,7 +57,16 @@ export interface S3JobSource extends SourceAccess {
   readonly key: string;
 }
 
+/** Sent to the Job by the transfer function, for somebody. */
+export interface UploadJobSource {
+  readonly type: 'upload';
+}
+
+/** TCP port of a pod that waits for an upload. */
+export const uploadPort = 8090;
+
 export type JobSource =
+  | UploadJobSource
   | ClaimSource
   | ObjectSource
   | HttpJobSource
@@ -66,7 +75,10 @@ export type JobSource =
   | { readonly type: 'blank' };
 
 /** The source as the worker is told of it. */
-export const toTransferSource = (source: JobSource, settings: PopulateSettings): TransferSource => {
+export const toTransferSource = (
+  source: Exclude<JobSource, UploadJobSource>,
+  settings: PopulateSettings,
+): TransferSource => {
   switch (source.type) {
     case 'claim':
       return { type: 'volume', path: source.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img` };
@@ -83,6 +95,16 @@ export const toTransferSource = (source: JobSource, settings: PopulateSettings):
     case 'registry':
       return registrySource(source, settings);
   }
+};
+
+/** An upload, as its worker is told of it; `subject` is the UID of the object that is filled. */
+export const toUploadSource = (
+  subject: string,
+  { transferUrl, uploadIdleSeconds }: PopulateSettings,
+): TransferSource => {
+  if (transferUrl === undefined) throw new InvalidInput('this installation takes no uploads: it has no TRANSFER_URL');
+  const keysUrl = new URL('keys', `${transferUrl.replace(/\/+$/, '')}/`).href;
+  return { type: 'upload', port: uploadPort, keysUrl, subject, idleSeconds: uploadIdleSeconds };
 };
 
 /** How a registry is reached is the operator's word, not the user's. */
@@ -125,7 +147,11 @@ export interface SourceMounts {
 export const mountsOfSource = (source: JobSource, { objectStore }: PopulateSettings): SourceMounts => {
   if (source.type === 'claim') return claimMounts(source);
   const access: SourceAccess =
-    source.type === 'object' ? { secretName: objectStore?.secretName } : source.type === 'blank' ? {} : source;
+    source.type === 'object'
+      ? { secretName: objectStore?.secretName }
+      : source.type === 'blank' || source.type === 'upload'
+        ? {}
+        : source;
   const mounted = mountedOf(access);
   return {
     volumes: mounted.map(({ volume }) => volume),

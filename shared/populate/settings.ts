@@ -15,6 +15,10 @@ export interface PopulateSettings {
   readonly plainRegistries: readonly string[];
   /** Left out: images from an object store are refused. */
   readonly objectStore?: ObjectStoreSettings | undefined;
+  /** URL of the transfer function, where upload Jobs fetch the keys of its tokens; left out: uploads are refused. */
+  readonly transferUrl?: string | undefined;
+  /** Seconds an upload may send nothing before it is given up. */
+  readonly uploadIdleSeconds: number;
   /** Where transfer-job posts progress; left out: it posts none. */
   readonly eventSink?: string | undefined;
   /** Seconds one attempt may take. */
@@ -45,6 +49,7 @@ export const defaultSettings: PopulateSettings = {
   },
   allowedAddresses: [],
   plainRegistries: [],
+  uploadIdleSeconds: 3600,
   attemptSeconds: 6 * 3600,
   childSeconds: 600,
   filesystemOverhead: 0.06,

@@ -3,7 +3,7 @@ import type { Container, EnvVar, Job, PodSpec, Volume, VolumeMode } from '#share
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-export.ts';
-import { type JobSource, mountsOfSource, toTransferSource } from '#shared/populate/job-source.ts';
+import { type JobSource, mountsOfSource, toTransferSource, toUploadSource } from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum, TransferSpec } from '#shared/transfer/spec.ts';
@@ -69,7 +69,10 @@ export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
-  source: toTransferSource(request.source, settings),
+  source:
+    request.source.type === 'upload'
+      ? toUploadSource(request.owner.uid, settings)
+      : toTransferSource(request.source, settings),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
@@ -90,6 +93,9 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   { name: 'BULLION_TRANSFER', value: JSON.stringify(specOf(request, settings)) },
   { name: 'BULLION_OWNER', value: JSON.stringify(request.owner) },
   { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+  ...(request.source.type === 'upload'
+    ? [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }]
+    : []),
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
 ];
 

@@ -90,6 +90,16 @@ export const driverSettings = {
     'Namespace of golden images whose template names none.',
     z.string().default('kubevirt-os-images'),
   ),
+  transferUrl: setting(
+    'TRANSFER_URL',
+    'URL of the transfer function inside the cluster; without it uploads are refused.',
+    z.url().optional(),
+  ),
+  uploadIdleSeconds: setting(
+    'UPLOAD_IDLE_SECONDS',
+    'Seconds an upload may send nothing before it is given up.',
+    wholeNumber(1).default(defaultSettings.uploadIdleSeconds),
+  ),
   attemptSeconds: setting(
     'ATTEMPT_SECONDS',
     'Seconds one attempt of a transfer may take.',
@@ -131,6 +141,8 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   allowedAddresses: config.allowedAddresses,
   plainRegistries: config.plainRegistries,
   objectStore: toObjectStore(config),
+  transferUrl: config.transferUrl,
+  uploadIdleSeconds: config.uploadIdleSeconds,
   eventSink: config.transferSink ?? config.sink,
   attemptSeconds: config.attemptSeconds,
   childSeconds: config.childSeconds,

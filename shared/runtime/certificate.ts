@@ -21,14 +21,18 @@ export const readCertificate = ({ certFile, keyFile }: TlsFiles) => ({
 });
 
 /** A pair that does not fit, as in the middle of a replacement, leaves the old one in use. */
-export const reloadCertificate = (server: Server, tls: TlsFiles, log: Logger): (() => void) => {
+export const reloadCertificate = (
+  server: Server,
+  tls: TlsFiles,
+  ...[log, clientCa]: [log: Logger, clientCa?: string | undefined]
+): (() => void) => {
   let current = JSON.stringify(readCertificate(tls));
   const timer = setInterval(() => {
     try {
       const pair = readCertificate(tls);
       const next = JSON.stringify(pair);
       if (next === current) return;
-      server.setSecureContext(pair);
+      server.setSecureContext({ ...pair, ...(clientCa === undefined ? {} : { ca: clientCa }) });
       current = next;
       log.info('certificate replaced', { file: tls.certFile });
     } catch (error) {

@@ -1,9 +1,11 @@
 // An HTTP or HTTPS server around a function: health, certificate reload and a graceful end. Called by functions/*/index.ts and tests.
 import { type RequestListener, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http';
 import { type Server as HttpsServer, createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import { refuseUnreadable } from '#shared/runtime/unreadable.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
 const keepAliveTimeoutMs = 95_000;
@@ -15,11 +17,28 @@ export interface ServeOptions {
   readonly host?: string;
   /** PEM files; read again when they change. Plain HTTP when left out. */
   readonly tls?: TlsFiles | undefined;
+  /** PEM: clients may show a certificate of this authority; `peerNameOf` tells its name. For HTTPS only. */
+  readonly clientCa?: string | undefined;
+  /** Milliseconds one request may take to arrive; 0: as long as it likes. Node's own limit, five minutes, when left out. */
+  readonly requestTimeoutMs?: number | undefined;
   /** Whether `/readyz` says yes. Must be cheap and touch no dependency. */
   readonly isReady?: () => boolean;
   /** Milliseconds that requests in flight get after close() before their connections are cut. */
   readonly drainMs?: number;
 }
+
+/** Common names that requests' clients have proven, as long as the requests are there. */
+const peerNames = new WeakMap<Request, string>();
+
+/** Common name of the client's certificate; `undefined` where it showed none, or one of another authority. */
+export const peerNameOf = (request: Request): string | undefined => peerNames.get(request);
+
+const notePeer = (request: Request, socket: Socket | undefined): void => {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return;
+  const { subject } = socket.getPeerCertificate();
+  const name = subject?.CN;
+  if (typeof name === 'string') peerNames.set(request, name);
+};
 
 export interface RunningServer {
   /** Such as `http://127.0.0.1:8080`. */
@@ -35,7 +54,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const state = { isDraining: false };
   const bridge = createBridge(options, state);
   const server = createServer(options, createListener(options, state, bridge));
-  const stopReloading = tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log);
+  server.on('clientError', refuseUnreadable);
+  const stopReloading =
+    tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log, options.clientCa);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -68,17 +89,22 @@ export const serve = async (options: ServeOptions, onClose?: () => Promise<void>
   process.exit(0);
 };
 
-const createServer = ({ tls }: ServeOptions, listener: RequestListener): Server | HttpsServer => {
-  const serverOptions = { keepAliveTimeout: keepAliveTimeoutMs };
-  return tls === undefined
-    ? createHttpServer(serverOptions, listener)
-    : createHttpsServer({ ...serverOptions, ...readCertificate(tls) }, listener);
+const createServer = (options: ServeOptions, listener: RequestListener): Server | HttpsServer => {
+  const { requestTimeoutMs, clientCa, tls } = options;
+  const serverOptions = {
+    keepAliveTimeout: keepAliveTimeoutMs,
+    ...(requestTimeoutMs === undefined ? {} : { requestTimeout: requestTimeoutMs }),
+  };
+  if (tls === undefined) return createHttpServer(serverOptions, listener);
+  const trust = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false };
+  return createHttpsServer({ ...serverOptions, ...trust, ...readCertificate(tls) }, listener);
 };
 
 /** Tells clients to leave once draining: a kept-alive connection would hold the server open. */
 const withFarewell =
   ({ app }: ServeOptions, state: { readonly isDraining: boolean }) =>
-  async (request: Request): Promise<Response> => {
+  async (request: Request, bindings?: { readonly incoming?: { readonly socket: Socket } }): Promise<Response> => {
+    notePeer(request, bindings?.incoming?.socket);
     const response = await app.fetch(request);
     if (!state.isDraining) return response;
     const headers = new Headers(response.headers);
@@ -94,7 +120,9 @@ const createBridge = (options: ServeOptions, state: { readonly isDraining: boole
   let loading: Promise<RequestListener> | undefined;
   const load = async (): Promise<RequestListener> => {
     const { getRequestListener } = await import('@hono/node-server');
-    return getRequestListener(withFarewell(options, state), { overrideGlobalObjects: false }) as RequestListener;
+    return getRequestListener(withFarewell(options, state) as never, {
+      overrideGlobalObjects: false,
+    }) as RequestListener;
   };
   return () => (loading ??= load());
 };

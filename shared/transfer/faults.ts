@@ -17,6 +17,7 @@ export const transferFaults = {
   ExternalReference: { retryable: false },
   ImageTooLarge: { retryable: false },
   ChecksumMismatch: { retryable: false },
+  UploadExpired: { retryable: false },
   InvalidSpec: { retryable: false },
   SourceUnreachable: { retryable: true },
   SourceUnavailable: { retryable: true },

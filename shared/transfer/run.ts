@@ -15,6 +15,7 @@ import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { openSource } from '#shared/transfer/source/open.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
+import type { Reception } from '#shared/transfer/upload/reception.ts';
 import { importStream, measureStream } from '#shared/transfer/stream-route.ts';
 import { toFailure } from '#shared/transfer/failure.ts';
 
@@ -27,6 +28,8 @@ export interface RunOptions {
   readonly send: (progress: TransferProgress) => Promise<void>;
   /** A line for the log: a constant message and facts. Secrets are redacted behind it. */
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  /** Needed by an upload. */
+  readonly reception?: Reception | undefined;
   readonly now?: () => number;
 }
 
@@ -153,7 +156,12 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
         const { runExport } = await import('#shared/transfer/export/run.ts');
         return runExport(spec, { signal, meter, onRetry, log: options.log });
       }
-      source = await openSource(spec, { signal, onRetry });
+      source = await openSource(spec, {
+        signal,
+        onRetry,
+        onWait: (text) => meter.note(text),
+        reception: options.reception,
+      });
       const sink = spec.mode === 'import' ? await openSink(requireTarget(spec), signal) : undefined;
       run = { spec, source, sink, meter, signal, log: options.log, seen: undefined };
       return passes(run, onRetry);

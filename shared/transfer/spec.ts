@@ -84,13 +84,28 @@ export type StoredObject = z.infer<typeof StoredObject>;
 export const S3Source = StoredObject.extend({ type: z.literal('s3') });
 export type S3Source = z.infer<typeof S3Source>;
 
-/** Where the bytes come from. Later sources (upload) join this union. */
+/** A file that is sent to the Job: it listens, and takes bytes from whoever has a token. */
+export const UploadSource = z.object({
+  type: z.literal('upload'),
+  /** TCP port of the pod. */
+  port: z.number().int().nonnegative(),
+  /** Where the keys are published that tokens are checked with. */
+  keysUrl: z.string(),
+  /** UID that tokens must be for. */
+  subject: z.string(),
+  /** Seconds without a byte after which the upload is given up. */
+  idleSeconds: z.number().positive(),
+});
+export type UploadSource = z.infer<typeof UploadSource>;
+
+/** Where the bytes come from. */
 export const TransferSource = z.discriminatedUnion('type', [
   HttpSource,
   RegistrySource,
   VolumeSource,
   BlankSource,
   S3Source,
+  UploadSource,
 ]);
 export type TransferSource = z.infer<typeof TransferSource>;
 

@@ -133,6 +133,7 @@ export interface Pod extends KubeObject {
   readonly spec: PodSpec;
   readonly status?: {
     readonly phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
+    readonly podIP?: string;
     readonly reason?: string;
     readonly message?: string;
     readonly startTime?: string;

@@ -21,7 +21,7 @@ const updateVirtualSize = (image: Image, seen: CsiSeen): ImageState | undefined 
 };
 
 export const csi: Backend<CsiSeen> = {
-  capabilities: { sources: ['http', 'object'] },
+  capabilities: { sources: ['http', 'object', 'upload'] },
   check,
   initialize,
   updateVirtualSize,

@@ -18,7 +18,17 @@ export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): P
   if (seen.storageClass === undefined) return planNoClass(image, context);
   const asked = image.storage.capacityBytes;
   if (asked !== undefined) return makeVolume(image, seen, { bytes: asked, state: image.state }, context);
-  return planInspected(image, seen, context);
+  return image.source?.type === 'upload' ? planOffered(image, seen, context) : planInspected(image, seen, context);
+};
+
+/** A volume is made for a file that comes, not for one that may. People may take as long as they like. */
+const planOffered = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+  const diskBytes = image.offered?.virtualSize;
+  if (diskBytes !== undefined) return makeVolume(image, seen, { diskBytes, state: image.state }, context);
+  const message = 'waiting for the upload: POST the file to the upload action of this image';
+  const step = { phase: 'Pending', reason: 'AwaitingUpload', message } as const;
+  const idle = { deadline: undefined, nextAttemptTime: undefined };
+  return { actions: [], state: { ...image.state, ...step, ...idle } };
 };
 
 /** The volume went away under the Job: what the Job writes is lost, so both start again. */

@@ -41,8 +41,12 @@ const readPhase = ({ phase, detail }: DataVolumeStatus = {}): string | undefined
   return phase === 'Succeeded' ? 'Available' : phase === 'Failed' ? phase : undefined;
 };
 
+/** `virtctl` asks the claim whether it may upload into it. */
+const uploadMark = (source: DataVolume['spec']['source']): Readonly<Record<string, string>> =>
+  source?.upload === undefined ? {} : { [`${cdiGroup}/storage.upload.target`]: '' };
+
 /** `pvc` is taken as it is, which means a file system where it does not say; `storage` is completed from class and source. */
-const readClaim = ({ metadata, spec: { pvc, storage = {} } }: DataVolume): ClaimRequest => {
+const readClaim = ({ metadata, spec: { pvc, storage = {}, source } }: DataVolume): ClaimRequest => {
   const { storageClassName, volumeMode, accessModes, resources } = pvc ?? storage;
   const bytes = parseQuantity(resources?.requests?.['storage']);
   return {
@@ -58,6 +62,7 @@ const readClaim = ({ metadata, spec: { pvc, storage = {} } }: DataVolume): Claim
       [`${cdiGroup}/storage.populatedFor`]: metadata.name,
       [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
       [`${cdiGroup}/storage.contentType`]: 'kubevirt',
+      ...uploadMark(source),
     },
     filled: {
       [`${cdiGroup}/storage.pod.phase`]: 'Succeeded',

@@ -11,11 +11,21 @@ export const phaseOf = (state: ImageState, source: VolumeSource | undefined): st
   if (state.phase === 'Failed') return 'Failed';
   if (state.reason === 'WaitForFirstConsumer')
     return isFilledByStorage(state) ? 'PendingPopulation' : 'WaitForFirstConsumer';
+  if (isUpload(source)) return uploadPhase(state);
   if (source?.type !== 'object') return importPhase(state);
   return clonePhase(state);
 };
 
 const isFilledByStorage = ({ clone }: ImageState): boolean => clone !== undefined && clone.strategy !== 'copy';
+
+const isUpload = (source: VolumeSource | undefined): boolean =>
+  source?.type === 'transfer' && source.from.type === 'upload';
+
+/** Ready as long as somebody listens: `virtctl` waits for this phase, then sends. */
+const uploadPhase = (state: ImageState): string => {
+  if (isRunning(state)) return 'UploadReady';
+  return state.children?.volume === undefined ? 'Pending' : 'UploadScheduled';
+};
 
 const importPhase = (state: ImageState): string => {
   if (isRunning(state)) return 'ImportInProgress';

@@ -30,7 +30,6 @@ const sourceKind: Check = ({ spec: { sourceRef } }) =>
 
 /** Sources of the original that need programs or services nobody here has, and what to do instead. */
 const unserved = {
-  upload: 'is not served by this installation; use http, registry, s3, pvc, snapshot or blank',
   imageio: 'oVirt images are not read by this installation: download the disk from oVirt and import it with http',
   vddk: "VMware's own library is needed for it, which nobody may pass on: export the disk as vmdk and import it with http",
 } as const;

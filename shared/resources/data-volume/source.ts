@@ -29,9 +29,17 @@ export const readSource = ({ source = {}, sourceRef }: DataVolumeSpec, own: stri
 
 type Sources = NonNullable<DataVolumeSpec['source']>;
 
-const readBytes = ({ http, registry, blank, s3, gcs }: Sources): Exclude<JobSource, { type: 'claim' }> | undefined => {
+const readBytes = ({
+  http,
+  registry,
+  blank,
+  upload,
+  s3,
+  gcs,
+}: Sources): Exclude<JobSource, { type: 'claim' }> | undefined => {
   if (http !== undefined) return { type: 'http', url: http.url, ...readAccess(http) };
   if (blank !== undefined) return { type: 'blank' };
+  if (upload !== undefined) return { type: 'upload' };
   if (s3 !== undefined) {
     const place = toS3Place(s3.url);
     return 'value' in place ? { type: 's3', ...place.value, ...readAccess(s3) } : undefined;

@@ -8,6 +8,8 @@ import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts'
 import { readSource } from '#shared/resources/harvester-image/source.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
+import { Inspection } from '#shared/transfer/report.ts';
+import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
 const defaultRetries = 3;
@@ -26,6 +28,7 @@ const toImage = (object: HarvesterImage): Image => {
     faults: faultsOf(harvesterImageRules, object),
     source: readSource(spec),
     checksum: readChecksum(spec.checksum),
+    offered: readOffer(object),
     storage: {
       className: spec.targetStorageClassName || metadata.annotations?.[harvesterAnnotations.storageClassName],
       classParameters: spec.storageClassParameters,
@@ -35,6 +38,15 @@ const toImage = (object: HarvesterImage): Image => {
     retries: spec.retry ?? defaultRetries,
     state: toState(object.status, phase),
   };
+};
+
+/** What nobody can read was written by nobody of ours. */
+const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {
+  try {
+    return Inspection.safeParse(JSON.parse(metadata.annotations?.[annotations.offered] ?? '')).data;
+  } catch {
+    return undefined;
+  }
 };
 
 /** Back reference that Harvester's own tools look for on volumes. */

@@ -5,6 +5,7 @@ import { createRegistryPace } from '#shared/clients/registry/pace.ts';
 import { type Reference, parseReference } from '#shared/clients/registry/reference.ts';
 import { readBundle, readHeaders, readSecret } from '#shared/transfer/source/access.ts';
 import { openClient, parseUrl } from '#shared/transfer/source/client.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
 import { createHttpSource } from '#shared/transfer/source/http/create.ts';
 import { createRegistrySource } from '#shared/transfer/source/registry/create.ts';
 import { createBlankSource } from '#shared/transfer/source/blank.ts';
@@ -12,12 +13,17 @@ import { openVolume } from '#shared/transfer/source/volume.ts';
 import { createS3Source } from '#shared/transfer/source/s3/create.ts';
 import { openStore } from '#shared/transfer/source/s3/store.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
+import type { Reception } from '#shared/transfer/upload/reception.ts';
 import type { HttpSource, RegistrySource, S3Source, TransferSpec } from '#shared/transfer/spec.ts';
 
 export interface SourceContext {
   readonly signal: AbortSignal;
   /** Told of each transient fault before it is waited out. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
+  /** What is being waited for, for the status; `undefined`: it goes on. */
+  readonly onWait: (text: string | undefined) => void;
+  /** Where an upload arrives. */
+  readonly reception?: Reception | undefined;
 }
 
 const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceContext): Promise<Source> => {
@@ -52,6 +58,11 @@ const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceConte
   return createS3Source({ s3, object: { bucket, key }, retries: spec.limits.retries, close, ...context });
 };
 
+const openUpload = async ({ reception, ...context }: SourceContext): Promise<Source> => {
+  if (reception === undefined) throw new TransferError('InternalFault', 'nobody listens for the upload');
+  return reception.openSource(context);
+};
+
 /** Nothing is connected to yet. Throws TransferError, or InvalidInput for what the spec names. */
 export const openSource = (spec: TransferSpec, context: SourceContext): Promise<Source> => {
   const { source } = spec;
@@ -66,5 +77,7 @@ export const openSource = (spec: TransferSpec, context: SourceContext): Promise<
       return openVolume(source, context.signal);
     case 'blank':
       return Promise.resolve(createBlankSource());
+    case 'upload':
+      return openUpload(context);
   }
 };

@@ -1,6 +1,7 @@
 // The environment of a container, as the kubelet would make it.
 import { type Container, type EnvVar, type Pod, configMaps, secrets } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { podAddressOf } from '#infra/local/controllers/jobs/pod-address.ts';
 import type { Obstacle } from '#infra/local/controllers/jobs/mounts.ts';
 
 export type Environment = Readonly<Record<string, string>>;
@@ -66,7 +67,7 @@ const fieldOf = (pod: Pod, path: string): string => {
     'metadata.uid': pod.metadata.uid,
     'spec.nodeName': pod.spec.nodeName,
     'spec.serviceAccountName': pod.spec.serviceAccountName,
-    'status.podIP': '127.0.0.1',
+    'status.podIP': podAddressOf(pod),
     'status.hostIP': '127.0.0.1',
   };
   return simple[path] ?? '';

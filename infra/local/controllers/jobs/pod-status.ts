@@ -1,6 +1,7 @@
 // What a pod's status says, from how its processes are. Pure.
 import type { ContainerStatus, Pod } from '#shared/api/foreign/core.ts';
 import type { Condition } from '#shared/api/object.ts';
+import { podAddressOf } from '#infra/local/controllers/jobs/pod-address.ts';
 import type { Obstacle } from '#infra/local/controllers/jobs/mounts.ts';
 import type { ProcessState } from '#infra/local/controllers/jobs/process.ts';
 
@@ -55,6 +56,7 @@ export const runningStatus = (pod: Pod, seen: PodSeen): PodStatus => {
   };
   return {
     phase,
+    podIP: podAddressOf(pod),
     ...(phase === 'Failed' && seen.killed !== undefined ? seen.killed : {}),
     startTime: startOf(seen),
     conditions: [

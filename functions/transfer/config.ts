@@ -1,0 +1,47 @@
+// What the transfer function can be told: where bytes go through, and who may send them.
+import { z } from 'zod';
+import { kubeSettings, serverSettings, setting, tlsSettings, wholeNumber } from '#shared/runtime/config.ts';
+
+const list = z
+  .string()
+  .default('*')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  );
+
+const tebibyte = 2 ** 40;
+
+export const TransferConfig = z.object({
+  ...serverSettings,
+  ...kubeSettings,
+  ...tlsSettings,
+  publicUrl: setting(
+    'PUBLIC_URL',
+    'Where people reach this function, for links; without it as they called it.',
+    z.url().optional(),
+  ),
+  corsOrigins: setting(
+    'CORS_ORIGINS',
+    'Origins whose pages may send and fetch files, separated by commas; `*`: all.',
+    list,
+  ),
+  mostBytes: setting(
+    'UPLOAD_MAX_BYTES',
+    'Bytes of the largest file that is taken.',
+    wholeNumber(1).default(16 * tebibyte),
+  ),
+  patienceSeconds: setting(
+    'WORKER_SECONDS',
+    'Seconds a request waits for the pod that has its volume.',
+    wholeNumber(1).default(120),
+  ),
+  downloadIdleSeconds: setting(
+    'DOWNLOAD_IDLE_SECONDS',
+    'Seconds the pod of a download waits for somebody before it ends.',
+    wholeNumber(1).default(300),
+  ),
+});
+export type TransferConfig = z.output<typeof TransferConfig>;

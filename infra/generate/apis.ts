@@ -1,0 +1,99 @@
+// The aggregated API of upload tokens under infra/apis: APIServices, and the Deployment behind them. The local cluster takes the same
+// APIServices and points them at itself.
+import { restricted } from '#infra/generate/knative.ts';
+import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { transferFunction } from '#infra/generate/wiring.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-token.ts';
+
+const name = transferFunction.apiService;
+const certificate = `${name}-tls`;
+const port = 8443;
+
+const inSystem = { name, namespace: systemNamespace, labels: partOf(name) };
+
+export const buildApiServices = (): readonly Manifest[] =>
+  uploadTokenVersions.map((version, index) => ({
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    metadata: {
+      name: `${version}.${uploadTokenGroup}`,
+      labels: partOf(name),
+      annotations: { 'cert-manager.io/inject-ca-from': `${systemNamespace}/${certificate}` },
+    },
+    spec: {
+      group: uploadTokenGroup,
+      version,
+      groupPriorityMinimum: 1000,
+      versionPriority: 15 - index,
+      service: { name, namespace: systemNamespace, port: 443 },
+    },
+  }));
+
+/** The API server waits for it and knows no retry, so there are two. */
+export const buildApiWorkload = (): readonly Manifest[] => [
+  {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: inSystem,
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: partOf(name) },
+      template: {
+        metadata: { labels: partOf(name) },
+        spec: {
+          serviceAccountName: transferFunction.name,
+          enableServiceLinks: false,
+          containers: [
+            {
+              name,
+              image: functionsImage,
+              args: [transferFunction.name],
+              env: [
+                { name: 'HOST', value: '0.0.0.0' },
+                { name: 'PORT', value: String(port) },
+                { name: 'TLS_DIR', value: '/tls' },
+              ],
+              ports: [{ name: 'https', containerPort: port }],
+              readinessProbe: { httpGet: { path: '/readyz', port, scheme: 'HTTPS' }, periodSeconds: 5 },
+              livenessProbe: { httpGet: { path: '/healthz', port, scheme: 'HTTPS' }, periodSeconds: 10 },
+              resources: { requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '256Mi' } },
+              securityContext: restricted,
+              volumeMounts: [{ name: 'tls', mountPath: '/tls', readOnly: true }],
+            },
+          ],
+          volumes: [{ name: 'tls', secret: { secretName: certificate } }],
+        },
+      },
+    },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: inSystem,
+    spec: { selector: partOf(name), ports: [{ name: 'https', port: 443, targetPort: 'https' }] },
+  },
+  {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: inSystem,
+    spec: { minAvailable: 1, selector: { matchLabels: partOf(name) } },
+  },
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Issuer',
+    metadata: inSystem,
+    spec: { selfSigned: {} },
+  },
+  {
+    apiVersion: 'cert-manager.io/v1',
+    kind: 'Certificate',
+    metadata: { ...inSystem, name: certificate },
+    spec: {
+      secretName: certificate,
+      dnsNames: [`${name}.${systemNamespace}.svc`, `${name}.${systemNamespace}.svc.cluster.local`],
+      issuerRef: { kind: 'Issuer', name },
+      privateKey: { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' },
+    },
+  },
+];

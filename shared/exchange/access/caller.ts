@@ -1,0 +1,58 @@
+// Who calls: by a token of the cluster (TokenReview), or by one of ours, which is for one thing only.
+import { tokenReviews } from '#shared/api/foreign/authentication.ts';
+import type { Requester } from '#shared/access/review.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { KeyRing } from '#shared/exchange/access/keys.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type TokenClaims, verifyToken } from '#shared/runtime/token.ts';
+
+export type Caller =
+  | { readonly by: 'cluster'; readonly requester: Requester }
+  | { readonly by: 'token'; readonly claims: TokenClaims };
+
+const challenge = { headers: { 'www-authenticate': 'Bearer' } } as const;
+
+const unauthorized = (message: string): Problem => new Problem(401, 'Unauthorized', message, challenge);
+
+/** In a header, or in the address: that is what makes an address signed. */
+const tokenOf = (request: Request): string | undefined => {
+  const header = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
+  return header ?? new URL(request.url).searchParams.get('token') ?? undefined;
+};
+
+const review = async (kube: KubeClient, token: string): Promise<Requester> => {
+  const { status } = await kube.create(tokenReviews, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    metadata: { name: '' },
+    spec: { token },
+  });
+  if (status?.authenticated !== true || status.user === undefined) {
+    throw unauthorized(
+      'the token is not known to this cluster or has expired: make a new one with `kubectl create token`',
+    );
+  }
+  return status.user;
+};
+
+/** Throws a Problem (401). */
+export const authenticate = async (
+  request: Request,
+  { kube, keys, now }: { readonly kube: KubeClient; readonly keys: KeyRing; readonly now: () => number },
+): Promise<Caller> => {
+  const token = tokenOf(request);
+  if (token === undefined) {
+    throw unauthorized('no token: send `Authorization: Bearer <token>`, of `kubectl create token <service account>`');
+  }
+  const verdict = verifyToken(await keys.verifying(), token, now());
+  switch (verdict.is) {
+    case 'good':
+      return { by: 'token', claims: verdict.claims };
+    case 'malformed':
+      return { by: 'cluster', requester: await review(kube, token) };
+    case 'expired':
+      throw unauthorized('the token has expired: ask for a new one');
+    default:
+      throw unauthorized('the token was not issued here');
+  }
+};

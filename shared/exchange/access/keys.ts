@@ -1,0 +1,93 @@
+// The keys that tokens are signed with: a Secret of ours, made at the first need and renewed every day. The one before stays good for
+// what it has signed.
+import { generateKeyPairSync } from 'node:crypto';
+import { type Secret, secrets } from '#shared/api/foreign/core.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Unavailable, isConflict } from '#shared/runtime/errors.ts';
+import { type SigningKey, type VerifyingKey, publicHalfOf, toSigningKey } from '#shared/runtime/token.ts';
+
+export const keysSecretName = 'transfer-keys';
+const key = { namespace: systemNamespace, name: keysSecretName } as const;
+/** RFC 3339, in the Secret: when its current key was made. */
+const madeAt = 'bullion.dev/made-at';
+
+/** A key signs for a day, and is known for a day more; no token lives longer than that. */
+const renewMs = 24 * 3600 * 1000;
+/** Between looks at the Secret, which another instance may have renewed. */
+const lookMs = 60 * 1000;
+
+export interface KeyRing {
+  signing(): Promise<SigningKey>;
+  verifying(): Promise<readonly VerifyingKey[]>;
+}
+
+interface Held {
+  readonly keys: readonly SigningKey[];
+  readonly readAt: number;
+}
+
+const makePem = (): string =>
+  generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+const encode = (pem: string): string => Buffer.from(pem).toString('base64');
+
+const buildSecret = (before: Secret | undefined, now: number): Secret => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: {
+    ...key,
+    ...(before?.metadata.resourceVersion === undefined ? {} : { resourceVersion: before.metadata.resourceVersion }),
+    annotations: { [madeAt]: new Date(now).toISOString() },
+  },
+  data: {
+    current: encode(makePem()),
+    ...(before?.data?.['current'] === undefined ? {} : { previous: before.data['current'] }),
+  },
+});
+
+const keysOf = ({ data = {} }: Secret): readonly SigningKey[] =>
+  ['current', 'previous'].flatMap((name) => {
+    const encoded = data[name];
+    return encoded === undefined ? [] : [toSigningKey(Buffer.from(encoded, 'base64').toString())];
+  });
+
+const isFresh = ({ metadata }: Secret, now: number): boolean =>
+  now - Date.parse(metadata.annotations?.[madeAt] ?? '') < renewMs;
+
+/** Tries until whoever was first has won; more than a few are none. */
+const tries = 4;
+
+export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
+  let held: Held | undefined;
+  let reading: Promise<Held> | undefined;
+
+  const renew = async (before: Secret | undefined): Promise<void> => {
+    const next = buildSecret(before, now());
+    await (before === undefined ? kube.create(secrets, next) : kube.replace(secrets, next));
+  };
+  const read = async (): Promise<Held> => {
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const secret = await kube.get(secrets, key);
+      if (secret !== undefined && isFresh(secret, now())) return { keys: keysOf(secret), readAt: now() };
+      await renew(secret).catch((error: unknown) => {
+        if (!isConflict(error)) throw error;
+      });
+    }
+    throw new Unavailable(`Secret ${key.name} in ${key.namespace} is written by somebody else all the time`);
+  };
+  const keys = async (): Promise<readonly SigningKey[]> => {
+    if (held !== undefined && now() - held.readAt < lookMs) return held.keys;
+    reading ??= read().finally(() => (reading = undefined));
+    held = await reading;
+    return held.keys;
+  };
+  return {
+    signing: async () => {
+      const [current] = await keys();
+      if (current === undefined) throw new Unavailable(`Secret ${key.name} in ${key.namespace} holds no key`);
+      return current;
+    },
+    verifying: async () => (await keys()).map(publicHalfOf),
+  };
+};

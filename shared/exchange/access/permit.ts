@@ -1,0 +1,53 @@
+// Whether a caller may do something to a target. A token of ours was permitted when it was issued, for its target alone.
+import { type Wish, isAllowed } from '#shared/access/review.ts';
+import { grantFor } from '#shared/access/sources.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Caller } from '#shared/exchange/access/caller.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type TargetName, targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
+
+export type Deed = 'upload' | 'download';
+
+/** To send bytes is to change an image; into a volume it takes CDI's right. */
+const uploadWish = ({ plural, namespace, name }: TargetName): Wish =>
+  plural === 'virtualmachineimages'
+    ? { verb: 'update', group: 'harvesterhci.io', resource: plural, namespace, name }
+    : { verb: 'create', ...uploadTokenResource, namespace };
+
+const mayDownload = async (
+  kube: KubeClient,
+  caller: Caller & { by: 'cluster' },
+  target: TargetName,
+): Promise<boolean> => {
+  const { plural, namespace, name } = target;
+  const use = plural === 'virtualmachineimages' ? 'use-image' : 'export-claim';
+  return (await grantFor(kube, caller.requester, { use, namespace, name })) !== undefined;
+};
+
+/** Throws a Problem (403). Says nothing of whether the target exists: ask this before you look. */
+export const permit = async (
+  kube: KubeClient,
+  caller: Caller,
+  ...[deed, target]: [Deed, TargetName]
+): Promise<void> => {
+  if (caller.by === 'token') {
+    const { verb, target: text } = caller.claims;
+    if (verb === deed && text === targetText(target)) return;
+    throw new Problem(
+      403,
+      'Forbidden',
+      `this token is for ${verb} of ${text}, not for ${deed} of ${targetText(target)}`,
+    );
+  }
+  const allowed =
+    deed === 'upload'
+      ? await isAllowed(kube, caller.requester, uploadWish(target))
+      : await mayDownload(kube, caller, target);
+  if (allowed) return;
+  const { username } = caller.requester;
+  throw new Problem(
+    403,
+    'Forbidden',
+    `${username} may not ${deed} ${targetText(target)}: ask for a role that lets you`,
+  );
+};

@@ -1,0 +1,74 @@
+// The transfer function over HTTP: one route for each way to bring or take bytes.
+import { Hono } from 'hono';
+import { cors } from 'hono/cors';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
+import { type TargetName, isTargetPlural } from '#shared/exchange/target-name.ts';
+import { cdiPaths, cdiUpload } from '#shared/exchange/upload/cdi.ts';
+import { uploadToImage } from '#shared/exchange/upload/harvester.ts';
+import { createTus } from '#shared/exchange/upload/tus.ts';
+import { toKeySet } from '#shared/runtime/token.ts';
+
+/** Headers that pages may read: those of tus, and of files. */
+const exposed = [
+  'Location',
+  'Upload-Offset',
+  'Upload-Length',
+  'Upload-Metadata',
+  'Upload-Expires',
+  'Tus-Resumable',
+  'Tus-Version',
+  'Tus-Extension',
+  'Tus-Max-Size',
+  'Content-Disposition',
+  'Content-Length',
+  'Content-Range',
+  'Accept-Ranges',
+  'ETag',
+  'Retry-After',
+];
+
+const allowCors = ({ corsOrigins }: ExchangeDeps) =>
+  cors({
+    origin: corsOrigins.includes('*') ? '*' : [...corsOrigins],
+    allowMethods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
+    exposeHeaders: exposed,
+    maxAge: 3600,
+  });
+
+const imageBases = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/harvesterhci.io.virtualmachineimages'];
+
+const parametersOf = (parameters: { plural: string; namespace: string; name: string }): TargetName => {
+  const { plural, namespace, name } = parameters;
+  if (isTargetPlural(plural)) return { plural, namespace, name };
+  throw new Problem(404, 'NotFound', `there are no uploads or downloads of ${plural}`);
+};
+
+export const createExchange = (deps: ExchangeDeps): Hono => {
+  const app = new Hono();
+  app.use(allowCors(deps));
+  app.onError((error) => {
+    if (!(error instanceof Problem)) deps.log.error('a request failed', { error });
+    return respondProblem(toProblem(error));
+  });
+  app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'nothing is served at this path')));
+
+  app.get('/keys', async (c) => c.json(toKeySet(await deps.keys.verifying())));
+  for (const version of ['v1beta1', 'v1alpha1']) {
+    for (const path of cdiPaths) app.all(`/${version}/${path}`, (c) => cdiUpload(deps, c.req.raw, path));
+  }
+  for (const base of imageBases) {
+    app.post(`${base}/:namespace/:name`, (c) => {
+      if (c.req.query('action') !== 'upload') throw new Problem(404, 'NotFound', 'the one action served is upload');
+      return uploadToImage(deps, c.req.raw, { plural: 'virtualmachineimages', ...c.req.param() });
+    });
+  }
+  const tus = createTus(deps);
+  for (const path of ['/files/:plural/:namespace/:name', '/files/:plural/:namespace/:name/:id']) {
+    app.all(path, (c) => {
+      const { plural = '', namespace = '', name = '' } = c.req.param() as Record<string, string>;
+      return tus(c.req.raw, parametersOf({ plural, namespace, name }));
+    });
+  }
+  return app;
+};

@@ -1,0 +1,35 @@
+// Whom the cluster's API server is known by when it asks us on behalf of users: it publishes that itself.
+import { z } from 'zod';
+import { configMaps } from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
+import { peerNameOf } from '#shared/runtime/serve.ts';
+
+const key = { namespace: 'kube-system', name: 'extension-apiserver-authentication' } as const;
+
+export interface FrontProxy {
+  /** PEM of its authority. */
+  readonly ca: string;
+  readonly isFrontProxy: (request: Request) => boolean;
+}
+
+const Names = z.array(z.string());
+
+/** Read once, as every extension server does: a cluster that renews its authority restarts them. Throws NotFound where it has none. */
+export const readFrontProxy = async (kube: KubeClient): Promise<FrontProxy> => {
+  const data = (await kube.get(configMaps, key))?.data ?? {};
+  const ca = data['requestheader-client-ca-file'];
+  if (ca === undefined) {
+    throw new NotFound(
+      `ConfigMap ${key.name} in ${key.namespace} has no requestheader-client-ca-file: the API server aggregates no APIs; start it with --requestheader-client-ca-file`,
+    );
+  }
+  const allowed = Names.parse(JSON.parse(data['requestheader-allowed-names'] ?? '[]'));
+  return {
+    ca,
+    isFrontProxy: (request) => {
+      const name = peerNameOf(request);
+      return name !== undefined && (allowed.length === 0 || allowed.includes(name));
+    },
+  };
+};

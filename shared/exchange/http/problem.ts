@@ -1,0 +1,58 @@
+// What is wrong with a request, as its answer: a Kubernetes Status, so that scripts read it as they read everything else.
+import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+export interface ProblemOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Plain text, or none, where the client of a protocol expects that. */
+  readonly as?: 'status' | 'text' | 'empty';
+}
+
+/** Thrown by handlers; `message` says what to do. */
+export class Problem extends Error {
+  readonly status: number;
+  readonly reason: string;
+  readonly options: ProblemOptions;
+
+  constructor(status: number, reason: string, message: string, options: ProblemOptions = {}) {
+    super(message);
+    this.name = 'Problem';
+    this.status = status;
+    this.reason = reason;
+    this.options = options;
+  }
+}
+
+const bodyOf = ({ status, reason, message, options: { as = 'status' } }: Problem): string | null => {
+  if (as === 'empty') return null;
+  if (as === 'text') return message;
+  return JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    reason,
+    message,
+    code: status,
+  });
+};
+
+const typeOf = (as: ProblemOptions['as']): Record<string, string> =>
+  as === 'empty' ? {} : { 'content-type': as === 'text' ? 'text/plain; charset=utf-8' : 'application/json' };
+
+export const toProblem = (error: unknown): Problem => {
+  if (error instanceof Problem) return error;
+  const message = redact(messageOf(error));
+  if (isNotFound(error)) return new Problem(404, 'NotFound', message);
+  if (isConflict(error)) return new Problem(409, 'Conflict', message);
+  if (error instanceof AppError && error.retryable) {
+    return new Problem(503, 'ServiceUnavailable', `${message}; try again`, { headers: { 'retry-after': '5' } });
+  }
+  return new Problem(500, 'InternalError', 'something went wrong here; the log of the transfer function says what');
+};
+
+export const respondProblem = (problem: Problem): Response =>
+  new Response(bodyOf(problem), {
+    status: problem.status,
+    headers: { ...typeOf(problem.options.as), 'cache-control': 'no-store', ...problem.options.headers },
+  });

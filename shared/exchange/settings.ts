@@ -1,0 +1,30 @@
+// The dependencies of the transfer function, made from its configuration at the edge.
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKeyRing } from '#shared/exchange/access/keys.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+/** What the configuration of the function gives. */
+export interface ExchangeConfig {
+  readonly publicUrl?: string | undefined;
+  readonly corsOrigins: readonly string[];
+  readonly mostBytes: number;
+  readonly patienceSeconds: number;
+  readonly downloadIdleSeconds: number;
+  /** How Jobs of downloads are started; the defaults when left out. */
+  readonly settings?: PopulateSettings;
+}
+
+export const createExchangeDeps = (config: ExchangeConfig, kube: KubeClient, log: Logger): ExchangeDeps => ({
+  kube,
+  log,
+  now: Date.now,
+  keys: createKeyRing(kube, Date.now),
+  settings: config.settings ?? defaultSettings,
+  publicUrl: config.publicUrl,
+  corsOrigins: config.corsOrigins,
+  mostBytes: config.mostBytes,
+  patienceMs: config.patienceSeconds * 1000,
+  downloadIdleSeconds: config.downloadIdleSeconds,
+});

@@ -1,0 +1,24 @@
+// What bytes are sent to or taken from, as paths and tokens name it.
+
+export const targetPlurals = ['datavolumes', 'persistentvolumeclaims', 'virtualmachineimages'] as const;
+export type TargetPlural = (typeof targetPlurals)[number];
+
+export interface TargetName {
+  readonly plural: TargetPlural;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** CDI's right to upload. */
+export const uploadTokenResource = { group: 'upload.cdi.kubevirt.io', resource: 'uploadtokenrequests' } as const;
+
+export const targetText = ({ plural, namespace, name }: TargetName): string => `${plural}/${namespace}/${name}`;
+
+export const isTargetPlural = (text: string): text is TargetPlural =>
+  (targetPlurals as readonly string[]).includes(text);
+
+export const parseTarget = (text: string): TargetName | undefined => {
+  const [plural = '', namespace = '', name = '', ...more] = text.split('/');
+  if (!isTargetPlural(plural) || namespace === '' || name === '' || more.length > 0) return undefined;
+  return { plural, namespace, name };
+};

@@ -1,0 +1,125 @@
+// A target as the cluster has it: the object that is filled, its volume, how far it is. Reads only.
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+
+/** Where an upload stands. */
+export type Stage =
+  /** It takes no uploads. */
+  | 'no-upload'
+  /** What is to be sent has to be said first: there is no volume yet. */
+  | 'unoffered'
+  /** Somebody listens, or soon will. */
+  | 'open'
+  | 'done'
+  | 'failed';
+
+export interface Target {
+  readonly name: TargetName;
+  /** Of the object whose Job receives or reads. */
+  readonly uid: string;
+  readonly stage: Stage;
+  /** What its status says, for people. */
+  readonly reason: string;
+  readonly message: string;
+  /** What a file of it is called for people, without an ending. */
+  readonly displayName: string;
+  /** The claim with its bytes. */
+  readonly claimName: string | undefined;
+  readonly isUsable: boolean;
+}
+
+const missing = (name: TargetName): Problem => new Problem(404, 'NotFound', `${targetText(name)} does not exist`);
+
+interface Ready {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const readyOf = (
+  conditions: readonly { readonly type: string; reason?: string | undefined; message?: string | undefined }[] = [],
+): Ready => {
+  const { reason = 'Pending', message = 'waiting to be processed' } =
+    conditions.find(({ type }) => type === 'Ready') ?? {};
+  return { reason, message };
+};
+
+const stageOfVolume = ({ spec, status }: DataVolume): Stage => {
+  if (status?.phase === 'Succeeded') return 'done';
+  if (spec.source?.upload === undefined) return 'no-upload';
+  return status?.phase === 'Failed' ? 'failed' : 'open';
+};
+
+const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
+  name,
+  uid: object.metadata.uid ?? '',
+  stage: stageOfVolume(object),
+  ...readyOf(object.status?.conditions),
+  displayName: name.name,
+  claimName: object.status?.claimName ?? name.name,
+  isUsable: object.status?.phase === 'Succeeded',
+});
+
+const stageOfImage = ({ spec, status }: HarvesterImage): Stage => {
+  if (status?.phase === 'Imported') return 'done';
+  if (spec.sourceType !== 'upload') return 'no-upload';
+  if (status?.phase === 'Failed') return 'failed';
+  return status?.children?.job === undefined ? 'unoffered' : 'open';
+};
+
+const fromImage = (name: TargetName, object: HarvesterImage): Target => ({
+  name,
+  uid: object.metadata.uid ?? '',
+  stage: stageOfImage(object),
+  ...readyOf(object.status?.conditions),
+  displayName: object.spec.displayName,
+  claimName: object.status?.children?.volume,
+  isUsable: object.status?.phase === 'Imported',
+});
+
+/** A claim that is none of ours is somebody's disk: it can be read and not be filled. */
+const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVolumeClaim): Promise<Target> => {
+  const owner = ownerOf(claim);
+  if (owner?.groupKind === 'DataVolume.cdi.kubevirt.io') {
+    const target = await findTarget(kube, { plural: 'datavolumes', namespace: owner.namespace, name: owner.name });
+    return { ...target, name };
+  }
+  const isBound = claim.status?.phase === 'Bound';
+  return {
+    name,
+    uid: claim.metadata.uid ?? '',
+    stage: 'no-upload',
+    reason: claim.status?.phase ?? 'Pending',
+    message: `claim ${name.name} is ${claim.status?.phase ?? 'Pending'}`,
+    displayName: name.name,
+    claimName: name.name,
+    isUsable: isBound && (owner === undefined || populationOf(claim) !== undefined),
+  };
+};
+
+/** Throws a Problem (404). Ask `permit` first. */
+export const findTarget = async (kube: KubeClient, name: TargetName): Promise<Target> => {
+  const key = { namespace: name.namespace, name: name.name };
+  switch (name.plural) {
+    case 'datavolumes': {
+      const object = await kube.get(dataVolumeKind.type, key);
+      if (object === undefined) throw missing(name);
+      return fromDataVolume(name, object);
+    }
+    case 'virtualmachineimages': {
+      const object = await kube.get(harvesterImageKind.type, key);
+      if (object === undefined) throw missing(name);
+      return fromImage(name, object);
+    }
+    case 'persistentvolumeclaims': {
+      const claim = await kube.get(persistentVolumeClaims, key);
+      if (claim === undefined) throw missing(name);
+      return fromClaim(kube, name, claim);
+    }
+  }
+};

@@ -1,0 +1,74 @@
+// CDI's upload proxy: what `virtctl image-upload` and its like speak. Statuses and words are the original's, where it has some.
+import { authenticate } from '#shared/exchange/access/caller.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type TargetName, parseTarget } from '#shared/exchange/target-name.ts';
+import { deliver } from '#shared/exchange/upload/deliver.ts';
+import { fileOf } from '#shared/exchange/upload/file-part.ts';
+import type { Sent } from '#shared/exchange/upload/session.ts';
+
+export const cdiPaths = ['upload', 'upload-async', 'upload-form', 'upload-form-async', 'upload-archive'] as const;
+export type CdiPath = (typeof cdiPaths)[number];
+
+const text = (status: number, message: string): Problem => new Problem(status, 'Rejected', message, { as: 'text' });
+const empty = (status: number): Problem => new Problem(status, 'Rejected', '', { as: 'empty' });
+
+/** 400 for what is no upload token, 401 for one that is not good. */
+const targetOfToken = async (deps: ExchangeDeps, request: Request): Promise<TargetName> => {
+  if (!/^Bearer +\S+\.\S+\.\S+$/i.test(request.headers.get('authorization')?.trim() ?? '')) throw empty(400);
+  const caller = await authenticate(request, deps).catch((error: unknown) => {
+    throw error instanceof Problem && error.status === 401 ? empty(401) : error;
+  });
+  const name = caller.by === 'token' && caller.claims.verb === 'upload' ? parseTarget(caller.claims.target) : undefined;
+  if (name === undefined) throw empty(400);
+  return name;
+};
+
+const rejections: Readonly<
+  Record<Exclude<Target['stage'], 'open' | 'unoffered'>, (claim: string, why: string) => string>
+> = {
+  done: (claim) => `rejecting Upload Request for PVC ${claim} that already finished uploading`,
+  'no-upload': (claim) => `rejecting Upload Request for PVC ${claim}: it is not an upload target`,
+  failed: (claim, why) => `rejecting Upload Request for PVC ${claim} that failed: ${why}`,
+};
+
+const findOpen = async (deps: ExchangeDeps, name: TargetName): Promise<Target> => {
+  const target = await findTarget(deps.kube, name).catch((error: unknown) => {
+    const isMissing = error instanceof Problem && error.status === 404;
+    throw isMissing ? text(503, `rejecting Upload Request for PVC ${name.name} that doesn't exist`) : error;
+  });
+  if (target.stage === 'open' || target.stage === 'unoffered') return target;
+  throw text(503, rejections[target.stage](name.name, target.message));
+};
+
+const noCapacity = ['ImageTooLarge', 'TargetFull'];
+
+const answerOf = (sent: Sent, name: TargetName): Response => {
+  if (sent.status === 200 || sent.status === 204) return new Response(null, { status: 200 });
+  if (sent.status === 423) throw text(503, `rejecting Upload Request for PVC ${name.name}: another upload is running`);
+  if (sent.status === 409) throw text(409, `PVC ${name.name} has been uploaded already`);
+  throw text(noCapacity.includes(sent.reason) ? 400 : 500, `Saving stream failed: ${sent.message}`);
+};
+
+/** Every Problem of this protocol is text. */
+const asText = (error: unknown): unknown =>
+  error instanceof Problem && (error.options.as ?? 'status') === 'status'
+    ? new Problem(error.status, error.reason, error.message, { ...error.options, as: 'text' })
+    : error;
+
+export const cdiUpload = async (deps: ExchangeDeps, request: Request, path: CdiPath): Promise<Response> => {
+  const isAsync = path.endsWith('-async');
+  const name = await targetOfToken(deps, request);
+  if (request.method === 'HEAD') return new Response(null, { status: isAsync ? 200 : 404 });
+  if (request.method !== 'POST') throw text(404, 'POST the file');
+  if (path === 'upload-archive')
+    throw text(503, `rejecting upload request for PVC ${name.name} - upload content-type archive is invalid`);
+  try {
+    const target = await findOpen(deps, name);
+    const file = await fileOf(request, path.startsWith('upload-form') ? 'form' : 'raw');
+    return answerOf(await deliver(deps, { target, file, waits: !isAsync, signal: request.signal }), name);
+  } catch (error) {
+    throw asText(error);
+  }
+};

@@ -1,0 +1,44 @@
+// One request with a whole file in it, from its first byte to the verified disk. What Harvester's action and CDI's paths have in common.
+import { randomUUID } from 'node:crypto';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import type { Target } from '#shared/exchange/target.ts';
+import type { FileBody } from '#shared/exchange/upload/file-part.ts';
+import { lookAhead } from '#shared/exchange/upload/look-ahead.ts';
+import { offer } from '#shared/exchange/upload/offer.ts';
+import { openUpload } from '#shared/exchange/upload/open.ts';
+import { type Sent, sendToUpload } from '#shared/exchange/upload/session.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
+
+export interface Delivered {
+  readonly target: Target;
+  readonly file: FileBody;
+  /** Bytes of the disk, where the client says them. */
+  readonly virtualSize?: number | undefined;
+  readonly checksum?: Checksum | undefined;
+  /** Answer only when the disk is written and verified. */
+  readonly waits: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** 413 with words, before any of it is read. */
+export const requireSize = (length: number | undefined, mostBytes: number): void => {
+  if (length === undefined || length <= mostBytes) return;
+  const message = `the file has ${length} bytes, ${mostBytes} are taken at most: compress it, or publish it on a web server and import it`;
+  throw new Problem(413, 'RequestEntityTooLarge', message);
+};
+
+/** Throws a Problem where the file cannot be sent; what became of it is in the result. */
+export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise<Sent> => {
+  const { file, checksum, waits, signal } = delivered;
+  requireSize(file.length, deps.mostBytes);
+  const { inspection, stream } = await lookAhead(file.stream, file.length);
+  const target = await offer(deps.kube, delivered.target, { inspection, virtualSize: delivered.virtualSize });
+  const { worker } = await openUpload(deps, target, signal);
+  const begins = {
+    id: randomUUID(),
+    ...(file.length === undefined ? {} : { length: file.length }),
+    ...(checksum === undefined ? {} : { checksum }),
+  };
+  return sendToUpload(worker, { body: stream, offset: 0, begins, isLast: true, takesOver: false, waits, signal });
+};

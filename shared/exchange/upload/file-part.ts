@@ -1,0 +1,70 @@
+// The file in a request: the body as it is, or the part of a form that holds it. Streamed either way.
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Problem } from '#shared/exchange/http/problem.ts';
+
+/** Harvester's and Longhorn's word, and CDI's. */
+const partNames = ['chunk', 'file'];
+
+/** Of the form around the file; of its own fields nothing is used. */
+const limits = { fieldSize: 64 * 1024, fields: 20, parts: 30, headerPairs: 100 };
+
+const isForm = (contentType: string): boolean => /^multipart\/form-data\b/i.test(contentType);
+
+const noPart = (): Problem =>
+  new Problem(
+    400,
+    'BadRequest',
+    `the form has no file: name its part ${partNames.map((name) => `"${name}"`).join(' or ')}`,
+  );
+
+/** The first part with one of the names; what comes after it is read and dropped. */
+const partOf = async (body: Readable, contentType: string): Promise<Readable> => {
+  const { Busboy } = await import('@fastify/busboy');
+  const found = Promise.withResolvers<Readable>();
+  const parser = new Busboy({ headers: { 'content-type': contentType }, limits });
+  let isFound = false;
+  parser.on('file', (name, file) => {
+    if (isFound || !partNames.includes(name)) {
+      file.resume();
+      return;
+    }
+    isFound = true;
+    found.resolve(file);
+  });
+  // A form that ends early ends its file with an error, not as if that were all of it.
+  pipeline(body, parser).then(
+    () => found.reject(noPart()),
+    (error: unknown) => {
+      found.reject(
+        new Problem(400, 'BadRequest', 'the form cannot be read: it is cut off or not what its boundary says'),
+      );
+      void found.promise.then(
+        (file) => file.destroy(error instanceof Error ? error : new Error('cut off')),
+        () => undefined,
+      );
+    },
+  );
+  return found.promise;
+};
+
+export interface FileBody {
+  readonly stream: Readable;
+  /** Bytes of the file, where the request says so. */
+  readonly length: number | undefined;
+}
+
+export const lengthOf = (request: Request): number | undefined => {
+  const text = request.headers.get('content-length');
+  return text === null || !/^\d+$/.test(text) ? undefined : Number(text);
+};
+
+/** Throws a Problem (400). */
+export const fileOf = async (request: Request, form: 'either' | 'raw' | 'form'): Promise<FileBody> => {
+  const contentType = request.headers.get('content-type') ?? '';
+  const body = request.body === null ? Readable.from([]) : Readable.fromWeb(request.body as never);
+  const isPart = form === 'form' || (form === 'either' && isForm(contentType));
+  if (!isPart) return { stream: body, length: lengthOf(request) };
+  if (!isForm(contentType)) throw new Problem(400, 'BadRequest', 'send the file as multipart/form-data');
+  return { stream: await partOf(body, contentType), length: undefined };
+};

@@ -1,0 +1,58 @@
+// What a file is, by its first bytes, before the rest is asked for.
+import { Readable } from 'node:stream';
+import { isTransferError } from '#shared/transfer/fault.ts';
+import { planTransfer } from '#shared/transfer/plan.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+
+export interface LookedAt {
+  readonly inspection: Inspection;
+  /** The whole file, its beginning included. */
+  readonly stream: Readable;
+}
+
+const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): Source => ({
+  probe: () => Promise.resolve({ size: isWhole ? head.length : size, head, isWhole, hasRanges: false, isPinned: true }),
+  read: () => Promise.reject(new Error('only the beginning is here')),
+  readInto: () => Promise.reject(new Error('only the beginning is here')),
+  stream: async function* stream() {
+    yield head;
+  },
+  receivedBytes: () => head.length,
+  close: () => Promise.resolve(),
+});
+
+/** What was read, then the rest. */
+async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  yield head;
+  for (;;) {
+    const next = await rest.next();
+    if (next.done === true) return;
+    yield next.value;
+  }
+}
+
+/** `size`: bytes of the file, if known. Throws a Problem (400) for what can be no disk. */
+export const lookAhead = async (stream: Readable, size: number | undefined): Promise<LookedAt> => {
+  const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const parts: Buffer[] = [];
+  let length = 0;
+  let isWhole = false;
+  while (length < headBytes && !isWhole) {
+    const next = await chunks.next();
+    if (next.done === true) isWhole = true;
+    else {
+      parts.push(next.value);
+      length += next.value.length;
+    }
+  }
+  const head = Buffer.concat(parts);
+  try {
+    const { inspection } = await planTransfer(sourceOf(head.subarray(0, headBytes), size, isWhole));
+    return { inspection, stream: Readable.from(joined(head, chunks), { objectMode: false }) };
+  } catch (error) {
+    if (isTransferError(error)) throw new Problem(400, error.code, error.message);
+    throw error;
+  }
+};

@@ -1,0 +1,53 @@
+// An image that waits for an upload is told what comes, so that its volume is made as large as that needs.
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { targetText } from '#shared/exchange/target-name.ts';
+import { requireOpen } from '#shared/exchange/upload/open.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+
+export interface Offer {
+  readonly inspection: Inspection;
+  /** Bytes of the disk, where the file does not tell and the client does. */
+  readonly virtualSize: number | undefined;
+}
+
+const sizeUnknown = (): Problem =>
+  new Problem(
+    400,
+    'SizeUnknown',
+    'the file does not tell how large its disk is until all of it was read: add &virtualSize=<bytes of the disk>',
+  );
+
+/** The target as it then is. One that failed is started again by it: an upload may be repeated. */
+export const offer = async (kube: KubeClient, target: Target, { inspection, virtualSize }: Offer): Promise<Target> => {
+  if (target.name.plural !== 'virtualmachineimages' || (target.stage !== 'unoffered' && target.stage !== 'failed')) {
+    requireOpen(target);
+    return target;
+  }
+  const disk = inspection.virtualSize ?? virtualSize;
+  if (disk === undefined) throw sizeUnknown();
+  const mark = JSON.stringify({ ...inspection, virtualSize: disk });
+  const retry = target.stage === 'failed' ? { [annotations.retry]: `upload-${Date.now()}` } : {};
+  const key = { namespace: target.name.namespace, name: target.name.name };
+  await kube.mergePatch(harvesterImageKind.type, key, {
+    metadata: { annotations: { [annotations.offered]: mark, ...retry } },
+  });
+  if (target.stage === 'unoffered') return { ...target, stage: 'open' };
+  return untilStarted(kube, target);
+};
+
+const pollMs = 200;
+const tries = 150;
+
+/** The failure of before must not be taken for one of this upload. */
+const untilStarted = async (kube: KubeClient, { name }: Target): Promise<Target> => {
+  for (let attempt = 0; attempt < tries; attempt++) {
+    const now = await findTarget(kube, name);
+    if (now.stage !== 'failed') return { ...now, stage: 'open' };
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+  throw new Problem(503, 'NotReady', `${targetText(name)} does not start again; try again`);
+};

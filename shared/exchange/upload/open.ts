@@ -1,0 +1,55 @@
+// From a target to somebody who takes its bytes. Every way to upload comes through here.
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
+import { lookAtUpload, type UploadState } from '#shared/exchange/upload/session.ts';
+import { type Worker, type WorkerDeps, findWorker } from '#shared/exchange/worker.ts';
+import { uploadPort } from '#shared/populate/job-source.ts';
+
+export interface UploadDeps extends WorkerDeps {
+  /** Milliseconds to wait for a pod. */
+  readonly patienceMs: number;
+}
+
+export interface OpenUpload {
+  readonly target: Target;
+  readonly worker: Worker;
+  readonly state: UploadState;
+}
+
+/** Throws a Problem where the target takes no bytes now, and says why. */
+export const requireOpen = ({ name, stage, message }: Target): void => {
+  const text = targetText(name);
+  switch (stage) {
+    case 'no-upload':
+      throw new Problem(409, 'NotAnUploadTarget', `${text} is not made from an upload: its source must be upload`);
+    case 'done':
+      throw new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: make a new one`);
+    case 'failed':
+      throw new Problem(
+        409,
+        'Failed',
+        `${text} has failed: ${message}; start it again with a new value of the annotation bullion.dev/retry`,
+      );
+    case 'unoffered':
+    case 'open':
+  }
+};
+
+const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>
+  requireOpen(await findTarget(kube, name));
+
+export const openUpload = async (deps: UploadDeps, target: Target, signal: AbortSignal): Promise<OpenUpload> => {
+  requireOpen(target);
+  const worker = await findWorker(deps, {
+    namespace: target.name.namespace,
+    uid: target.uid,
+    role: 'import',
+    port: uploadPort,
+    patienceMs: deps.patienceMs,
+    signal,
+    check: () => checkTarget(deps.kube, target.name),
+  });
+  return { target, worker, state: await lookAtUpload(worker, signal) };
+};

@@ -1,0 +1,116 @@
+// The upload Job from the side of the transfer function: where it is, and bytes on their way to it.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Readable } from 'node:stream';
+import { Agent, type Dispatcher, request } from 'undici';
+import { z } from 'zod';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import type { Worker } from '#shared/exchange/worker.ts';
+import { Announcement } from '#shared/transfer/upload/spool.ts';
+
+/** Nothing here is in a hurry: people send over slow lines, and conversion takes its time. */
+const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000 });
+
+export interface UploadState {
+  readonly offset: number;
+  readonly length: number | undefined;
+  readonly isComplete: boolean;
+  readonly announced: Announcement | undefined;
+}
+
+export interface Sending {
+  readonly body: Readable | Buffer;
+  readonly offset: number;
+  /** Begins a new file. */
+  readonly begins?: Announcement | undefined;
+  readonly isLast: boolean;
+  readonly takesOver: boolean;
+  /** Wait until the disk is written and verified. */
+  readonly waits: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface Sent extends UploadState {
+  readonly status: number;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+const Words = z.looseObject({ reason: z.string().default(''), message: z.string().default('') });
+
+const stateOf = (headers: Dispatcher.ResponseData['headers']): UploadState => {
+  const read = (name: string): string | undefined => {
+    const value = headers[name];
+    return typeof value === 'string' ? value : undefined;
+  };
+  const [length, announced] = [read('upload-length'), read('upload-announced')];
+  return {
+    offset: Number(read('upload-offset') ?? 0),
+    length: length === undefined ? undefined : Number(length),
+    isComplete: read('upload-complete') === '?1',
+    announced:
+      announced === undefined
+        ? undefined
+        : Announcement.safeParse(JSON.parse(Buffer.from(announced, 'base64url').toString())).data,
+  };
+};
+
+const lost = (error: unknown): Problem =>
+  new Problem(503, 'Interrupted', 'the upload Job went away; look where it stands and go on', {
+    headers: { 'retry-after': '5' },
+    ...(error === undefined ? {} : {}),
+  });
+
+const isRefusedConnection = (error: unknown): boolean =>
+  ['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT'].includes(String((error as { code?: unknown }).code));
+
+/** A pod that runs listens a moment later. */
+const listenTries = 40;
+const listenPauseMs = 250;
+
+/** Throws a Problem (503) when nobody listens. */
+export const lookAtUpload = async ({ url, token }: Worker, signal: AbortSignal): Promise<UploadState> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { headers, body } = await request(`${url}/upload`, {
+        method: 'HEAD',
+        dispatcher: patient,
+        headers: { authorization: `Bearer ${token}` },
+        signal,
+      });
+      await body.dump();
+      return stateOf(headers);
+    } catch (error) {
+      if (signal.aborted || !isRefusedConnection(error) || attempt === listenTries) throw lost(error);
+      await sleep(listenPauseMs, undefined, { signal });
+    }
+  }
+};
+
+/** Look first: a body cannot be sent twice. Throws a Problem (503) when the Job goes away. */
+export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Promise<Sent> => {
+  const { body, offset, begins, isLast, takesOver, waits, signal } = sending;
+  try {
+    const answer = await request(`${url}/upload`, {
+      method: 'PATCH',
+      dispatcher: patient,
+      signal,
+      body,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'upload-offset': String(offset),
+        ...(begins === undefined ? {} : { 'upload-begin': encode(begins) }),
+        ...(isLast ? {} : { 'upload-incomplete': '?1' }),
+        ...(takesOver ? { 'upload-takeover': '?1' } : {}),
+        ...(waits ? { prefer: 'wait' } : {}),
+      },
+    });
+    const text = await answer.body.text();
+    const words = Words.safeParse(text === '' ? {} : JSON.parse(text)).data ?? { reason: '', message: '' };
+    return { status: answer.statusCode, ...stateOf(answer.headers), reason: words.reason, message: words.message };
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    throw lost(error);
+  }
+};

@@ -1,0 +1,152 @@
+// tus (resumable uploads, tus.io) over the upload Job: the Job's spool is the store, so that any instance of the function can go on.
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { DataStore, ERRORS, Upload } from '@tus/server';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type Target, findTarget } from '#shared/exchange/target.ts';
+import type { TargetName } from '#shared/exchange/target-name.ts';
+import { requireSize } from '#shared/exchange/upload/deliver.ts';
+import { requireTaken } from '#shared/exchange/upload/harvester.ts';
+import { offer } from '#shared/exchange/upload/offer.ts';
+import { type OpenUpload, openUpload } from '#shared/exchange/upload/open.ts';
+import { sendToUpload } from '#shared/exchange/upload/session.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
+
+type Metadata = Record<string, string | null>;
+
+/** The size is in the name, so that a file that was taken whole is still known when its Job is gone. */
+export const newUploadId = (size: number): string => `${randomBytes(12).toString('hex')}.${size}`;
+
+const sizeOf = (id: string): number => Number(/\.(\d+)$/.exec(id)?.[1] ?? Number.NaN);
+
+const checksumOf = ({ checksum }: Metadata): Checksum | undefined => {
+  if (checksum === undefined || checksum === null) return undefined;
+  const parsed = parseChecksum(checksum);
+  if ('value' in parsed) return parsed.value;
+  throw new Problem(400, 'BadRequest', 'checksum in Upload-Metadata must be <algorithm>:<hex>');
+};
+
+const diskSizeOf = ({ virtualSize }: Metadata): number | undefined => {
+  if (virtualSize === undefined || virtualSize === null) return undefined;
+  if (/^\d+$/.test(virtualSize)) return Number(virtualSize);
+  throw new Problem(400, 'BadRequest', 'virtualSize in Upload-Metadata must be a number of bytes');
+};
+
+const needsDiskSize = (): Problem =>
+  new Problem(
+    400,
+    'SizeUnknown',
+    'the volume is made before the file comes: say the bytes of its disk as virtualSize in Upload-Metadata (`qemu-img info` shows them)',
+  );
+
+const nothing = Buffer.alloc(0);
+
+export class UploadStore extends DataStore {
+  readonly #deps: ExchangeDeps;
+  readonly #name: TargetName;
+  readonly #signal: AbortSignal;
+  override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration'];
+
+  constructor(deps: ExchangeDeps, name: TargetName, signal: AbortSignal) {
+    super();
+    this.#deps = deps;
+    this.#name = name;
+    this.#signal = signal;
+  }
+
+  readonly #find = (): Promise<Target> => findTarget(this.#deps.kube, this.#name);
+  readonly #open = (target: Target): Promise<OpenUpload> => openUpload(this.#deps, target, this.#signal);
+
+  override async create(upload: Upload): Promise<Upload> {
+    const { size, metadata = {}, id } = upload;
+    if (size === undefined) throw new Problem(400, 'BadRequest', 'Upload-Length is needed: the length of the file');
+    requireSize(size, this.#deps.mostBytes);
+    const checksum = checksumOf(metadata);
+    const { worker } = await this.#open(await this.#offered(metadata));
+    const creation_date = new Date(this.#deps.now()).toISOString();
+    const begins = {
+      id,
+      length: size,
+      metadata: JSON.stringify({ metadata, creation_date }),
+      ...(checksum === undefined ? {} : { checksum }),
+    };
+    const signal = this.#signal;
+    const sent = await sendToUpload(worker, {
+      body: nothing,
+      offset: 0,
+      begins,
+      isLast: false,
+      takesOver: true,
+      waits: false,
+      signal,
+    });
+    requireTaken(sent);
+    upload.creation_date = creation_date;
+    return upload;
+  }
+
+  async #offered(metadata: Metadata): Promise<Target> {
+    const target = await this.#find();
+    const virtualSize = diskSizeOf(metadata);
+    if (target.stage === 'unoffered' && virtualSize === undefined) throw needsDiskSize();
+    return offer(this.#deps.kube, target, { inspection: { format: 'raw', compression: 'none' }, virtualSize });
+  }
+
+  override async getUpload(id: string): Promise<Upload> {
+    const target = await this.#find();
+    const size = sizeOf(id);
+    if (target.stage === 'done') return new Upload({ id, size, offset: size });
+    const { state } = await this.#open(target);
+    if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
+    const { metadata = {}, creation_date } = JSON.parse(state.announced.metadata ?? '{}') as Partial<Upload>;
+    return new Upload({
+      id,
+      size,
+      offset: state.offset,
+      metadata,
+      ...(creation_date === undefined ? {} : { creation_date }),
+    });
+  }
+
+  /** The last bytes are answered when the disk is written and verified, so that the client hears when it is not. */
+  override async write(stream: Readable, id: string, offset: number): Promise<number> {
+    const { worker, state } = await this.#open(await this.#find());
+    if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
+    const signal = this.#signal;
+    const sent = await sendToUpload(worker, {
+      body: stream,
+      offset,
+      isLast: false,
+      takesOver: true,
+      waits: true,
+      signal,
+    });
+    requireTaken(sent);
+    return sent.offset;
+  }
+
+  override async remove(id: string): Promise<void> {
+    const { worker, state } = await this.#open(await this.#find());
+    if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
+    const begins = { id: 'removed' };
+    const signal = this.#signal;
+    requireTaken(
+      await sendToUpload(worker, {
+        body: nothing,
+        offset: 0,
+        begins,
+        isLast: false,
+        takesOver: true,
+        waits: false,
+        signal,
+      }),
+    );
+  }
+
+  /** Milliseconds; the Job itself ends what nobody goes on with. */
+  override getExpiration(): number {
+    return this.#deps.settings.attemptSeconds * 1000;
+  }
+}

@@ -1,0 +1,73 @@
+// The pod that has a target's volume mounted: found by its labels, waited for until it answers, asked with a token for it alone.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Pod, pods } from '#shared/api/foreign/core.ts';
+import { labels } from '#shared/api/names.ts';
+import { childrenOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { KeyRing } from '#shared/exchange/access/keys.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { hindranceOf } from '#shared/populate/attempts.ts';
+import { signToken } from '#shared/runtime/token.ts';
+
+export interface WorkerDeps {
+  readonly kube: KubeClient;
+  readonly keys: KeyRing;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface WorkerWanted {
+  readonly namespace: string;
+  /** Of the object it works for. */
+  readonly uid: string;
+  readonly role: 'import' | 'serve';
+  readonly port: number;
+  /** Milliseconds to wait for it. */
+  readonly patienceMs: number;
+  readonly signal: AbortSignal;
+  /** Whether there is no point in waiting any longer; throws a Problem that says why. */
+  readonly check?: () => Promise<void>;
+}
+
+export interface Worker {
+  /** `http://10.0.0.1:8090` */
+  readonly url: string;
+  /** For an hour's work: long enough for its requests to begin. */
+  readonly token: string;
+}
+
+const tokenSeconds = 3600;
+const pollMs = 150;
+
+const isRunning = (pod: Pod): boolean =>
+  pod.status?.phase === 'Running' && pod.status.podIP !== undefined && pod.metadata.deletionTimestamp === undefined;
+
+const addressOf = (ip: string): string => (ip.includes(':') ? `[${ip}]` : ip);
+
+const listPods = async (kube: KubeClient, { namespace, uid, role }: WorkerWanted): Promise<readonly Pod[]> =>
+  (await kube.list(pods, { namespace, labelSelector: `${childrenOf(uid)},${labels.role}=${role}` })).items;
+
+const notYet = (found: readonly Pod[]): Problem => {
+  const hindrance = found.map(hindranceOf).find((one) => one !== undefined);
+  const why = hindrance === undefined ? 'its pod is still being started' : hindrance.message;
+  return new Problem(503, 'NotReady', `nobody can take bytes yet: ${why}; try again`, {
+    headers: { 'retry-after': '5' },
+  });
+};
+
+/** Throws a Problem: 503 when patience ends, or what `check` throws. */
+export const findWorker = async ({ kube, keys, now }: WorkerDeps, wanted: WorkerWanted): Promise<Worker> => {
+  const deadline = now() + wanted.patienceMs;
+  for (;;) {
+    const found = await listPods(kube, wanted);
+    const ip = found.find(isRunning)?.status?.podIP;
+    if (ip !== undefined) {
+      const iat = Math.floor(now() / 1000);
+      const claims = { sub: 'transfer', verb: 'work', target: wanted.uid, iat, exp: iat + tokenSeconds } as const;
+      return { url: `http://${addressOf(ip)}:${wanted.port}`, token: signToken(await keys.signing(), claims) };
+    }
+    await wanted.check?.();
+    if (now() >= deadline) throw notYet(found);
+    await sleep(pollMs, undefined, { signal: wanted.signal });
+  }
+};

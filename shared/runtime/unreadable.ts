@@ -1,0 +1,35 @@
+// The answer to what Node cannot read as HTTP. Called by serve.ts.
+import type { Socket } from 'node:net';
+
+/** What Node cannot read as HTTP gets its answer here: people are told what to do about headers that are too large. */
+export const refuseUnreadable = (error: Error & { readonly code?: string }, socket: Socket): void => {
+  if (!socket.writable || socket.bytesWritten > 0) {
+    socket.destroy();
+    return;
+  }
+  const isTooLarge = error.code === 'HPE_HEADER_OVERFLOW';
+  const [code, reason, message] = isTooLarge
+    ? ([
+        431,
+        'RequestHeaderFieldsTooLarge',
+        'the headers are larger than 16 KiB: send a shorter token or fewer cookies',
+      ] as const)
+    : ([400, 'BadRequest', 'the request is no HTTP/1.1'] as const);
+  const body = JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    reason,
+    message,
+    code,
+  });
+  const head = [
+    `HTTP/1.1 ${code} ${reason}`,
+    'content-type: application/json',
+    'access-control-allow-origin: *',
+    'connection: close',
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+};

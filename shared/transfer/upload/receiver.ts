@@ -1,0 +1,153 @@
+// The receiving end of an upload: takes bytes into the spool, one client at a time, and tells clients what became of them.
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type { TransferReport } from '#shared/transfer/report.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
+import type { Announcement, Spool } from '#shared/transfer/upload/spool.ts';
+
+export interface Delivery {
+  /** Begins a new file, whatever is there of another. Left out: goes on with the one that was announced. */
+  readonly begins?: Announcement | undefined;
+  /** Where in the file the bytes belong. */
+  readonly offset: number;
+  /** The file ends with these bytes. Implied where they reach its length. */
+  readonly isLast: boolean;
+  /** A client that comes back may take the place of its own earlier connection, which may not have noticed that it is dead. */
+  readonly takesOver: boolean;
+  readonly body: Readable;
+}
+
+/**
+ * - `taken`: on disk. `whole`: nothing more is needed.
+ * - `misplaced`: the bytes belong elsewhere; go on at `offset`.
+ * - `busy`: another client is sending. `closed`: all bytes are there already.
+ * - `interrupted`: the client went away in the middle.
+ * - `refused`: what came can be no disk here, or is not what was announced.
+ */
+export type Taken =
+  | { readonly is: 'taken'; readonly offset: number; readonly whole: boolean }
+  | { readonly is: 'misplaced' | 'busy' | 'closed' | 'interrupted'; readonly offset: number }
+  | { readonly is: 'refused'; readonly offset: number; readonly reason: string; readonly message: string };
+
+export interface Receiver {
+  readonly spool: Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'>;
+  take(delivery: Delivery): Promise<Taken>;
+  /** The end of the transfer that reads the spool. */
+  report(): Promise<TransferReport>;
+  /** Tells everybody; they are refused from then on when it went wrong. */
+  finish(report: TransferReport): void;
+}
+
+const digestOf = async (spool: Spool, algorithm: string): Promise<string> => {
+  const hash = createHash(algorithm);
+  const chunk = Buffer.alloc(4 * 1024 * 1024);
+  for (let at = 0; at < spool.offset(); at += chunk.length) {
+    const part = chunk.subarray(0, Math.min(chunk.length, spool.offset() - at));
+    await spool.readInto(at, part);
+    hash.update(part);
+  }
+  return hash.digest('hex');
+};
+
+const refusal = (spool: Spool, reason: string, message: string): Taken => ({
+  is: 'refused',
+  offset: spool.offset(),
+  reason,
+  message,
+});
+
+const interrupted = (spool: Spool): Taken => ({ is: 'interrupted', offset: spool.offset() });
+
+/** Into the spool, until the body ends or somebody says stop: then the rest is left unread, for there is still an answer to be given. */
+const pour = async (spool: Spool, { body }: Delivery, stop: AbortSignal): Promise<Taken | undefined> => {
+  const length = spool.length();
+  const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
+  const stopped = new Promise<'stopped'>((resolve) => {
+    stop.addEventListener('abort', () => resolve('stopped'), { once: true });
+  });
+  try {
+    for (;;) {
+      // One after the other: each is on its way to the disk before the next is asked for.
+      // oxlint-disable-next-line no-await-in-loop
+      const next = await Promise.race([chunks.next(), stopped]);
+      if (next === 'stopped' || stop.aborted) return interrupted(spool);
+      if (next.done === true) return undefined;
+      if (length !== undefined && spool.offset() + next.value.length > length) {
+        return refusal(spool, 'ImageTruncated', `more bytes come than the ${length} that were announced`);
+      }
+      await spool.append(next.value);
+    }
+  } catch (error) {
+    return isTransferError(error) ? refusal(spool, error.code, error.message) : interrupted(spool);
+  }
+};
+
+/** What does not have the digest it was announced with is forgotten: nobody could mend it. */
+const finish = async (spool: Spool): Promise<Taken> => {
+  const [offset, length, announced] = [spool.offset(), spool.length(), spool.announced()];
+  const checksum = announced?.checksum;
+  if (length !== undefined && offset !== length) {
+    return refusal(spool, 'ImageTruncated', `${offset} bytes came of the ${length} that were announced`);
+  }
+  const found = checksum === undefined ? undefined : await digestOf(spool, checksum.algorithm);
+  if (announced !== undefined && checksum !== undefined && found !== checksum.hex) {
+    await spool.begin(announced);
+    const message = `${checksum.algorithm} of what arrived is ${found}, expected ${checksum.hex}; upload it again`;
+    return refusal(spool, 'ChecksumMismatch', message);
+  }
+  await spool.complete();
+  return { is: 'taken', offset, whole: true };
+};
+
+const receive = async (spool: Spool, delivery: Delivery, stop: AbortSignal): Promise<Taken> => {
+  if (delivery.begins !== undefined) await spool.begin(delivery.begins);
+  if (delivery.offset !== spool.offset()) return { is: 'misplaced', offset: spool.offset() };
+  const ended = await pour(spool, delivery, stop);
+  await spool.flush();
+  if (ended !== undefined) return ended;
+  const isWhole = delivery.isLast || spool.offset() === spool.length();
+  return isWhole ? finish(spool) : { is: 'taken', offset: spool.offset(), whole: false };
+};
+
+export const createReceiver = (spool: Spool): Receiver => {
+  const ended = Promise.withResolvers<TransferReport>();
+  let outcome: TransferReport | undefined;
+  let active: AbortController | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+
+  const failure = (): Taken | undefined =>
+    outcome?.outcome === 'failed' ? refusal(spool, outcome.reason, outcome.message) : undefined;
+
+  /** Waits for the one before to stop, which it does at once. */
+  const inTurn = async (delivery: Delivery, stop: AbortController): Promise<Taken> => {
+    const work = turn.then(() => receive(spool, delivery, stop.signal));
+    turn = work.catch(() => undefined);
+    active = stop;
+    try {
+      const taken = await work;
+      return taken.is === 'interrupted' ? (failure() ?? taken) : taken;
+    } catch (error) {
+      return refusal(spool, error instanceof TransferError ? error.code : 'InternalFault', messageOf(error));
+    } finally {
+      if (active === stop) active = undefined;
+    }
+  };
+  return {
+    spool,
+    take: async (delivery) => {
+      const failed = failure();
+      if (failed !== undefined) return failed;
+      if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
+      if (active !== undefined && !delivery.takesOver) return { is: 'busy', offset: spool.offset() };
+      active?.abort();
+      return inTurn(delivery, new AbortController());
+    },
+    report: () => ended.promise,
+    finish: (report) => {
+      outcome = report;
+      ended.resolve(report);
+      active?.abort();
+    },
+  };
+};

@@ -1,0 +1,55 @@
+// An upload from the side of its Job: a spool, a server that fills it, a source that reads it. Opened by transfer-job around a transfer.
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TransferReport } from '#shared/transfer/report.ts';
+import type { Source } from '#shared/transfer/source/source.ts';
+import type { UploadSource } from '#shared/transfer/spec.ts';
+import { createTokenChecker } from '#shared/transfer/upload/keys.ts';
+import { createReceiver } from '#shared/transfer/upload/receiver.ts';
+import { startUploadServer } from '#shared/transfer/upload/server.ts';
+import { type UploadSourceOptions, createUploadSource } from '#shared/transfer/upload/source.ts';
+import { openSpool } from '#shared/transfer/upload/spool.ts';
+
+/** Milliseconds that clients get to read how it ended. */
+const partingMs = 3_000;
+
+export interface Reception {
+  readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => Source;
+  /** Tells clients, then ends. What has arrived is kept where another attempt may need it. */
+  readonly finish: (report: TransferReport) => Promise<void>;
+}
+
+export interface ReceptionOptions {
+  readonly source: UploadSource;
+  readonly scratchDir: string;
+  /** Address to listen on. */
+  readonly host: string;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Throws what listening throws: the port is taken, the address is none of ours. */
+export const openReception = async ({ source, scratchDir, host, log }: ReceptionOptions): Promise<Reception> => {
+  const directory = join(scratchDir, 'upload');
+  const spool = await openSpool(directory);
+  const receiver = createReceiver(spool);
+  const checker = createTokenChecker(source.keysUrl);
+  const server = await startUploadServer({
+    receiver,
+    host,
+    port: source.port,
+    checker,
+    subject: source.subject,
+    log,
+  });
+  log('waiting for an upload', { port: server.port, offset: spool.offset(), isComplete: spool.isComplete() });
+  return {
+    openSource: (context) => createUploadSource({ ...context, spool, idleMs: source.idleSeconds * 1000 }),
+    finish: async (report) => {
+      receiver.finish(report);
+      await server.close(partingMs);
+      await spool.close();
+      const isOver = report.outcome === 'succeeded' || !report.retryable;
+      if (isOver) await rm(directory, { recursive: true, force: true });
+    },
+  };
+};

@@ -1,0 +1,157 @@
+// The receiver over HTTP, inside the pod that fills the volume. Its one client is the transfer function, which speaks to people.
+//
+//   HEAD  /upload                  Upload-Offset, Upload-Length, Upload-Complete
+//   PATCH /upload  Upload-Offset   204, or 200 and the report with `Prefer: wait`; 409 misplaced or closed, 422 refused, 423 busy
+//     Upload-Begin: <Announcement as JSON>      a new file
+//     Upload-Incomplete: ?1                     more requests follow
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { TransferReport } from '#shared/transfer/report.ts';
+import { type TokenChecker } from '#shared/transfer/upload/keys.ts';
+import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
+import { Announcement } from '#shared/transfer/upload/spool.ts';
+
+export interface UploadServerOptions {
+  readonly receiver: Receiver;
+  readonly host: string;
+  readonly port: number;
+  readonly checker: TokenChecker;
+  /** UID that a token must be for. */
+  readonly subject: string;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+export interface UploadServer {
+  readonly port: number;
+  /** Answers what is in flight first, for so many milliseconds at most. */
+  close(graceMs: number): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body?: object;
+}
+
+const refusals = {
+  misplaced: [409, 'Misplaced', 'the bytes belong elsewhere: go on at Upload-Offset'],
+  closed: [409, 'AlreadyReceived', 'the file is here already'],
+  busy: [423, 'Busy', 'another client is sending this file'],
+  interrupted: [400, 'Interrupted', 'the connection ended in the middle of the file: go on at Upload-Offset'],
+} as const satisfies Record<string, readonly [number, string, string]>;
+
+const toAnswer = (taken: Taken): Answer => {
+  if (taken.is === 'taken') return { status: 204 };
+  if (taken.is === 'refused') return { status: 422, body: { reason: taken.reason, message: taken.message } };
+  const [status, reason, message] = refusals[taken.is];
+  return { status, body: { reason, message } };
+};
+
+const reportAnswer = (report: TransferReport): Answer => ({
+  status: report.outcome === 'succeeded' ? 200 : report.retryable ? 503 : 422,
+  body: report,
+});
+
+const parseBegin = (text: string | undefined): Announcement | undefined | 'invalid' => {
+  if (text === undefined) return undefined;
+  try {
+    return Announcement.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
+  } catch {
+    return 'invalid';
+  }
+};
+
+const headerOf = (request: IncomingMessage, name: string): string | undefined => {
+  const value = request.headers[name];
+  return typeof value === 'string' ? value : undefined;
+};
+
+const mayPass = async (request: IncomingMessage, { checker, subject }: UploadServerOptions): Promise<boolean> => {
+  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
+  if (token === undefined) return false;
+  const verdict = await checker.check(token);
+  return verdict.is === 'good' && verdict.claims.verb === 'work' && verdict.claims.target === subject;
+};
+
+const patch = async (request: IncomingMessage, { receiver }: UploadServerOptions): Promise<Answer> => {
+  const begins = parseBegin(headerOf(request, 'upload-begin'));
+  const offset = Number(headerOf(request, 'upload-offset') ?? Number.NaN);
+  if (begins === 'invalid' || !Number.isSafeInteger(offset) || offset < 0) {
+    return { status: 400, body: { reason: 'InvalidRequest', message: 'Upload-Offset or Upload-Begin cannot be read' } };
+  }
+  const isLast = headerOf(request, 'upload-incomplete') !== '?1';
+  const takesOver = headerOf(request, 'upload-takeover') === '?1';
+  const taken = await receiver.take({ begins, offset, isLast, takesOver, body: request });
+  const waits = headerOf(request, 'prefer') === 'wait' && taken.is === 'taken' && taken.whole;
+  return waits ? reportAnswer(await receiver.report()) : toAnswer(taken);
+};
+
+const answer = async (request: IncomingMessage, options: UploadServerOptions): Promise<Answer> => {
+  if (request.url !== '/upload') return { status: 404 };
+  if (!(await mayPass(request, options))) return { status: 401, body: { reason: 'Unauthorized', message: 'no token' } };
+  if (request.method === 'HEAD') return { status: 200 };
+  return request.method === 'PATCH' ? patch(request, options) : { status: 405 };
+};
+
+/** What the spool says now, with every answer. */
+const stateHeaders = ({ receiver: { spool } }: UploadServerOptions): Record<string, string> => {
+  const [length, announced] = [spool.length(), spool.announced()];
+  return {
+    'upload-offset': String(spool.offset()),
+    'upload-complete': spool.isComplete() ? '?1' : '?0',
+    ...(length === undefined ? {} : { 'upload-length': String(length) }),
+    ...(announced === undefined
+      ? {}
+      : { 'upload-announced': Buffer.from(JSON.stringify(announced)).toString('base64url') }),
+  };
+};
+
+/** Milliseconds for a client to hear that no more of its body is wanted. A connection closed at once would take the answer with it. */
+const hearingMs = 2_000;
+
+const leaveUnread = (request: IncomingMessage): void => {
+  if (request.complete) return;
+  request.resume();
+  const timer = setTimeout(() => request.destroy(), hearingMs);
+  request.once('close', () => clearTimeout(timer));
+};
+
+const respond = async (
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: UploadServerOptions,
+): Promise<void> => {
+  try {
+    const { status, body } = await answer(request, options);
+    const headers = stateHeaders(options);
+    leaveUnread(request);
+    if (body === undefined) response.writeHead(status, headers).end();
+    else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+  } catch (error) {
+    options.log('an upload request failed', { error: messageOf(error) });
+    response.writeHead(500, { connection: 'close' }).end();
+  }
+};
+
+export const startUploadServer = async (options: UploadServerOptions): Promise<UploadServer> => {
+  // A slow client may take hours over one request.
+  const server: Server = createServer({ requestTimeout: 0, keepAliveTimeout: 30_000 }, (request, response) => {
+    void respond(request, response, options);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: (graceMs) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+        server.close(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+        server.closeIdleConnections();
+      }),
+  };
+};

@@ -1,0 +1,114 @@
+// An upload as a source: what has arrived is read from the spool, what has not is waited for. So the disk is written while its file arrives.
+import { TransferError } from '#shared/transfer/fault.ts';
+import { detectCompression, detectFormat } from '#shared/transfer/format/detect.ts';
+import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import type { Spool } from '#shared/transfer/upload/spool.ts';
+
+const chunkBytes = 1024 * 1024;
+
+export interface UploadSourceOptions {
+  readonly spool: Spool;
+  readonly signal: AbortSignal;
+  /** Milliseconds without a byte after which nobody is expected to come back. */
+  readonly idleMs: number;
+  /** What is being waited for, for the status; `undefined`: bytes come. */
+  readonly onWait: (text: string | undefined) => void;
+}
+
+const begunAnew = (): TransferError =>
+  new TransferError('SourceChanged', 'the client began its upload anew', { startOver: true });
+
+const expired = (idleMs: number, offset: number): TransferError =>
+  new TransferError(
+    'UploadExpired',
+    `no bytes for ${Math.round(idleMs / 1000)} s, after ${offset} of them; start again with a new value of the annotation bullion.dev/retry, then upload`,
+  );
+
+/** Settles at the next change, or when the signal fires or time is up. */
+const nextChange = async ({ spool, signal, idleMs }: UploadSourceOptions): Promise<void> => {
+  signal.throwIfAborted();
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(() => late.reject(expired(idleMs, spool.offset())), Math.min(idleMs, 2 ** 31 - 1));
+  const abort = (): void => late.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    await Promise.race([spool.changed(), late.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+};
+
+/** Waits for bytes of the file as it is now, and throws when it began anew meanwhile. */
+const createReader = (options: UploadSourceOptions) => {
+  const { spool, signal, onWait } = options;
+  let generation = spool.generation();
+  const requireSame = (): void => {
+    if (spool.generation() !== generation) throw begunAnew();
+  };
+  const until = async (isThere: () => boolean, waitingFor?: string): Promise<void> => {
+    for (;;) {
+      signal.throwIfAborted();
+      requireSame();
+      if (isThere()) return;
+      onWait(waitingFor);
+      await nextChange(options);
+      onWait(undefined);
+    }
+  };
+  const has = (end: number): boolean => spool.offset() >= end;
+  const readInto = async (offset: number, target: Uint8Array): Promise<void> => {
+    const end = offset + target.length;
+    await until(() => has(end) || spool.isComplete());
+    if (!has(end)) {
+      throw new TransferError('ImageTruncated', `the file ends after ${spool.offset()} bytes, and more is needed`);
+    }
+    await spool.readInto(offset, target);
+    requireSame();
+  };
+  return {
+    beginAnew: () => {
+      generation = spool.generation();
+    },
+    until: (end: number, waitingFor?: string) => until(() => has(end) || spool.isComplete(), waitingFor),
+    readInto,
+    read: async (offset: number, length: number): Promise<Buffer> => {
+      const bytes = Buffer.allocUnsafe(length);
+      await readInto(offset, bytes);
+      return bytes;
+    },
+  };
+};
+
+/** Asks for nothing but what the spool has, so that `probe` begins a new look at it. */
+export const createUploadSource = (options: UploadSourceOptions): Source => {
+  const { spool } = options;
+  const reader = createReader(options);
+  return {
+    probe: async () => {
+      reader.beginAnew();
+      await reader.until(headBytes, 'waiting for the upload');
+      const isWhole = spool.isComplete() && spool.offset() <= headBytes;
+      const head = await reader.read(0, Math.min(headBytes, spool.offset()));
+      const size = spool.length();
+      // Whoever looks at the end of a raw disk would wait for all of it, and a disk too large is to be refused before that.
+      const isTableFirst = detectCompression(head) === 'none' && detectFormat(head) === 'qcow2';
+      const hasRanges = size !== undefined && (spool.isComplete() || isTableFirst);
+      return { size, head, isWhole, hasRanges, isPinned: true };
+    },
+    read: reader.read,
+    readInto: reader.readInto,
+    stream: async function* stream() {
+      for (let at = 0; ;) {
+        await reader.until(at + 1);
+        const length = Math.min(chunkBytes, spool.offset() - at);
+        // The end is known only once the client has vouched for the whole.
+        if (length === 0) return;
+        yield await reader.read(at, length);
+        at += length;
+      }
+    },
+    receivedBytes: () => spool.offset(),
+    close: () => Promise.resolve(),
+  };
+};

@@ -1,0 +1,329 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { type Form, makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+
+const run = promisify(execFile);
+const dir = temporaryDirectory();
+const files = new Map<Form, string>();
+let cluster: TestCluster;
+let token = '';
+
+beforeAll(async () => {
+  const raw = await makeLinuxDisk(dir);
+  for (const form of ['qcow2', 'compressed.qcow2', 'raw.gz'] as const) files.set(form, await publish(raw, form));
+  files.set('raw', raw);
+  cluster = await startTestCluster({ tickSeconds: 1 });
+  token = (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...kubeconfig()])).stdout.trim();
+  await run('kubectl', [
+    'create',
+    'clusterrolebinding',
+    'uploader',
+    '--clusterrole=edit',
+    '--serviceaccount=default:default',
+    ...kubeconfig(),
+  ]);
+}, 180_000);
+afterAll(() => cluster?.close());
+
+const kubeconfig = (): string[] => ['--kubeconfig', cluster.kubeconfigPath];
+const kubectl = async (args: readonly string[], stdin?: string): Promise<string> => {
+  const child = execFile('kubectl', [...args, ...kubeconfig()]);
+  const out = new Promise<string>((resolve, reject) => {
+    let text = '';
+    let complaint = '';
+    child.stdout?.on('data', (chunk: string) => (text += chunk));
+    child.stderr?.on('data', (chunk: string) => (complaint += chunk));
+    child.once('close', (code) => (code === 0 ? resolve(text) : reject(new Error(complaint))));
+  });
+  child.stdin?.end(stdin ?? '');
+  return out;
+};
+
+const anUploadImage = (name: string): HarvesterImage => ({
+  apiVersion: 'harvesterhci.io/v1beta1',
+  kind: 'VirtualMachineImage',
+  metadata: { name, namespace },
+  spec: { backend: 'csi', displayName: name, sourceType: 'upload', targetStorageClassName: 'local' },
+});
+
+const aDataVolume = (name: string, storage = '1Gi', className = 'local'): DataVolume => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace },
+  spec: {
+    source: { upload: {} },
+    pvc: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } }, storageClassName: className },
+  },
+});
+
+/** The disk in a claim, as the guest would read it. */
+const diskOf = async (claimName: string): Promise<string> => {
+  const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: claimName });
+  const volume = await cluster.kube.get(persistentVolumes, { name: claim?.spec.volumeName ?? '' });
+  const path = (volume as unknown as { spec: { csi?: { volumeHandle?: string } } }).spec.csi?.volumeHandle ?? '';
+  const { stdout } = await run('find', [
+    join(cluster.dataDir, 'storage', 'volumes'),
+    '-path',
+    `*${path}*`,
+    '-type',
+    'f',
+  ]);
+  const [file = ''] = stdout.split('\n');
+  return file;
+};
+
+const expectDisk = async (claimName: string): Promise<void> => {
+  const file = await diskOf(claimName);
+  // qemu-img compares what guests see: a longer disk may go on with zeroes.
+  await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', file, files.get('raw')!]);
+};
+
+const imageOf = (name: string) => cluster.kube.get(harvesterImageKind.type, { namespace, name });
+const untilImage = async (name: string, phase: string): Promise<HarvesterImage> => {
+  await expect.poll(async () => (await imageOf(name))?.status?.phase, { timeout: 90_000, interval: 100 }).toBe(phase);
+  return (await imageOf(name))!;
+};
+const untilVolume = async (name: string, phase: string): Promise<void> => {
+  const read = async () => (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
+  await expect.poll(read, { timeout: 90_000, interval: 100 }).toBe(phase);
+};
+
+const actionOf = (name: string, query: string): string =>
+  `${cluster.transferUrl}/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/${name}?action=upload${query}`;
+
+describe('the upload action of an image', () => {
+  it.each(['qcow2', 'compressed.qcow2', 'raw'] as const)(
+    'takes %s as it is',
+    async (form) => {
+      const name = `raw-${form.replace('.', '-')}`;
+      await cluster.kube.create(harvesterImageKind.type, anUploadImage(name));
+      const file = files.get(form)!;
+      const { size } = await stat(file);
+      const { stdout } = await run('curl', [
+        '-sS',
+        '-f',
+        '-w',
+        '%{http_code}',
+        '-X',
+        'POST',
+        '-H',
+        `Authorization: Bearer ${token}`,
+        '-H',
+        'Content-Type: application/octet-stream',
+        '-T',
+        file,
+        actionOf(name, `&size=${size}`),
+      ]);
+      expect(stdout).toBe('200');
+      const { status, metadata } = await untilImage(name, 'Imported');
+      expect(status).toMatchObject({ size, virtualSize: 96 * 2 ** 20, progress: 100 });
+      await expectDisk(`vmi-${metadata.uid}`);
+    },
+    120_000,
+  );
+
+  it.each(['chunk', 'file'])(
+    'takes a form whose part is called %s',
+    async (part) => {
+      const name = `form-${part}`;
+      await cluster.kube.create(harvesterImageKind.type, anUploadImage(name));
+      const file = files.get('qcow2')!;
+      const { size } = await stat(file);
+      const { stdout } = await run('curl', [
+        '-sS',
+        '-w',
+        '%{http_code}',
+        '-H',
+        `Authorization: Bearer ${token}`,
+        '-F',
+        `${part}=@${file}`,
+        actionOf(name, `&size=${size}`),
+      ]);
+      expect(stdout).toBe('200');
+      await untilImage(name, 'Imported');
+      await expectDisk(`vmi-${(await imageOf(name))!.metadata.uid}`);
+    },
+    120_000,
+  );
+
+  it('says what is wrong with a file that is no disk, and takes a better one', async () => {
+    await cluster.kube.create(harvesterImageKind.type, anUploadImage('page'));
+    const page = Buffer.from('<!doctype html><html><body>Log in</body></html>'.padEnd(4096));
+    const headers = { authorization: `Bearer ${token}` };
+    const refused = await request(actionOf('page', `&size=${page.length}`), { method: 'POST', body: page, headers });
+    expect(refused.statusCode).toBe(400);
+    expect(await refused.body.json()).toMatchObject({ kind: 'Status', reason: 'NotADiskImage' });
+    const file = files.get('qcow2')!;
+    const taken = await request(actionOf('page', `&size=${(await stat(file)).size}`), {
+      method: 'POST',
+      body: createReadStream(file),
+      headers,
+    });
+    expect({ status: taken.statusCode, text: await taken.body.text() }).toEqual({ status: 200, text: '' });
+  }, 120_000);
+
+  it('holds the file against its checksum', async () => {
+    await cluster.kube.create(harvesterImageKind.type, anUploadImage('sum'));
+    const file = await readFile(files.get('qcow2')!);
+    const hex = createHash('sha256').update(file).digest('hex');
+    const send = (body: Buffer) =>
+      request(actionOf('sum', `&size=${body.length}&checksum=sha256:${hex}`), {
+        method: 'POST',
+        body,
+        headers: { authorization: `Bearer ${token}` },
+      });
+    const broken = Buffer.from(file);
+    broken[broken.length - 5] = (broken[broken.length - 5] ?? 0) ^ 255;
+    const refused = await send(broken);
+    expect(await refused.body.json()).toMatchObject({ code: 400, reason: 'ChecksumMismatch' });
+    expect((await send(file)).statusCode).toBe(200);
+    await untilImage('sum', 'Imported');
+  }, 120_000);
+
+  it.each([
+    ['nobody', {}, 401],
+    ['a stranger', { authorization: 'Bearer a.b.c' }, 401],
+  ])('refuses %s', async (_who, headers, status) => {
+    const answer = await request(actionOf('raw-qcow2', '&size=1'), {
+      method: 'POST',
+      body: 'x',
+      headers: { ...headers, origin: 'https://ui.example' },
+    });
+    expect(answer.statusCode).toBe(status);
+    expect(answer.headers['access-control-allow-origin']).toBe('*');
+    expect(await answer.body.json()).toMatchObject({ kind: 'Status', code: status });
+  });
+
+  it('refuses who may not change the image', async () => {
+    await kubectl(['create', 'serviceaccount', 'viewer', '-n', namespace]);
+    const weak = (await kubectl(['create', 'token', 'viewer', '-n', namespace])).trim();
+    const answer = await request(actionOf('raw-qcow2', '&size=1'), {
+      method: 'POST',
+      body: 'x',
+      headers: { authorization: `Bearer ${weak}` },
+    });
+    expect(await answer.body.json()).toMatchObject({
+      code: 403,
+      message: expect.stringContaining('viewer may not upload'),
+    });
+  });
+});
+
+const tokenRequest = (pvcName: string): string =>
+  JSON.stringify({
+    apiVersion: 'upload.cdi.kubevirt.io/v1beta1',
+    kind: 'UploadTokenRequest',
+    metadata: { name: pvcName, namespace },
+    spec: { pvcName },
+  });
+
+const uploadToken = (pvcName: string): Promise<string> =>
+  kubectl(['create', '-f', '-', '-o', 'jsonpath={.status.token}'], tokenRequest(pvcName));
+
+const post = async (
+  path: string,
+  body: Buffer | ReturnType<typeof createReadStream>,
+  headers: Record<string, string>,
+) => {
+  const answer = await request(`${cluster.transferUrl}${path}`, {
+    method: 'POST',
+    body,
+    headers,
+    headersTimeout: 120_000,
+  });
+  return { status: answer.statusCode, text: await answer.body.text() };
+};
+
+describe('what virtctl does', () => {
+  it('uploads into a data volume: wait, token, HEAD, POST, poll the claim', async () => {
+    await kubectl(['create', '-f', '-'], JSON.stringify(aDataVolume('virtctl')));
+    await kubectl([
+      'wait',
+      'dv/virtctl',
+      '-n',
+      namespace,
+      '--for=jsonpath={.status.phase}=UploadReady',
+      '--timeout=60s',
+    ]);
+    const bearer = { authorization: `Bearer ${await uploadToken('virtctl')}` };
+    const head = await request(`${cluster.transferUrl}/v1beta1/upload-async`, { method: 'HEAD', headers: bearer });
+    expect(head.statusCode).toBe(200);
+    const file = files.get('compressed.qcow2')!;
+    const sent = await post('/v1beta1/upload-async', createReadStream(file), {
+      ...bearer,
+      'content-type': 'application/octet-stream',
+      'content-length': String((await stat(file)).size),
+    });
+    expect(sent).toEqual({ status: 200, text: '' });
+    const phase = async () =>
+      (await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'virtctl' }))?.metadata.annotations?.[
+        'cdi.kubevirt.io/storage.pod.phase'
+      ];
+    await expect.poll(phase, { timeout: 60_000 }).toBe('Succeeded');
+    await untilVolume('virtctl', 'Succeeded');
+    await expectDisk('virtctl');
+    expect(await post('/v1beta1/upload', Buffer.from('x'), bearer)).toMatchObject({
+      status: 503,
+      text: 'rejecting Upload Request for PVC virtctl that already finished uploading',
+    });
+  }, 120_000);
+
+  it.each(['/v1beta1/upload', '/v1alpha1/upload'])(
+    'waits for the end of %s',
+    async (path) => {
+      const name = `sync-${path.split('/')[1]}`;
+      await cluster.kube.create(dataVolumeKind.type, aDataVolume(name));
+      await untilVolume(name, 'UploadReady');
+      const sent = await post(path, createReadStream(files.get('raw.gz')!), {
+        authorization: `Bearer ${await uploadToken(name)}`,
+      });
+      expect(sent).toEqual({ status: 200, text: '' });
+      await expectDisk(name);
+    },
+    120_000,
+  );
+
+  it('is told at once that a volume is too small', async () => {
+    await cluster.kube.create(dataVolumeKind.type, aDataVolume('small', '32Mi'));
+    await untilVolume('small', 'UploadReady');
+    const sent = await post('/v1beta1/upload', createReadStream(files.get('qcow2')!), {
+      authorization: `Bearer ${await uploadToken('small')}`,
+    });
+    expect(sent).toMatchObject({
+      status: 400,
+      text: expect.stringMatching(/^Saving stream failed: .*100663296 bytes.*larger volume/),
+    });
+    await untilVolume('small', 'Failed');
+  }, 120_000);
+
+  it.each<[string, () => Promise<Record<string, string>>, number, string]>([
+    ['no token', () => Promise.resolve({}), 400, ''],
+    ['a token of the cluster', () => Promise.resolve({ authorization: `Bearer ${token}` }), 400, ''],
+    [
+      'a claim that is not there',
+      async () => ({ authorization: `Bearer ${await uploadToken('nowhere')}` }),
+      503,
+      "rejecting Upload Request for PVC nowhere that doesn't exist",
+    ],
+  ])('is refused with %s as by the original', async (_what, headers, status, text) => {
+    expect(await post('/v1beta1/upload', Buffer.from('x'), await headers())).toEqual({ status, text });
+  });
+
+  it('finds the kind in discovery', async () => {
+    expect(await kubectl(['api-resources', '--api-group=upload.cdi.kubevirt.io'])).toMatch(
+      /uploadtokenrequests +utr,utrs +upload.cdi.kubevirt.io\/v1beta1 +true +UploadTokenRequest/,
+    );
+    expect(await kubectl(['explain', 'uploadtokenrequest.spec'])).toMatch(/pvcName/);
+  });
+});
