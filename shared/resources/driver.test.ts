@@ -51,6 +51,25 @@ const writesOf = () =>
   kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
 describe('drive', () => {
+  it('writes its decision down although others keep labelling the object', async () => {
+    const image = kube.seed(clouds, sized);
+    let disturbances = 0;
+    const disturbed = {
+      ...kube,
+      replace: (...args: Parameters<typeof kube.replace>) => {
+        if (disturbances < 3) {
+          disturbances += 1;
+          kube.edit(clouds, key, ({ metadata }) => void (metadata.labels = { count: String(disturbances) }));
+        }
+        return kube.replace(...args);
+      },
+    } as typeof kube;
+    const outcome = await drive({ ...deps, kube: disturbed }, refOf(image));
+    expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
+    expect((await imageNow()).metadata.labels).toEqual({ count: '3' });
+    expect(writesOf().filter((write) => write.startsWith('create jobs'))).toHaveLength(1);
+  });
+
   it('holds the image, makes its children, and then writes status once', async () => {
     const outcome = await driveOne(kube.seed(clouds, sized));
     expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
@@ -92,7 +111,7 @@ describe('drive', () => {
 
   it('asks for another delivery when the conflicts do not end', async () => {
     const image = kube.seed(clouds, sized);
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < 30; round += 1) {
       kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
     }
     expect(await driveOne(image)).toMatchObject({ kind: 'retry' });

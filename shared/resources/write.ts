@@ -9,17 +9,40 @@ import type { DriverDeps, Pass } from '#shared/resources/driver.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 
-/** Writes nothing when the status says `state` already. Conflict when the object has changed since it was read. `now` is RFC 3339. */
-export const writeStatus = async (
-  { deps, driven, object, subject }: Pass,
-  state: DrivenState,
-  now: string,
-): Promise<KubeObject> => {
+/** Tries to write one status while others keep writing what is none of ours. */
+const maxWrites = 5;
+
+const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
+
+/**
+ * Writes nothing when the status says `state` already. Conflict when what the decision was made from has changed since it was read; labels
+ * and annotations of others are no such thing, or people who write often would keep an import from ever going on. `now` is RFC 3339.
+ */
+export const writeStatus = async (pass: Pass, state: DrivenState, now: string): Promise<KubeObject> => {
+  const { deps, driven, object, subject } = pass;
   const status = driven.toStatus(object, subject, state, now);
-  if (isDeepStrictEqual(status, (object as { readonly status?: unknown }).status)) return object;
-  const next: KubeObject & { readonly status: object } = { ...object, status };
-  return deps.kube.replace(driven.kind.type, next, { subresource: 'status' });
+  if (isDeepStrictEqual(status, statusOf(object))) return object;
+  let base = object;
+  for (let write = 1; ; write += 1) {
+    const next: KubeObject & { readonly status: object } = { ...base, status };
+    try {
+      // Each try begins with a fresh read.
+      // oxlint-disable-next-line no-await-in-loop
+      return await deps.kube.replace(driven.kind.type, next, { subresource: 'status' });
+    } catch (error) {
+      if (!isConflict(error) || write === maxWrites) throw error;
+      // oxlint-disable-next-line no-await-in-loop
+      const current = await deps.kube.get(driven.kind.type, object.metadata);
+      if (current === undefined || !isAsDecidedFrom(pass, current)) throw error;
+      base = current;
+    }
+  }
 };
+
+/** Whether a plan made for the object as it was read is one for the object as it is. */
+const isAsDecidedFrom = ({ driven, object }: Pass, current: KubeObject): boolean =>
+  isDeepStrictEqual(statusOf(current), statusOf(object)) &&
+  isDeepStrictEqual(driven.read(current), driven.read(object));
 
 /** Says what the step from the object's old state to `state` is worth telling. */
 export const sayNotes = async ({ deps, driven, subject }: Pass, state: DrivenState): Promise<void> => {
