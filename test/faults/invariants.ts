@@ -168,6 +168,9 @@ export const summaryOf = (world: World): unknown => {
     pods: world.kube.all(pods).length,
     backingImages: world.kube.all(backingImages).map(({ spec, status }) => ({ spec, status })),
     classes: world.kube.all(storageClasses).length,
-    transfers: [...world.cluster.longhorn.begun.values()],
+    // How far an image came that was deleted meanwhile is up to the storm.
+    transfers: [...world.cluster.longhorn.begun].flatMap(([uid, count]) =>
+      uid === image?.metadata.uid ? [count] : [],
+    ),
   };
 };

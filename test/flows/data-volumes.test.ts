@@ -215,8 +215,8 @@ describe('data volumes', { timeout: 240_000 }, () => {
   });
 
   it('is refused with words where it asks for what is not served', async () => {
-    const asked = aDataVolume('upload', { source: { upload: {} }, storage: sized() });
-    await expect(cluster.kube.create(type, asked)).rejects.toThrow(/spec\.source\.upload.*is not served/);
+    const asked = aDataVolume('ovirt', { source: { imageio: { url: 'https://a/b', diskId: 'x' } }, storage: sized() });
+    await expect(cluster.kube.create(type, asked)).rejects.toThrow(/spec\.source\.imageio.*download the disk/);
   });
 
   it('takes everything with it', async () => {
