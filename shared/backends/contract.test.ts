@@ -5,12 +5,14 @@ import { type BackendRegistry, type Registration, backends } from '#shared/backe
 import { memory } from '#test/support/backends/memory/index.ts';
 
 /** More than the 25 aimed at: a size that nobody gave is found by a Job of its own, and Longhorn tells of each step of each copy. */
-const calls: Readonly<Record<string, number>> = { csi: 45, backingimage: 30 };
+const calls: Readonly<Record<string, number>> = { csi: 45, backingimage: 30, cdi: 130 };
+/** A DataVolume tries by a limit of its own, whatever the image allows. */
+const attempts: Readonly<Record<string, number>> = { cdi: 4 };
 
 for (const [name, registration] of Object.entries<Registration>(backends)) {
   if (!registration.served) continue;
   describeBackend(name, registration.backend);
-  describeLife(name, backends, { calls: calls[name] ?? 25 });
+  describeLife(name, backends, { calls: calls[name] ?? 25, attempts: attempts[name] ?? 3 });
 }
 
 /** The one line. */
