@@ -5,10 +5,10 @@ import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import { createProgressSender, createReporter } from '#functions/transfer-job/reporter.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { parseSpec, serializeReport } from '#shared/transfer/failure.ts';
+import { parseSpec, serializeReport, toFailure } from '#shared/transfer/failure.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
-import { openReception } from '#shared/transfer/upload/reception.ts';
+import { type Reception, openReception } from '#shared/transfer/upload/reception.ts';
 
 /** Longest wait for the last progress report, in milliseconds; a cancelled job must be gone within a second. */
 const closingMs = { ended: 3000, cancelled: 300 } as const;
@@ -32,7 +32,13 @@ const transfer = async (text: string, host: string, options: RunOptions): Promis
   if (spec.source.type !== 'upload') {
     return { report: await runTransfer(spec, options), tell: () => Promise.resolve() };
   }
-  const reception = await openReception({ source: spec.source, scratchDir: spec.scratchDir, host, log: options.log });
+  const { source, scratchDir } = spec;
+  let reception: Reception;
+  try {
+    reception = await openReception({ source, scratchDir, host, log: options.log });
+  } catch (error) {
+    return { report: { outcome: 'failed', ...toFailure(error), receivedBytes: 0 }, tell: () => Promise.resolve() };
+  }
   const ended = await runTransfer(spec, { ...options, reception });
   return { report: ended, tell: () => reception.finish(ended) };
 };
@@ -64,7 +70,8 @@ export const runJob = async (config: TransferJobConfig, { log, signal }: JobDeps
   });
   await leaveReport(config.terminationLog, report, log);
   log.info('transfer ended', { report });
-  await tell();
+  // Written down already: that clients could not be told changes nothing.
+  await tell().catch((error: unknown) => log.warn('clients were not told', { error: messageOf(error) }));
   await Promise.race([
     reporter?.close(),
     delay(signal.aborted ? closingMs.cancelled : closingMs.ended, undefined, { ref: false }),

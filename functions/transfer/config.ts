@@ -23,11 +23,7 @@ export const TransferConfig = z.object({
     'Where people reach this function, for links; without it as they called it.',
     z.url().optional(),
   ),
-  corsOrigins: setting(
-    'CORS_ORIGINS',
-    'Origins whose pages may send and fetch files, separated by commas; `*`: all.',
-    list,
-  ),
+  corsOrigins: setting('CORS_ORIGINS', 'Origins whose pages may send files, separated by commas; `*`: all.', list),
   mostBytes: setting(
     'UPLOAD_MAX_BYTES',
     'Bytes of the largest file that is taken.',
@@ -37,11 +33,6 @@ export const TransferConfig = z.object({
     'WORKER_SECONDS',
     'Seconds a request waits for the pod that has its volume.',
     wholeNumber(1).default(120),
-  ),
-  downloadIdleSeconds: setting(
-    'DOWNLOAD_IDLE_SECONDS',
-    'Seconds the pod of a download waits for somebody before it ends.',
-    wholeNumber(1).default(300),
   ),
 });
 export type TransferConfig = z.output<typeof TransferConfig>;

@@ -8,7 +8,7 @@ import { renderBlocks } from '#infra/generate/readme.ts';
 
 const root = new URL('../../', import.meta.url);
 /** Folders that hold generated files only: what is there and is not generated any more goes away. */
-const ownedFolders = ['base', 'crds', 'knative', 'rbac', 'webhooks', 'components', 'overlays'].map(
+const ownedFolders = ['apis', 'base', 'crds', 'knative', 'rbac', 'webhooks', 'components', 'overlays'].map(
   (name) => `infra/${name}`,
 );
 
@@ -16,7 +16,7 @@ const readText = async (path: string): Promise<string | undefined> =>
   readFile(new URL(path, root), 'utf8').catch(() => undefined);
 
 const listReadmes = async (): Promise<readonly string[]> => {
-  const folders = ['functions', 'events', 'shared', 'infra', 'test'];
+  const folders = ['functions', 'events', 'shared', 'infra', 'cli', 'test'];
   const nested = await Promise.all(
     folders.map(async (folder) => {
       const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);

@@ -201,10 +201,10 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
   },
 ];
 
-/** Moves bytes for people over HTTP. As a Knative Service it takes and gives files; over TLS, behind the API server, it issues tokens for that. */
+/** Moves bytes for people over HTTP. As a Knative Service it takes files; over TLS, behind the API server, it issues tokens for that. */
 export const transferFunction = {
   name: 'transfer',
-  summary: 'Takes files from people and gives them theirs: uploads, downloads, and tokens for both.',
+  summary: 'Takes files that people send, and issues the tokens to send them with.',
   /** Service of the aggregated API. */
   apiService: 'upload-api',
   /** Kinds it reads to find what a file is for. */

@@ -1,7 +1,7 @@
 // Debian packages with all they depend on, unpacked into a folder. Nothing is installed: no script of a package runs. Called by image.ts.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, readdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -36,9 +36,9 @@ export const unpackPackages = async (
   await mkdir(cacheDir, { recursive: true });
   const closure = await closureOf(names);
   await run('apt-get', ['download', ...closure], { cwd: cacheDir, maxBuffer: bytesOfOutput });
-  const files = (await readdir(cacheDir))
-    .filter((file) => closure.some((name) => file.startsWith(`${name}_`)))
-    .toSorted();
+  // The cache may hold earlier versions as well: what belongs here is what would be downloaded now.
+  const { stdout: uris } = await run('apt-get', ['download', '--print-uris', ...closure], { maxBuffer: bytesOfOutput });
+  const files = [...uris.matchAll(/^'[^']*' (\S+)/gm)].map(([, file = '']) => file).toSorted();
   const packages: DebianPackage[] = [];
   for (const file of files) {
     const path = join(cacheDir, file);

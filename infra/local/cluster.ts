@@ -99,10 +99,13 @@ export const clusterLogOf = (dataDir: string): string => join(dataDir, 'logs', '
  */
 export const startCluster = async (options: ClusterOptions, signal?: AbortSignal): Promise<Cluster> => {
   const undo = createUndo();
+  const started = start({ ...options, dataDir: resolve(options.dataDir) }, undo);
   try {
-    const started = start({ ...options, dataDir: resolve(options.dataDir) }, undo);
     return await (signal === undefined ? started : Promise.race([started, untilAborted(signal)]));
   } catch (error) {
+    await undo.all();
+    // What was under way meanwhile may have begun more; without what is gone by now it soon fails.
+    await started.catch(() => undefined);
     await undo.all();
     throw error;
   }

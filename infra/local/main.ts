@@ -44,7 +44,7 @@ const main = async (): Promise<number> => {
     `log: ${cluster.logFile}\ntry: kubectl --kubeconfig ${cluster.kubeconfigPath} get storageclasses,virtualmachineimages -A`,
   );
   const { objectStore } = cluster;
-  say(`upload and download: ${cluster.transferUrl}`);
+  say(`upload: ${cluster.transferUrl}`);
   say(
     `object store: ${objectStore.url} access key ${objectStore.accessKeyId}, secret ${redacted} (in ${objectStore.credentialsFile})`,
   );

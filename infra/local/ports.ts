@@ -21,11 +21,18 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
   const before = Ports.partial()
     .catch({})
     .parse(await readJson(file));
-  const spare = [...(await freePorts(7))];
+  const isReserved = new Set<number | undefined>([...Object.values(before), ...Object.values(wanted)]);
+  // More than are needed: some may be what another part keeps.
+  const spare = (await freePorts(14)).filter((port) => !isReserved.has(port));
+  const taken = new Set(Object.values(wanted));
   const choose = async (name: keyof Ports): Promise<number> => {
-    const preferred = wanted[name] ?? before[name];
-    const isKept = preferred !== undefined && (wanted[name] !== undefined || (await isFree(preferred)));
-    return isKept ? preferred : (spare.pop() ?? 0);
+    const asked = wanted[name];
+    if (asked !== undefined) return asked;
+    const kept = before[name];
+    const isKept = kept !== undefined && !taken.has(kept) && (await isFree(kept));
+    const port = isKept ? kept : (spare.pop() ?? 0);
+    taken.add(port);
+    return port;
   };
   const ports: Ports = {
     api: await choose('api'),

@@ -11,7 +11,7 @@ import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/for
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
 import type { Need } from '#shared/backends/backend.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
@@ -48,15 +48,22 @@ export const isInstalled = async (kube: KubeClient, { type, namespace }: Need): 
   }
 };
 
-/** None where the cluster has no snapshots at all. */
-export const readSnapshotClasses = async (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> => {
+/** None where the cluster does not have the kind at all. */
+export const listIfServed = async <T extends KubeObject>(
+  kube: KubeClient,
+  type: ResourceType<T>,
+  options?: ListOptions,
+): Promise<readonly T[]> => {
   try {
-    return (await kube.list(volumeSnapshotClasses)).items;
+    return (await kube.list(type, options)).items;
   } catch (error) {
     if (isNotFound(error)) return [];
     throw error;
   }
 };
+
+export const readSnapshotClasses = (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> =>
+  listIfServed(kube, volumeSnapshotClasses);
 
 /** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
 export const readNewestWarnings = async (

@@ -41,7 +41,7 @@ const imageBases = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/h
 const parametersOf = (parameters: { plural: string; namespace: string; name: string }): TargetName => {
   const { plural, namespace, name } = parameters;
   if (isTargetPlural(plural)) return { plural, namespace, name };
-  throw new Problem(404, 'NotFound', `there are no uploads or downloads of ${plural}`);
+  throw new Problem(404, 'NotFound', `there are no uploads for ${plural}`);
 };
 
 export const createExchange = (deps: ExchangeDeps): Hono => {
@@ -53,7 +53,7 @@ export const createExchange = (deps: ExchangeDeps): Hono => {
   });
   app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'nothing is served at this path')));
 
-  app.get('/keys', async (c) => c.json(toKeySet(await deps.keys.verifying())));
+  app.get('/keys', async (c) => c.json(toKeySet(await deps.keys.verifying({ isFresh: true }))));
   for (const version of ['v1beta1', 'v1alpha1']) {
     for (const path of cdiPaths) app.all(`/${version}/${path}`, (c) => cdiUpload(deps, c.req.raw, path));
   }

@@ -12,6 +12,4 @@ export interface ExchangeDeps extends UploadDeps {
   readonly corsOrigins: readonly string[];
   /** Bytes of the largest file that is taken. */
   readonly mostBytes: number;
-  /** Seconds that a download's pod waits for somebody. */
-  readonly downloadIdleSeconds: number;
 }

@@ -11,7 +11,6 @@ export interface ExchangeConfig {
   readonly corsOrigins: readonly string[];
   readonly mostBytes: number;
   readonly patienceSeconds: number;
-  readonly downloadIdleSeconds: number;
   /** How Jobs of downloads are started; the defaults when left out. */
   readonly settings?: PopulateSettings;
 }
@@ -26,5 +25,4 @@ export const createExchangeDeps = (config: ExchangeConfig, kube: KubeClient, log
   corsOrigins: config.corsOrigins,
   mostBytes: config.mostBytes,
   patienceMs: config.patienceSeconds * 1000,
-  downloadIdleSeconds: config.downloadIdleSeconds,
 });

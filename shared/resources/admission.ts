@@ -138,7 +138,7 @@ export const createMutator = (kube: KubeClient, cdi?: CdiMode): Review => {
 };
 
 /**
- * Objects on their way out only lose finalizers, and nothing may hold them. Status is ours. An update that leaves spec and annotations
+ * Objects on their way out only lose finalizers, and nothing may hold them. Status is ours. An update that leaves spec, labels and annotations
  * alone has nothing to answer for.
  */
 const isAskedAbout = ({ operation, subResource = '', object, oldObject }: AdmissionRequest): boolean => {

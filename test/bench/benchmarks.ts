@@ -15,7 +15,7 @@ export const benchmarks: readonly Benchmark[] = [
   },
   {
     name: 'admission',
-    about: 'validate and mutate beside a bare handler, and the start of a bundled function beside that of Node',
+    about: 'validate and mutate beside a bare handler that parses and echoes the same review',
     load: () => import('#test/bench/admission/run.ts'),
   },
   {

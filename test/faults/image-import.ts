@@ -102,7 +102,13 @@ const dataVolumes = [
 
 /** Wanted three times over: fetched once, and cloned. */
 const pinned = `docker://registry.example/disk@sha256:${'a'.repeat(64)}`;
-const sharing = ['first', 'second', 'third'].map((name) => dataVolume(name, { registry: { url: pinned } }));
+/** As a cron makes its versions. */
+const golden = (version: ReturnType<typeof dataVolume>): ReturnType<typeof dataVolume> => {
+  const { object } = version;
+  const labels = { 'cdi.kubevirt.io/dataImportCron': 'cron' };
+  return { ...version, object: { ...object, metadata: { ...object.metadata, labels } } };
+};
+const sharing = ['first', 'second', 'third'].map((name) => golden(dataVolume(name, { registry: { url: pinned } })));
 
 /** Its user leaves the backend open. */
 const onLonghorn = {

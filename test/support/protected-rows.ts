@@ -75,6 +75,11 @@ const machine = (claimName: string, metadata: Loose = {}): Draft => ({
   metadata: { name: 'vm', namespace: 'default', ...metadata },
   spec: { template: { spec: { volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }] } } },
 });
+/** KubeVirt mounts the claim of that name. */
+const machineOf = (dataVolume: string): Draft => ({
+  ...machine(''),
+  spec: { template: { spec: { volumes: [{ name: 'root', dataVolume: { name: dataVolume } }] } } },
+});
 const templates = (id: string): Loose => ({
   annotations: {
     'harvesterhci.io/volumeClaimTemplates': JSON.stringify([
@@ -142,6 +147,14 @@ export const protectedRows: readonly ProtectedRow[] = [
     allowed: { object: machine('root-disk') },
     denied: { object: machine('ubuntu-image-pvc') },
     says: /volumes\[0\].persistentVolumeClaim.claimName: ubuntu-image-pvc is a golden image/,
+  },
+  {
+    id: 'P12',
+    what: 'the same by the name of its data volume',
+    given: [image, claim()],
+    allowed: { object: machineOf('root-disk') },
+    denied: { object: machineOf('ubuntu-image-pvc') },
+    says: /volumes\[0\].dataVolume.name: ubuntu-image-pvc is a golden image/,
   },
   {
     id: 'P12',

@@ -42,7 +42,7 @@ const main = async (): Promise<number> => {
   screen.say(`source:  ${source.about}`);
 
   const begun = performance.now();
-  const cluster = await startCluster({ dataDir: join(dir, 'cluster'), apiServer, environment });
+  const cluster = await startCluster({ dataDir: join(dir, 'cluster'), apiServer, environment }, interrupted.signal);
   undo.defer(cluster.stop);
   screen.say(`cluster: ready after ${formatSeconds(secondsSince(begun))}`);
   // Awaited here: leaving this function takes the cluster down.

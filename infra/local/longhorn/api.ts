@@ -1,6 +1,6 @@
 // The part of Longhorn's HTTP API that moves the bytes of backing images: upload as a multipart form or as they are, download packed with gzip.
 import { createReadStream } from 'node:fs';
-import { Readable } from 'node:stream';
+import { Readable, pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { Hono } from 'hono';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -63,7 +63,9 @@ export const createLonghornApi = ({ kube, files, controller }: Tools): Hono => {
     const uuid = image?.status?.uuid;
     const isReady = Object.values(image?.status?.diskFileStatusMap ?? {}).some(({ state }) => state === 'ready');
     if (uuid === undefined || !isReady) return context.text(`backing image ${name} has no file that is ready`, 404);
-    const stream = createReadStream(files.pathOf(uuid)).pipe(createGzip());
+    const stream = createGzip();
+    // A file that goes away, or a client that does, ends the answer and nothing else.
+    pipeline(createReadStream(files.pathOf(uuid)), stream, () => undefined);
     return context.body(Readable.toWeb(stream) as ReadableStream, 200, {
       'content-type': 'application/octet-stream',
       'content-disposition': `attachment; filename=${name}.gz`,

@@ -51,7 +51,7 @@ export const startBackingImageController = (context: Context): BackingImageContr
   );
   return {
     ...controller,
-    receive: (name, size, bytes) => receive(context, name, { size, bytes }),
+    receive: (name, size, bytes) => receive(context, name, { size, bytes, work }),
     stop: async () => {
       for (const one of work.values()) one.abort();
       await controller.stop();
@@ -91,7 +91,7 @@ const advance = async (
       return undefined;
     case 'in-progress':
       // This process never began it: an earlier one did, and ended.
-      if (!work.has(uuid) && image.spec.sourceType !== 'upload') {
+      if (!work.has(uuid)) {
         await say(context, image, { state: 'failed', message: 'the data source was interrupted' });
       }
       return undefined;
@@ -242,7 +242,15 @@ const sectorBytes = 512;
 const receive = async (
   context: Context,
   name: string,
-  { size, bytes }: { readonly size: number; readonly bytes: AsyncIterable<Uint8Array> },
+  {
+    size,
+    bytes,
+    work,
+  }: {
+    readonly size: number;
+    readonly bytes: AsyncIterable<Uint8Array>;
+    readonly work: Map<string, AbortController>;
+  },
 ): Promise<void> => {
   const image = await context.kube.get(backingImages, { namespace: longhornNamespace, name });
   const uuid = image?.status?.uuid;
@@ -254,6 +262,8 @@ const receive = async (
       `the uploaded file size ${size} should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`,
     );
   }
+  // One that this process did not begin was cut when an earlier one ended.
+  work.set(uuid, new AbortController());
   await say(context, image, { state: 'in-progress', progress: 0, message: '' });
   const progress = reporter(context, image);
   try {
@@ -265,5 +275,7 @@ const receive = async (
     await progress.end();
     await say(context, image, { state: 'failed', message: messageOf(error) });
     throw error;
+  } finally {
+    work.delete(uuid);
   }
 };

@@ -5,7 +5,11 @@ export interface VirtualMachine extends KubeObject {
   readonly spec?: {
     readonly template?: {
       readonly spec?: {
-        readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName?: string } }[];
+        readonly volumes?: readonly {
+          readonly persistentVolumeClaim?: { readonly claimName?: string };
+          /** Mounts the claim of the same name. */
+          readonly dataVolume?: { readonly name?: string };
+        }[];
       };
     };
   };

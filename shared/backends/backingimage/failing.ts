@@ -21,14 +21,16 @@ interface Fault {
 
 /** Longhorn tells causes in words only. What is not recognised may be the network, and is tried again. */
 const causes: readonly (readonly [RegExp, string, boolean])[] = [
-  [/checksum/i, 'ChecksumMismatch', true],
-  [/\b404\b|not found/i, 'SourceNotFound', true],
+  [/checksum.*(mismatch|match|expected)/i, 'ChecksumMismatch', true],
+  [/\b404\b/, 'SourceNotFound', true],
   [/\b40[13]\b/, 'SourceForbidden', true],
   [/multiple of 512/i, 'UnsupportedFormat', true],
 ];
 
 export const faultOf = ({ message }: Pick<Failure, 'message'>): Fault => {
-  const cause = causes.find(([words]) => words.test(message));
+  // A number in an address is no status.
+  const words = message.replaceAll(/\bhttps?:\/\/\S+/g, '');
+  const cause = causes.find(([form]) => form.test(words));
   return { reason: cause?.[1] ?? 'TransferFailed', message: redact(message), isFinal: cause?.[2] ?? false };
 };
 

@@ -38,7 +38,8 @@ const percentOf = ({ status }: DataVolume): number => {
 export const counted = (image: Image, dataVolume: DataVolume): ImageState => {
   const failed = dataVolume.status?.restartCount ?? 0;
   const { state } = image;
-  const attempts = Math.max(state.attempts, failed + 1);
+  // Ours say how many have begun; CDI counts restarts, each of which has. 0 is nothing said yet.
+  const attempts = Math.max(state.attempts, dataVolume.status?.detail?.attempts || failed + 1);
   const newFailures = Math.max(0, failed - state.attemptsFailed);
   const trouble = failed > 0 ? troubleOf(dataVolume) : undefined;
   return {

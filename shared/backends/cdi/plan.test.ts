@@ -36,6 +36,10 @@ const aClaim = (phase: 'Pending' | 'Bound' | 'Lost', marks: Record<string, strin
   spec: { storageClassName: 'local' },
   status: { phase, capacity: { storage: '1Gi' } },
 });
+const leaving = (dataVolume: DataVolume): DataVolume => ({
+  ...dataVolume,
+  metadata: { ...dataVolume.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
+});
 const condition = (type: string, status: 'True' | 'False', reason: string, message = '') => ({
   type,
   status,
@@ -151,6 +155,11 @@ describe('a DataVolume', () => {
       { phase: 'Pending', reason: 'Error', message: 'got 503', attempts: 3, attemptsFailed: 2, failures: 2 },
     ],
     [
+      'of our own that failed for good at its first attempt',
+      { phase: 'Failed', restartCount: 1, detail: { attempts: 1 }, conditions: running('Error', 'got 404') },
+      { phase: 'Failed', attempts: 1, attemptsFailed: 1 },
+    ],
+    [
       'whose worker cannot be placed',
       { phase: 'ImportScheduled', conditions: running('Unschedulable', 'no node') },
       { phase: 'Pending', reason: 'Unschedulable', message: 'no node' },
@@ -241,6 +250,9 @@ describe('a DataVolume', () => {
 
   it.each([
     ['is gone', {}],
+    ['is being deleted', { dataVolume: leaving(made({ phase: 'Succeeded' })), claim: aClaim('Bound') }],
+    ['has no claim any more', { dataVolume: made({ phase: 'Succeeded' }) }],
+    ['lost its volume', { dataVolume: made({ phase: 'Failed' }), claim: aClaim('Bound') }],
     ['has lost its claim', { dataVolume: made({ phase: 'Succeeded' }), claim: aClaim('Lost') }],
   ])('that was usable and %s is a loss, not a reason to import anew', (_what, what) => {
     expect(stateOf({ phase: 'Available' }, what)).toMatchObject({

@@ -10,6 +10,7 @@ import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
 import { type Image, type ImageState, initialState, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
+import { isLeaving } from '#shared/backends/sidecar.ts';
 import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
@@ -32,14 +33,13 @@ const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
     return wait(image, 'NameTaken', message, context);
   }
   const { dataVolume, claim } = seen;
-  const isDone = image.state.phase === 'Available';
-  if (isDone && (dataVolume === undefined || claim?.status?.phase === 'Lost')) return planLost(image);
+  if (image.state.phase === 'Available' && isLost(dataVolume, claim)) return planLost(image);
   return dataVolume === undefined ? planNew(image, seen, context) : planMade(image, { ...seen, dataVolume }, context);
 };
 
 const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolume }, context: PlanContext): Plan => {
   const { dataVolume, claim } = seen;
-  if (dataVolume.metadata.deletionTimestamp !== undefined) {
+  if (isLeaving(dataVolume)) {
     const message = `DataVolume ${dataVolume.metadata.name} is being deleted; starting again once it is gone`;
     return wait(image, 'ChildDeleted', message, context);
   }
@@ -51,6 +51,15 @@ const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolum
 
 const isFilled = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>
   dataVolume?.status?.phase === 'Succeeded' && claim?.status?.phase === 'Bound';
+
+/** What a usable image stands on is gone, goes, or says so. Making it anew could give other bytes. */
+const isLost = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>
+  dataVolume === undefined ||
+  isLeaving(dataVolume) ||
+  dataVolume.status?.phase === 'Failed' ||
+  claim === undefined ||
+  isLeaving(claim) ||
+  claim.status?.phase === 'Lost';
 
 const planLost = ({ state, ref }: Image): Plan => ({
   actions: [],

@@ -16,9 +16,12 @@ const unauthorized = (message: string): Problem => new Problem(401, 'Unauthorize
 
 /** In a header, or in the address: that is what makes an address signed. */
 const tokenOf = (request: Request): string | undefined => {
-  const header = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
+  const header = headerTokenOf(request);
   return header ?? new URL(request.url).searchParams.get('token') ?? undefined;
 };
+
+const headerTokenOf = (request: Request): string | undefined =>
+  /^Bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
 
 const review = async (kube: KubeClient, token: string): Promise<Requester> => {
   const { status } = await kube.create(tokenReviews, {
@@ -44,11 +47,17 @@ export const authenticate = async (
   if (token === undefined) {
     throw unauthorized('no token: send `Authorization: Bearer <token>`, of `kubectl create token <service account>`');
   }
-  const verdict = verifyToken(await keys.verifying(), token, now());
+  const known = verifyToken(await keys.verifying(), token, now());
+  // Another instance may have signed with a key of a minute ago.
+  const verdict =
+    known.is === 'unknown-key' ? verifyToken(await keys.verifying({ isFresh: true }), token, now()) : known;
   switch (verdict.is) {
     case 'good':
       return { by: 'token', claims: verdict.claims };
     case 'malformed':
+      // Addresses end up in logs: only tokens for one thing belong there.
+      if (headerTokenOf(request) === undefined)
+        throw unauthorized('send a token of the cluster in the Authorization header');
       return { by: 'cluster', requester: await review(kube, token) };
     case 'expired':
       throw unauthorized('the token has expired: ask for a new one');

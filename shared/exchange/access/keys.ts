@@ -16,10 +16,13 @@ const madeAt = 'bullion.dev/made-at';
 const renewMs = 24 * 3600 * 1000;
 /** Between looks at the Secret, which another instance may have renewed. */
 const lookMs = 60 * 1000;
+/** A stranger who makes up key names must not make us look all the time. */
+const leastLookMs = 2 * 1000;
 
 export interface KeyRing {
   signing(): Promise<SigningKey>;
-  verifying(): Promise<readonly VerifyingKey[]>;
+  /** `isFresh`: read again now, unless that was done a moment ago; for a token of a key that is not known yet. */
+  verifying(options?: { readonly isFresh?: boolean }): Promise<readonly VerifyingKey[]>;
 }
 
 interface Held {
@@ -76,8 +79,8 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
     }
     throw new Unavailable(`Secret ${key.name} in ${key.namespace} is written by somebody else all the time`);
   };
-  const keys = async (): Promise<readonly SigningKey[]> => {
-    if (held !== undefined && now() - held.readAt < lookMs) return held.keys;
+  const keys = async (ageMs = lookMs): Promise<readonly SigningKey[]> => {
+    if (held !== undefined && now() - held.readAt < ageMs) return held.keys;
     reading ??= read().finally(() => (reading = undefined));
     held = await reading;
     return held.keys;
@@ -88,6 +91,6 @@ export const createKeyRing = (kube: KubeClient, now: () => number): KeyRing => {
       if (current === undefined) throw new Unavailable(`Secret ${key.name} in ${key.namespace} holds no key`);
       return current;
     },
-    verifying: async () => (await keys()).map(publicHalfOf),
+    verifying: async ({ isFresh: fresh = false } = {}) => (await keys(fresh ? leastLookMs : lookMs)).map(publicHalfOf),
   };
 };

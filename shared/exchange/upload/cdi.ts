@@ -58,6 +58,7 @@ const asText = (error: unknown): unknown =>
     : error;
 
 export const cdiUpload = async (deps: ExchangeDeps, request: Request, path: CdiPath): Promise<Response> => {
+  // Both answer at the end: what is acknowledged is on the volume, since the pod that holds it before can be lost with it.
   const isAsync = path.endsWith('-async');
   const name = await targetOfToken(deps, request);
   if (request.method === 'HEAD') return new Response(null, { status: isAsync ? 200 : 404 });
@@ -67,7 +68,7 @@ export const cdiUpload = async (deps: ExchangeDeps, request: Request, path: CdiP
   try {
     const target = await findOpen(deps, name);
     const file = await fileOf(request, path.startsWith('upload-form') ? 'form' : 'raw');
-    return answerOf(await deliver(deps, { target, file, waits: !isAsync, signal: request.signal }), name);
+    return answerOf(await deliver(deps, { target, file, waits: true, signal: request.signal }), name);
   } catch (error) {
     throw asText(error);
   }

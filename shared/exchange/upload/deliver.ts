@@ -33,7 +33,7 @@ export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise
   const { file, checksum, waits, signal } = delivered;
   requireSize(file.length, deps.mostBytes);
   const { inspection, stream } = await lookAhead(file.stream, file.length);
-  const target = await offer(deps.kube, delivered.target, { inspection, virtualSize: delivered.virtualSize });
+  const target = await offer(deps, delivered.target, { inspection, virtualSize: delivered.virtualSize });
   const { worker } = await openUpload(deps, target, signal);
   const begins = {
     id: randomUUID(),

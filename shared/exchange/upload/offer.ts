@@ -5,7 +5,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type Target, findTarget } from '#shared/exchange/target.ts';
 import { targetText } from '#shared/exchange/target-name.ts';
-import { requireOpen } from '#shared/exchange/upload/open.ts';
+import { type UploadDeps, requireOpen } from '#shared/exchange/upload/open.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export interface Offer {
@@ -22,7 +22,11 @@ const sizeUnknown = (): Problem =>
   );
 
 /** The target as it then is. One that failed is started again by it: an upload may be repeated. */
-export const offer = async (kube: KubeClient, target: Target, { inspection, virtualSize }: Offer): Promise<Target> => {
+export const offer = async (
+  { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
+  target: Target,
+  { inspection, virtualSize }: Offer,
+): Promise<Target> => {
   if (target.name.plural !== 'virtualmachineimages' || (target.stage !== 'unoffered' && target.stage !== 'failed')) {
     requireOpen(target);
     return target;
@@ -30,7 +34,7 @@ export const offer = async (kube: KubeClient, target: Target, { inspection, virt
   const disk = inspection.virtualSize ?? virtualSize;
   if (disk === undefined) throw sizeUnknown();
   const mark = JSON.stringify({ ...inspection, virtualSize: disk });
-  const retry = target.stage === 'failed' ? { [annotations.retry]: `upload-${Date.now()}` } : {};
+  const retry = target.stage === 'failed' ? { [annotations.retry]: `upload-${now()}` } : {};
   const key = { namespace: target.name.namespace, name: target.name.name };
   await kube.mergePatch(harvesterImageKind.type, key, {
     metadata: { annotations: { [annotations.offered]: mark, ...retry } },

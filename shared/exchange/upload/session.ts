@@ -56,10 +56,9 @@ const stateOf = (headers: Dispatcher.ResponseData['headers']): UploadState => {
   };
 };
 
-const lost = (error: unknown): Problem =>
+const lost = (): Problem =>
   new Problem(503, 'Interrupted', 'the upload Job went away; look where it stands and go on', {
     headers: { 'retry-after': '5' },
-    ...(error === undefined ? {} : {}),
   });
 
 const isRefusedConnection = (error: unknown): boolean =>
@@ -73,16 +72,18 @@ const listenPauseMs = 250;
 export const lookAtUpload = async ({ url, token }: Worker, signal: AbortSignal): Promise<UploadState> => {
   for (let attempt = 1; ; attempt++) {
     try {
-      const { headers, body } = await request(`${url}/upload`, {
+      const { statusCode, headers, body } = await request(`${url}/upload`, {
         method: 'HEAD',
         dispatcher: patient,
         headers: { authorization: `Bearer ${token}` },
         signal,
       });
       await body.dump();
+      // Only a good answer tells where the file stands: any other would read as a file that is not there.
+      if (statusCode !== 200) throw lost();
       return stateOf(headers);
     } catch (error) {
-      if (signal.aborted || !isRefusedConnection(error) || attempt === listenTries) throw lost(error);
+      if (signal.aborted || !isRefusedConnection(error) || attempt === listenTries) throw lost();
       await sleep(listenPauseMs, undefined, { signal });
     }
   }
@@ -111,6 +112,6 @@ export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Pr
     return { status: answer.statusCode, ...stateOf(answer.headers), reason: words.reason, message: words.message };
   } catch (error) {
     if (error instanceof Problem) throw error;
-    throw lost(error);
+    throw lost();
   }
 };

@@ -30,7 +30,7 @@ const checksumOf = ({ checksum }: Metadata): Checksum | undefined => {
 
 const diskSizeOf = ({ virtualSize }: Metadata): number | undefined => {
   if (virtualSize === undefined || virtualSize === null) return undefined;
-  if (/^\d+$/.test(virtualSize)) return Number(virtualSize);
+  if (/^\d+$/.test(virtualSize) && Number.isSafeInteger(Number(virtualSize))) return Number(virtualSize);
   throw new Problem(400, 'BadRequest', 'virtualSize in Upload-Metadata must be a number of bytes');
 };
 
@@ -91,7 +91,7 @@ export class UploadStore extends DataStore {
     const target = await this.#find();
     const virtualSize = diskSizeOf(metadata);
     if (target.stage === 'unoffered' && virtualSize === undefined) throw needsDiskSize();
-    return offer(this.#deps.kube, target, { inspection: { format: 'raw', compression: 'none' }, virtualSize });
+    return offer(this.#deps, target, { inspection: { format: 'raw', compression: 'none' }, virtualSize });
   }
 
   override async getUpload(id: string): Promise<Upload> {

@@ -21,6 +21,7 @@ export const createTus = (deps: ExchangeDeps) => {
       relativeLocation: true,
       datastore: new UploadStore(deps, name, request.signal),
       maxSize: deps.mostBytes,
+      allowedOrigins: (origin) => deps.corsOrigins.includes('*') || deps.corsOrigins.includes(origin),
       locker: await locker(),
       namingFunction: (asked) => newUploadId(Number(asked.headers.get('upload-length') ?? 0)),
       onResponseError: (_asked, error) => {

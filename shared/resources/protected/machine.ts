@@ -14,17 +14,23 @@ import { isInUse } from '#shared/resources/protected/golden.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
-/** Disks of one machine that are looked at. */
+/** Disks that one change may add: each is looked up. */
 const most = 32;
 
+const volumesOf = (machine: KubeObject | undefined) =>
+  (machine as VirtualMachine | undefined)?.spec?.template?.spec?.volumes ?? [];
+
 const claimNamesOf = (machine: KubeObject | undefined): readonly string[] =>
-  ((machine as VirtualMachine | undefined)?.spec?.template?.spec?.volumes ?? []).map(
-    ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? '',
+  volumesOf(machine).map(
+    ({ persistentVolumeClaim, dataVolume }) => persistentVolumeClaim?.claimName ?? dataVolume?.name ?? '',
   );
+
+const tooMany = (field: string): AdmissionAnswer =>
+  refused('Invalid', [{ field, message: `adds more than ${most} disks at once: add them in several steps` }]);
 
 /** What was there before has been answered for. */
 const added = (now: readonly string[], before: readonly string[]): readonly string[] =>
-  [...new Set(now)].filter((name) => name !== '' && !before.includes(name)).slice(0, most);
+  [...new Set(now)].filter((name) => name !== '' && !before.includes(name));
 
 const isGoldenClaim = async (kube: KubeClient, namespace: string, name: string): Promise<boolean> => {
   const claim = await kube.get(persistentVolumeClaims, { namespace, name });
@@ -41,9 +47,12 @@ export const keepGoldenUnmounted = async (
 ): Promise<AdmissionAnswer> => {
   if (object === undefined || isImported(object)) return allowed;
   const names = added(claimNamesOf(object), claimNamesOf(oldObject));
+  if (names.length > most) return tooMany('spec.template.spec.volumes');
   const faults = await Promise.all(
     names.map(async (name): Promise<readonly Fault[]> => {
-      const field = `spec.template.spec.volumes[${claimNamesOf(object).indexOf(name)}].persistentVolumeClaim.claimName`;
+      const index = claimNamesOf(object).indexOf(name);
+      const isClaim = volumesOf(object)[index]?.persistentVolumeClaim !== undefined;
+      const field = `spec.template.spec.volumes[${index}].${isClaim ? 'persistentVolumeClaim.claimName' : 'dataVolume.name'}`;
       const message = `${name} is a golden image: make a disk from the image and use that`;
       return (await isGoldenClaim(kube, namespace, name)) ? [{ field, message }] : [];
     }),
@@ -74,6 +83,8 @@ export const mayUseImages = async (
   kube: KubeClient,
 ): Promise<AdmissionAnswer> => {
   const ids = added(imageIdsOf(object), imageIdsOf(oldObject));
+  const field = `metadata.annotations[${harvesterAnnotations.claimTemplates}]`;
+  if (ids.length > most) return tooMany(field);
   const denied = await Promise.all(
     ids.map(async (id) => {
       const [namespace = '', name = ''] = id.split('/');
@@ -81,7 +92,6 @@ export const mayUseImages = async (
     }),
   );
   if (denied.flat().length === 0) return allowed;
-  const field = `metadata.annotations[${harvesterAnnotations.claimTemplates}]`;
   const message = `user ${userInfo.username} is not allowed to use the image ${denied.flat().join(', ')}`;
   return refused('Forbidden', [{ field, message }]);
 };

@@ -30,9 +30,10 @@ const join = (plans: readonly TemplatesPlan[]): TemplatesPlan => ({
 
 export const planTemplates = (asks: readonly Ask[], seen: TemplatesSeen): TemplatesPlan => {
   const settled = withoutOverlaps(asks);
+  const feeding = feedingOf(settled, seen);
   return join([
     ...settled.map(({ plan }) => plan),
-    ...settled.map((ask) => planAsk(ask, seen)),
+    ...settled.map((ask) => planAsk(ask, feeding, seen)),
     { ...none, actions: removeUnwanted(settled, seen) },
   ]);
 };
@@ -63,15 +64,28 @@ const withoutOverlaps = (asks: readonly Ask[]): readonly SettledAsk[] => {
   });
 };
 
-const planAsk = ({ owner, wanted }: Ask, seen: TemplatesSeen): TemplatesPlan => {
-  if (wanted === undefined) return none;
+interface Feeding {
+  readonly feeder: (source: string) => WantedCron | undefined;
+  /** By name of the source; pointers have none. */
+  readonly decisions: ReadonlyMap<string, Decision>;
+}
+
+/** Which source is fed by which cron. One object may ask for the source and another for its cron: all are looked at together. */
+const feedingOf = (asks: readonly Ask[], seen: TemplatesSeen): Feeding => {
+  const crons = asks.flatMap(({ wanted }) => wanted?.crons ?? []);
   const feeder = (name: string): WantedCron | undefined =>
-    wanted.crons.find((cron) => cron.namespace === seen.namespace && cron.spec.managedDataSource === name);
+    crons.find((cron) => cron.namespace === seen.namespace && cron.spec.managedDataSource === name);
+  const sources = asks.flatMap(({ wanted }) => wanted?.sources ?? []);
   const decisions = new Map(
-    wanted.sources.flatMap((source) =>
+    sources.flatMap((source) =>
       source.pointsTo === undefined ? [[source.name, judge(source, feeder(source.name), seen)] as const] : [],
     ),
   );
+  return { feeder, decisions };
+};
+
+const planAsk = ({ owner, wanted }: Ask, { feeder, decisions }: Feeding, seen: TemplatesSeen): TemplatesPlan => {
+  if (wanted === undefined) return none;
   const isFed = (cron: WantedCron): boolean =>
     cron.namespace !== seen.namespace || decisions.get(cron.spec.managedDataSource)?.isAutomatic !== false;
   return join([

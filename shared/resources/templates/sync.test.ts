@@ -286,6 +286,18 @@ describe('a HyperConverged', () => {
     expect(crons()).toEqual(['centos-stream10-image-cron', 'centos-stream9-image-cron', 'fedora-cron']);
     expect(eventsNow()).toContain('DuplicateDataSource');
   });
+
+  it('agrees with itself where one asks for the source and the other for its cron', async () => {
+    anSsp([fedora]);
+    aHco({});
+    await sync();
+    const cronLabel = 'cdi.kubevirt.io/dataImportCron';
+    expect(source('centos-stream9')?.metadata.labels?.[cronLabel]).toBe('centos-stream9-image-cron');
+    const before = kube.calls.length;
+    await sync();
+    const writes = kube.calls.slice(before).filter(({ verb }) => verb === 'patch' || verb === 'create');
+    expect(writes).toEqual([]);
+  });
 });
 
 describe('a cluster without these kinds', () => {

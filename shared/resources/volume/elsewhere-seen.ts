@@ -11,7 +11,7 @@ import {
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { childrenOf } from '#shared/api/owner.ts';
-import { readOwn, readWorkers } from '#shared/backends/reading.ts';
+import { listIfServed, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf } from '#shared/populate/volume.ts';
@@ -70,7 +70,7 @@ export interface Strays {
 
 export const readStrays = async (kube: KubeClient, { ref }: Volume): Promise<Strays> => {
   const elsewhere = async <T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> => {
-    const { items } = await kube.list(type, { labelSelector: childrenOf(ref.uid) });
+    const items = await listIfServed(kube, type, { labelSelector: childrenOf(ref.uid) });
     return items.filter(({ metadata }) => metadata.namespace !== ref.namespace);
   };
   return {

@@ -92,9 +92,10 @@ const planUsable = (
   state: usableState(volume, claim, population),
 });
 
-const dirtyOf = ({ job, inspectJob, claim, pods, stage }: VolumeSeen): readonly KubeObject[] => {
-  const there = stage?.volume === undefined ? [stage?.claim, stage?.job, ...(stage?.pods ?? [])] : [];
-  return [job, inspectJob, claim, ...pods, ...there].filter((child) => child !== undefined);
+const dirtyOf = ({ job, inspectJob, claim, sourceSnapshot, pods, stage }: VolumeSeen): readonly KubeObject[] => {
+  const there =
+    stage?.volume === undefined ? [stage?.claim, stage?.job, stage?.sourceSnapshot, ...(stage?.pods ?? [])] : [];
+  return [job, inspectJob, claim, sourceSnapshot, ...pods, ...there].filter((child) => child !== undefined);
 };
 
 /** What is not filled is thrown away; a volume that is filled stays. */
@@ -114,6 +115,7 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
       ...removeJob(seen.job),
       ...removeJob(seen.inspectJob),
       ...remove(persistentVolumeClaims, seen.claim),
+      ...remove(volumeSnapshots, seen.sourceSnapshot),
       ...leftThere(seen.stage),
     ];
     return { actions, state: { ...state, handledRetryToken } };

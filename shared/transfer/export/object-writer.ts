@@ -186,6 +186,8 @@ export const createObjectWriter = (options: ObjectWriterOptions): ObjectWriter =
       const crc32 = wholeCrc(sent);
       const completed = await complete(options, { etags: sent.map(({ etag }) => etag), crc32, size: position });
       if (completed.crc32 !== undefined && completed.crc32 !== crc32) {
+        // It has been seen already: better no object than a wrong one.
+        await options.s3.remove(object).catch(() => undefined);
         const message = `the store has other bytes under ${object.key} than were sent: their CRC-32 differs`;
         throw new TransferError('TargetFailed', message);
       }

@@ -20,6 +20,13 @@ describe('a program within limits', () => {
     expect(status).not.toBe(0);
   });
 
+  it('is not run without them', async () => {
+    // No limit can be above what this process may have.
+    const beyond = { ...limits, cpuSeconds: Number.MAX_SAFE_INTEGER * 1e6 };
+    const { status, output } = await runTool({ program: 'echo', args: ['ran'], signal, limits: beyond });
+    expect([status === 0, output]).toEqual([false, '']);
+  });
+
   it('is said to be missing where it is', async () => {
     expect(await runTool({ program: 'no-such-program', args: [], signal, limits })).toMatchObject({ isMissing: true });
     expect(await runTool({ program: 'no-such-program', args: [], signal })).toMatchObject({ isMissing: true });

@@ -43,7 +43,8 @@ const limitScript = ({ cpuSeconds, memoryBytes, fileBytes }: ToolLimits): string
     `ulimit -v ${Math.ceil(memoryBytes / 1024)}`,
     ...(fileBytes === undefined ? [] : [`ulimit -f ${Math.ceil(fileBytes / 512)}`]),
     'ulimit -c 0',
-    `if ${isolate} true 2>/dev/null; then exec ${isolate} "$@"; fi; exec "$@"`,
+    // In braces: without a limit nothing is run.
+    `{ if ${isolate} true 2>/dev/null; then exec ${isolate} "$@"; fi; exec "$@"; }`,
   ].join(' && ');
 
 const commandOf = ({ program, args, limits }: ToolCall): readonly [string, readonly string[]] =>

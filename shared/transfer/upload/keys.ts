@@ -15,13 +15,13 @@ export const createTokenChecker = (keysUrl: string, now: () => number = Date.now
   let keys: readonly VerifyingKey[] = [];
   let fetchedAt = -Infinity;
   const fetchKeys = async (): Promise<void> => {
+    fetchedAt = now();
     const { statusCode, body } = await request(keysUrl, { signal: AbortSignal.timeout(fetchMs) });
     if (statusCode !== 200) {
       await body.dump();
       throw new Error(`${keysUrl} answered ${statusCode}`);
     }
     keys = parseKeySet(await body.json());
-    fetchedAt = now();
   };
   return {
     check: async (token) => {

@@ -64,6 +64,7 @@ const pour = async (spool: Spool, { body }: Delivery, stop: AbortSignal): Promis
   const length = spool.length();
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
   const stopped = new Promise<'stopped'>((resolve) => {
+    if (stop.aborted) resolve('stopped');
     stop.addEventListener('abort', () => resolve('stopped'), { once: true });
   });
   try {
@@ -101,6 +102,9 @@ const finish = async (spool: Spool): Promise<Taken> => {
 };
 
 const receive = async (spool: Spool, delivery: Delivery, stop: AbortSignal): Promise<Taken> => {
+  // While this one waited for its turn, another has completed the file, or has taken its place.
+  if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
+  if (stop.aborted) return interrupted(spool);
   if (delivery.begins !== undefined) await spool.begin(delivery.begins);
   if (delivery.offset !== spool.offset()) return { is: 'misplaced', offset: spool.offset() };
   const ended = await pour(spool, delivery, stop);

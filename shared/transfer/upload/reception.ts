@@ -15,7 +15,7 @@ const partingMs = 3_000;
 
 export interface Reception {
   readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => Source;
-  /** Tells clients, then ends. What has arrived is kept where another attempt may need it. */
+  /** Tells clients, then ends. What has arrived stays in the directory where another attempt may need it. */
   readonly finish: (report: TransferReport) => Promise<void>;
 }
 

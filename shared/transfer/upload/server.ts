@@ -123,7 +123,8 @@ const respond = async (
 ): Promise<void> => {
   try {
     const { status, body } = await answer(request, options);
-    const headers = stateHeaders(options);
+    // Strangers are told nothing of the file.
+    const headers = status === 401 || status === 404 ? {} : stateHeaders(options);
     leaveUnread(request);
     if (body === undefined) response.writeHead(status, headers).end();
     else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));

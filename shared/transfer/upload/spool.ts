@@ -1,5 +1,5 @@
-// What has arrived of an uploaded file: bytes in order, on disk, so that an upload goes on where it was after the client, this process or
-// its node has died. One writer; readers wait for what has not arrived yet.
+// What has arrived of an uploaded file: bytes in order, on disk, so that an upload goes on where it was after the client has gone away, and
+// after this process has died where its directory is there again (a new pod begins with an empty one). One writer; readers wait for what has not arrived yet.
 import { type FileHandle, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -157,8 +157,9 @@ export const openSpool = async (directory: string): Promise<Spool> => {
       writer = createSparseWriter(file, directory);
       now = begun(announced);
       generation += 1;
-      await writing(directory, () => file.truncate(0));
+      // The note first: one that tells of bytes that are cut off already would have them back as zeroes.
       await note();
+      await writing(directory, () => file.truncate(0));
       bell.ring();
     },
     readInto: (from, target) => readFully(file, from, target),

@@ -1,5 +1,5 @@
-// `npm run bench -- admission [--rounds 9] [--requests 1500] [--clients 8] [--starts 7]`: validate and mutate beside a bare handler that
-// parses and echoes the same review, and the start of the bundled function beside that of Node alone. In turns, medians of rounds.
+// `npm run bench -- admission [--rounds 9] [--requests 1500] [--clients 8]`: validate and mutate beside a bare handler that parses and echoes
+// the same review. In turns, medians of rounds.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
@@ -7,8 +7,8 @@ import { closeConnections, type Measured, measureLoad, quantile } from '#test/be
 import { median, toTable } from '#test/bench/table.ts';
 import { aHyperCloudImage, aReview } from '#test/support/admission.ts';
 
-/** Most that may be paid for validation and defaults, and for a start: the project's own promise. */
-const limits = { ratio: 1.6, start: 3 } as const;
+/** Most that may be paid for validation and defaults: the project's own promise. */
+const limits = { ratio: 1.6 } as const;
 
 const paths = ['/echo', '/validate', '/mutate'] as const;
 type Path = (typeof paths)[number];
@@ -31,7 +31,11 @@ interface Options {
 
 const startServer = async (): Promise<{ readonly port: number; readonly stop: () => Promise<unknown> }> => {
   const child = fork(new URL('server.ts', import.meta.url), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  const [port] = (await once(child, 'message')) as [number];
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the server ended before it listened');
+  });
+  const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
+  ended.catch(() => undefined);
   return {
     port,
     stop: () => {
@@ -82,7 +86,6 @@ export const run = async (args: readonly string[]): Promise<void> => {
       rounds: { type: 'string', default: '9' },
       requests: { type: 'string', default: '1500' },
       clients: { type: 'string', default: '8' },
-      starts: { type: 'string', default: '7' },
     },
   });
   const all = await measureRounds({

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { type Bundle, buildBundles } from '#infra/bundle/build.ts';
 import { cpuSeconds, residentMiB } from '#test/bench/processes.ts';
-import { toTable } from '#test/bench/table.ts';
+import { median, toTable } from '#test/bench/table.ts';
 
 /** At most this many times bare Node. */
 const bound = 3;
@@ -43,7 +43,7 @@ export const run = async (args: readonly string[]): Promise<void> => {
     const bundles = (await buildBundles(join(dir, 'functions'))).filter(
       ({ name, role }) => role === 'function' && name !== 'transfer-job' && name.includes(values.only),
     );
-    // The code cache that the image is made with.
+    // Code compiled by an earlier start, as the local cluster keeps it; the images have none yet.
     const env = {
       PATH: process.env['PATH'],
       KUBECONFIG: join(dir, 'kubeconfig'),
@@ -124,9 +124,6 @@ const isReady = (url: string): Promise<void> =>
     });
     asked.once('error', reject);
   });
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
 const print = (bundles: readonly Bundle[], samples: Samples): void => {
   const of = (name: string, field: keyof Sample): number => median((samples.get(name) ?? []).map((one) => one[field]));

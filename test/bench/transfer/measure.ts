@@ -30,7 +30,7 @@ const jobEnvironment = (spec: object, work: string): Record<string, string> => (
   BULLION_OWNER: JSON.stringify({ apiVersion: 'v1', kind: 'Bench', namespace: 'bench', name: 'bench', uid: 'bench' }),
   POD_NAME: 'bench',
   BULLION_TERMINATION_LOG: join(work, 'report'),
-  // As the local cluster starts its Jobs; an image would bring code that is ready to run.
+  // As the local cluster starts its Jobs.
   NODE_COMPILE_CACHE: join(work, '..', 'code'),
 });
 

@@ -20,8 +20,6 @@ const key = { namespace: 'default', name: 'image-leap' };
 export interface LifeOptions {
   /** Whether its transfers can fail. */
   readonly fails?: boolean;
-  /** Attempts its status counts when it fails for good; the 3 that move bytes when left out. */
-  readonly attempts?: number;
   /** Calls of functions from creation to usable, for an import of one attempt, stay below this. */
   readonly calls?: number;
 }
@@ -36,7 +34,7 @@ interface Lived {
 export const describeLife = (
   name: string,
   registry: BackendRegistry,
-  { fails = true, calls: mostCalls = 25, attempts: limit = 3 }: LifeOptions = {},
+  { fails = true, calls: mostCalls = 25 }: LifeOptions = {},
 ): void => {
   const begin = (options: Partial<WorldOptions> = {}): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
@@ -166,7 +164,7 @@ export const describeLife = (
           return flaky;
         },
       });
-      expect(image()?.status).toMatchObject({ phase: 'Failed', attempts: limit });
+      expect(image()?.status).toMatchObject({ phase: 'Failed', attempts: 3, attemptsFailed: 3, failed: 3 });
       expect([...attempts]).toEqual([1, 2, 3]);
     });
 

@@ -104,20 +104,21 @@ export const startAvailability = (store: Store, connector: Connector, clock: () 
 
   const follow = async (name: string): Promise<void> => {
     while (!stop.signal.aborted) {
+      // Before the look: what changes while it goes on is looked at again at once.
+      const wake = new AbortController();
+      wakes.set(name, () => wake.abort());
       const object = current(name);
       if (object === undefined) return;
       const extension = toExtension(object);
       const verdict = extension === undefined ? local : await look(extension);
       if (stop.signal.aborted) return;
       write(name, verdict);
-      await untilNext(name, verdict);
+      await untilNext(verdict, wake.signal);
     }
   };
 
-  const untilNext = async (name: string, { status }: Verdict): Promise<void> => {
-    const wake = new AbortController();
-    wakes.set(name, () => wake.abort());
-    const signal = AbortSignal.any([wake.signal, stop.signal]);
+  const untilNext = async ({ status }: Verdict, woken: AbortSignal): Promise<void> => {
+    const signal = AbortSignal.any([woken, stop.signal]);
     await sleep(status === 'True' ? pauses.good : pauses.bad, undefined, { signal, ref: false }).catch(() => undefined);
   };
 

@@ -55,7 +55,8 @@ describe('the content of a volume', () => {
 interface Shared {
   readonly deps: DriverDeps;
   readonly kube: MemoryKube;
-  readonly add: (name: string, storageClassName?: string) => DataVolume;
+  /** A version of a cron, unless it is `plain`. */
+  readonly add: (name: string, storageClassName?: string, kind?: 'golden' | 'plain') => DataVolume;
   readonly driveAll: (names: readonly string[]) => Promise<void>;
   /** Owners of volumes that a Job fetches from the registry, or did. */
   readonly fetching: () => readonly string[];
@@ -71,11 +72,16 @@ const share = (): Shared => {
   return {
     deps,
     kube,
-    add: (name, storageClassName = 'local') =>
+    add: (name, storageClassName = 'local', kind = 'golden') =>
       kube.seed(dataVolumeKind.type, {
         apiVersion: 'cdi.kubevirt.io/v1beta1',
         kind: 'DataVolume',
-        metadata: { namespace, name, annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' } },
+        metadata: {
+          namespace,
+          name,
+          annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' },
+          ...(kind === 'golden' ? { labels: { 'cdi.kubevirt.io/dataImportCron': 'cron' } } : {}),
+        },
         spec: {
           source: { registry: { url: pinned } },
           storage: { storageClassName, resources: { requests: { storage: '1Gi' } } },
@@ -135,6 +141,30 @@ describe('volumes that want the same bytes', () => {
     fill();
     await driveAll(['two']);
     expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
+  });
+
+  it('are not cloned from the disk of a machine, which may have been written to', async () => {
+    const { add, driveAll, fetching, kube, fill } = share();
+    add('disk', 'local', 'plain');
+    await driveAll(['disk']);
+    fill();
+    await driveAll(['disk']);
+    add('two', 'local', 'plain');
+    add('golden');
+    await driveAll(['two', 'golden']);
+    expect(fetching().length).toBe(3);
+    expect(kube.all(leases)[0]?.metadata.annotations).toMatchObject({ 'bullion.dev/owner-name': 'golden' });
+  });
+
+  it('are cloned from a golden volume, whoever they are', async () => {
+    const { add, driveAll, fetching, fill } = share();
+    add('golden');
+    await driveAll(['golden']);
+    fill();
+    await driveAll(['golden']);
+    add('disk', 'local', 'plain');
+    await driveAll(['disk']);
+    expect(fetching().length).toBe(1);
   });
 
   it('share nothing across classes', async () => {

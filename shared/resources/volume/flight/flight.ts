@@ -1,8 +1,10 @@
 // Single flight: of the volumes in one namespace that would hold the same bytes in the same storage class, one fetches them, and the others
 // are cloned from it. Who fetches holds a lease of a name fixed by the content: the API server lets one create it, whoever else tries
-// learns of a conflict and looks again. Pure.
+// learns of a conflict and looks again. Only a golden volume holds one: any other becomes the disk of a machine, which writes to it, and who
+// is cloned from it then would have that machine's disk in place of the image. Others may still be cloned from a golden one. Pure.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import type { DataVolume } from '#shared/api/foreign/data-volume.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
 import { type Origin, waitFor } from '#shared/resources/volume/origin.ts';
@@ -23,7 +25,7 @@ export type Flight =
   | { readonly is: 'leading'; readonly actions: readonly Action[] }
   /** Clone, or wait until there is something to clone. */
   | { readonly is: 'following'; readonly origin: Origin }
-  /** Fetch without telling anybody: what is there cannot be cloned. */
+  /** Fetch without telling anybody: what is there cannot be cloned, or what will be here may not. */
   | { readonly is: 'alone' };
 
 const leaseOf = ({ ref }: Volume, name: string): Lease => ({
@@ -58,10 +60,15 @@ const isOut = (holder: DataVolume | undefined, origin: Origin | undefined): bool
   return phase === 'Failed' || (phase === 'Succeeded' && origin?.is === 'waiting');
 };
 
+/** A version of a cron: no machine mounts it. */
+const isGolden = ({ claim }: Volume): boolean => claim.labels?.[cdiLabels.cron] !== undefined;
+
 export const decideFlight = (volume: Volume, { leaseName, lease, holder, origin }: FlightSeen): Flight => {
-  if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(volume, leaseName))] };
+  const lead = (actions: () => readonly Action[]): Flight =>
+    isGolden(volume) ? { is: 'leading', actions: actions() } : { is: 'alone' };
+  if (lease === undefined) return lead(() => [create(leases, leaseOf(volume, leaseName))]);
   if (lease.spec.holderIdentity === volume.ref.uid) return { is: 'leading', actions: [] };
-  if (isOut(holder, origin)) return { is: 'leading', actions: takeOver(volume, lease) };
+  if (isOut(holder, origin)) return lead(() => takeOver(volume, lease));
   if (origin?.is === 'ready') {
     // A machine may have it for ever; fetching is sure to end.
     const isTaken =
