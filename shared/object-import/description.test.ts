@@ -57,6 +57,8 @@ describe('what an image made from an object is called', () => {
     [{}, { '.json': '{"nam":"x"}' }, 'the .json beside the object: '],
     [{}, { '.json': '{"checksum":"sha256:1"}' }, 'checksum: not <algorithm>:<hex>'],
     [{ 'bullion-name': 'A_B' }, {}, 'metadata of the object: name: lower-case letters, digits and -'],
+    [{ 'bullion-labels': 'cdi.kubevirt.io/dataImportCron=x' }, {}, 'kept for controllers'],
+    [{}, { '.json': '{"labels":{"bullion.dev/owner-uid":"x"}}' }, 'kept for controllers'],
     [{ 'bullion-labels': 'a b=c' }, {}, 'labels: one of the names can be no label name'],
   ])('metadata %j and sidecars %j are refused: %s', (metadata, sidecars, message) => {
     expect(() => describeObject(rule, 'images/a.img', { ...facts, metadata }, sidecars)).toThrow(message);

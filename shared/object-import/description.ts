@@ -36,13 +36,20 @@ const name = z
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'lower-case letters, digits and -')
   .max(50);
 const labelKey = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+/** Labels that decide who owns, feeds or protects an object: whoever may write to a bucket must not set them. */
+const reserved =
+  /^([^/]+\.)?(bullion\.dev|kubevirt\.io|harvesterhci\.io|tmaxanc\.com|kubernetes\.io|k8s\.io|longhorn\.io)\//;
 const labelValue = z
   .string()
   .max(63)
   .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, 'no label value');
 const labels = z
   .record(z.string(), labelValue)
-  .refine((given) => Object.keys(given).every((key) => labelKey.test(key)), 'one of the names can be no label name');
+  .refine((given) => Object.keys(given).every((key) => labelKey.test(key)), 'one of the names can be no label name')
+  .refine(
+    (given) => Object.keys(given).every((key) => !reserved.test(key)),
+    'one of the names is kept for controllers',
+  );
 const checksum = z.string().refine((text) => 'value' in parseChecksum(text), 'not <algorithm>:<hex>');
 
 const SidecarJson = z.strictObject({
