@@ -47,6 +47,7 @@ describe('the rules of the CRDs', () => {
   });
 });
 
+const onDataVolume = [{ name: 'root', dataVolume: { name: 'x' } }];
 const onClaim = [{ name: 'root', persistentVolumeClaim: { claimName: 'x' } }];
 const aMachine = (volumes: readonly object[]): Draft => ({
   apiVersion: 'kubevirt.io/v1',
@@ -144,6 +145,7 @@ describe('the match conditions', () => {
       false,
     ],
     ['with a new disk', { object: aMachine(onClaim), oldObject: aMachine([]) }, true],
+    ['with a new disk by its data volume', { object: aMachine(onDataVolume), oldObject: aMachine([]) }, true],
   ])('say of a machine %s whether it is looked at', (_what, asked, isCalled) => {
     expect(calls('machines.validate', asked)).toBe(isCalled);
   });

@@ -72,7 +72,7 @@ const machineChanged =
   "request.operation == 'CREATE' || object.spec.template != oldObject.spec.template || " + differs('annotations');
 const machineUsesClaims =
   '(has(object.spec.template) && has(object.spec.template.spec.volumes) && ' +
-  'object.spec.template.spec.volumes.exists(v, has(v.persistentVolumeClaim))) || ' +
+  'object.spec.template.spec.volumes.exists(v, has(v.persistentVolumeClaim) || has(v.dataVolume))) || ' +
   `(has(object.metadata.annotations) && '${harvesterAnnotations.claimTemplates}' in object.metadata.annotations)`;
 
 export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonly ResourceType[]): WebhookScope =>
