@@ -1,9 +1,9 @@
 // Each function as one file, with what it loads later beside it. Called by `npm run build`, the images and tests.
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type BuildOptions, type Metafile, build } from 'esbuild';
-import { type Workers, functionPlugin, lazyPackages, workerName } from '#infra/bundle/plugin.ts';
+import { type Workers, functionPlugin, lazyPackages, reExported, workerName } from '#infra/bundle/plugin.ts';
 import { launcher } from '#infra/bundle/launcher.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -31,44 +31,39 @@ export const buildBundles = async (outDir: string = bundleDir): Promise<readonly
   await rm(outDir, { recursive: true, force: true });
   const names = await listFunctions();
   const workers: Workers = new Set();
-  const functions = await Promise.all(
-    names.map((name) => bundle({ name, role: 'function', outDir, workers, entry: `functions/${name}/index.ts` })),
+  const functions = await bundleAll(
+    names.map((name) => ({ name, role: 'function', path: `functions/${name}/index.ts` })),
+    { outDir, workers },
   );
-  const more = await Promise.all([
-    ...[...workers].map((path) => bundle({ name: workerName(path), role: 'worker', outDir, workers, entry: path })),
-    ...Object.entries(lazyPackages).map(([of, name]) => bundle({ name, role: 'lazy', outDir, workers, package: of })),
-  ]);
+  const late = Object.entries(lazyPackages);
+  const more = await bundleAll(
+    [
+      ...[...workers].map((path) => ({ name: workerName(path), role: 'worker' as const, path })),
+      ...late.map(([of, name]) => ({ name, role: 'lazy' as const, path: `${reExported}${of}` })),
+    ],
+    { outDir, workers },
+  );
   await writeFile(join(outDir, 'start.mjs'), launcher(names));
   return [...functions, ...more];
 };
 
-interface Wanted extends Pick<Bundle, 'name' | 'role'> {
-  readonly outDir: string;
-  readonly workers: Workers;
-  readonly entry?: string;
-  readonly package?: string;
+interface Entry extends Pick<Bundle, 'name' | 'role'> {
+  readonly path: string;
 }
 
-const bundle = async ({ name, role, outDir, workers, ...of }: Wanted): Promise<Bundle> => {
-  const input: BuildOptions =
-    of.entry === undefined
-      ? { stdin: { contents: await reExport(of.package ?? ''), resolveDir: root } }
-      : { entryPoints: [of.entry] };
+/** One build of many entries reads each source once; nothing is shared between what comes out. */
+const bundleAll = async (
+  entries: readonly Entry[],
+  { outDir, workers }: { readonly outDir: string; readonly workers: Workers },
+): Promise<readonly Bundle[]> => {
   const { metafile } = await build({
-    ...input,
     ...common,
-    outfile: join(outDir, `${name}.mjs`),
+    entryPoints: entries.map(({ name, path }) => ({ in: path, out: name })),
+    outdir: outDir,
+    outExtension: { '.js': '.mjs' },
     plugins: [functionPlugin(workers)],
   });
-  return { name, role, ...contentOf(metafile) };
-};
-
-/** By name: what a CommonJS package exports is not known to esbuild. */
-const reExport = async (name: string): Promise<string> => {
-  const exported = Object.keys((await import(name)) as object).filter(
-    (one) => !['default', 'module.exports'].includes(one),
-  );
-  return `export const { ${exported.join(', ')} } = require('${name}');`;
+  return entries.map(({ name, role }) => ({ name, role, ...contentOf(metafile, `${name}.mjs`) }));
 };
 
 const common = {
@@ -88,8 +83,8 @@ const common = {
   banner: { js: "import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);" },
 } as const satisfies BuildOptions;
 
-const contentOf = ({ outputs }: Metafile): Pick<Bundle, 'bytes' | 'inputs'> => {
-  const output = Object.values(outputs)[0];
+const contentOf = ({ outputs }: Metafile, file: string): Pick<Bundle, 'bytes' | 'inputs'> => {
+  const output = Object.entries(outputs).find(([path]) => basename(path) === file)?.[1];
   const inputs = Object.entries(output?.inputs ?? {}).map(
     ([path, { bytesInOutput }]) => [path, bytesInOutput] as const,
   );

@@ -27,6 +27,15 @@ const late: Readonly<Record<string, readonly string[]>> = {
   semver: ['default'],
 };
 
+/**
+ * Indexes of the generated client by what is taken of it: to read all 850 files of it, only to leave them out, took most of a build. What is not
+ * named here is an error of the build.
+ */
+const takenOfClient: Readonly<Record<string, string>> = {
+  'index.js': `export { KubeConfig } from './config.js'; export { HttpMethod, RequestContext } from './gen/http/http.js';`,
+  'gen/index.js': `export { createConfiguration } from './configuration.js'; export { ServerConfiguration } from './servers.js';`,
+};
+
 /** Parts of undici that only its index takes and nobody here uses: fetch (Node has one), mocks, caches, interceptors. */
 const unusedOfUndici = /^\.\/lib\/(mock|web|cache|interceptor)\//;
 
@@ -35,12 +44,24 @@ const decided = Symbol('decided');
 const anyOf = (names: readonly string[]): RegExp =>
   new RegExp(`^(?:${names.map((name) => name.replaceAll('/', String.raw`\/`)).join('|')})$`);
 
+/** Before the name of a package: an entry point that exports what the package does. */
+export const reExported = 're-exported:';
+
 export const functionPlugin = (workers: Workers): Plugin => ({
   name: 'bullion',
   setup: (build) => {
     build.onResolve({ filter: anyOf(Object.keys(lazyPackages)) }, ({ path, kind }) =>
       kind === 'dynamic-import' ? { path: `./${lazyPackages[path]}.mjs`, external: true } : undefined,
     );
+    build.onResolve({ filter: new RegExp(`^${reExported}`) }, ({ path, resolveDir }) => ({
+      path: path.slice(reExported.length),
+      namespace: 're-exported',
+      pluginData: { dir: resolveDir },
+    }));
+    build.onLoad({ filter: /.*/, namespace: 're-exported' }, async ({ path, pluginData }) => ({
+      contents: await reExport(path),
+      resolveDir: (pluginData as { readonly dir: string }).dir,
+    }));
     build.onResolve({ filter: unusedOfUndici }, ({ path, importer }) =>
       importer.endsWith('/undici/index.js') ? { path, namespace: 'unused' } : undefined,
     );
@@ -67,6 +88,9 @@ export const functionPlugin = (workers: Workers): Plugin => ({
         '= (...given) => $1(...given)',
       ),
     }));
+    build.onLoad({ filter: /\/client-node\/dist\/(gen\/)?index\.js$/ }, ({ path }) => ({
+      contents: takenOfClient[path.slice(path.lastIndexOf('/dist/') + '/dist/'.length)] ?? '',
+    }));
     build.onLoad({ filter: /\/(functions|events|shared)\/.*\.ts$/ }, async ({ path }) => ({
       contents: ownSource(await readFile(path, 'utf8'), path, workers),
       loader: 'ts',
@@ -83,6 +107,14 @@ const withoutSideEffects = async (build: PluginBuild, args: OnResolveArgs): Prom
   if (pluginData === decided || !isCandidate) return undefined;
   const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: decided });
   return pure.test(found.path) ? { ...found, sideEffects: false } : found;
+};
+
+/** By name: what a CommonJS package exports is not known to esbuild. */
+const reExport = async (name: string): Promise<string> => {
+  const exported = Object.keys((await import(name)) as object).filter(
+    (one) => !['default', 'module.exports'].includes(one),
+  );
+  return `export const { ${exported.join(', ')} } = require('${name}');`;
 };
 
 /** Loud when it is called after all. The index makes one object of such a class, which it only exports. */
