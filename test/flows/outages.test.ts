@@ -1,0 +1,175 @@
+// What goes on while a part of the cluster is out: nobody answers admission reviews, or others keep writing to the same objects.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { jobs, namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { Conflict, Denied, Unavailable } from '#shared/runtime/errors.ts';
+import {
+  type TestCluster,
+  anImage,
+  deleteImage,
+  followUntil,
+  images,
+  isOver,
+  leftOvers,
+  namespace,
+  settle,
+  startTestCluster,
+} from '#test/support/cluster.ts';
+
+const mib = 2 ** 20;
+/** Seconds for one import, on a machine that is busy with others. */
+const patience = 150;
+
+interface Configuration extends KubeObject {
+  readonly webhooks: readonly { readonly name: string; readonly clientConfig: { readonly url?: string } }[];
+}
+
+const configurations = (['Mutating', 'Validating'] as const).map((which): ResourceType<Configuration> => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  kind: `${which}WebhookConfiguration`,
+  plural: `${which.toLowerCase()}webhookconfigurations`,
+  namespaced: false,
+}));
+
+describe('outages', { timeout: 400_000 }, () => {
+  let dir: string;
+  let cluster: TestCluster;
+  let files: FileServer;
+  let http: string;
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-outages-'));
+    await writeBootDisk(join(dir, 'disk.raw'), { bytes: 16 * mib, dataBytes: 4 * mib });
+    files = await startFileServer();
+    http = files.offer('disk.raw', join(dir, 'disk.raw'));
+    cluster = await startTestCluster();
+  });
+  afterAll(async () => {
+    await cluster.close();
+    await files.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  /** Points every webhook to another host and port; gives the one before. */
+  const moveWebhooks = async (host: string): Promise<string> => {
+    let before = '';
+    for (const type of configurations) {
+      const { webhooks } = (await cluster.kube.get(type, { name: 'bullion' }))!;
+      const moved = webhooks.map((webhook) => {
+        const url = new URL(webhook.clientConfig.url!);
+        before = url.host;
+        url.host = host;
+        return { ...webhook, clientConfig: { ...webhook.clientConfig, url: url.href } };
+      });
+      await cluster.kube.mergePatch(type, { name: 'bullion' }, { webhooks: moved });
+    }
+    return before;
+  };
+  /** Asks until an image is taken or refused as wanted: a server takes a changed configuration up after a moment. */
+  const untilCreation = async (isSo: (error: unknown) => boolean): Promise<unknown> => {
+    for (;;) {
+      const error: unknown = await cluster.kube
+        .create(images, anImage('probe', { source: { http } }), { dryRun: true })
+        .then(() => undefined)
+        .catch((thrown: unknown) => thrown);
+      if (isSo(error)) return error;
+      await sleep(100);
+    }
+  };
+  /** Nobody answers admission reviews until the result is called. */
+  const cutAdmission = async (): Promise<() => Promise<void>> => {
+    const host = await moveWebhooks('127.0.0.1:1');
+    const refusal = await untilCreation((error) => error instanceof Unavailable);
+    expect(String(refusal)).toContain('failed calling webhook "images.validate.bullion.dev"');
+    return async () => {
+      await moveWebhooks(host);
+      await untilCreation((error) => error === undefined);
+    };
+  };
+  const claim = (name: string, space: string, labels: Record<string, string> = {}) =>
+    cluster.kube.create(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name, namespace: space, labels },
+      spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+    });
+  const untilGone = async (type: ResourceType, name: string, space?: string): Promise<void> => {
+    while ((await cluster.kube.get(type, { name, namespace: space })) !== undefined) await sleep(50);
+  };
+
+  it('admission that nobody answers stops new images with a word on it, and nothing else', async () => {
+    const { kube } = cluster;
+    await settle(kube, anImage('there', { source: { http } }), patience);
+    await kube.create(images, anImage('running', { source: { http } }));
+    const restore = await cutAdmission();
+    // The cluster goes on: what is no image of ours is neither asked about nor held up.
+    await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'apart' } });
+    await claim('mine', 'apart');
+    const pod = { name: 'mine', namespace: 'apart' };
+    const spec = { containers: [{ name: 'one', image: 'example/none' }] };
+    await kube.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: pod, spec } as never);
+    await kube.mergePatch(pods, pod, { metadata: { labels: { mine: 'yes' } } });
+    await kube.delete(namespaces as unknown as ResourceType, { name: 'apart' });
+    await untilGone(namespaces as unknown as ResourceType, 'apart');
+    // So do images that are there: one is made, labelled, and both are removed with all they have.
+    expect((await followUntil(kube, 'running', isOver, patience)).at(-1)?.state).toBe('Available');
+    await kube.mergePatch(images, { namespace, name: 'running' }, { metadata: { labels: { mine: 'yes' } } });
+    await deleteImage(kube, 'running');
+    await deleteImage(kube, 'there');
+    expect(await leftOvers(kube, cluster.dataDir)).toEqual([]);
+
+    await restore();
+    expect((await settle(kube, anImage('after', { source: { http } }), patience)).state).toBe('Available');
+    await deleteImage(kube, 'after');
+  });
+
+  it('a golden volume is protected by whoever can answer, and never deleted because nobody can', async () => {
+    const { kube } = cluster;
+    await settle(kube, anImage('kept', { source: { http } }), patience);
+    const volume = (await kube.list(persistentVolumeClaims, { namespace })).items.find(({ metadata }) =>
+      metadata.name.startsWith('kept'),
+    )!;
+    const remove = () => kube.delete(persistentVolumeClaims as unknown as ResourceType, volume.metadata);
+    await expect(remove()).rejects.toBeInstanceOf(Denied);
+    const restore = await cutAdmission();
+    await expect(remove()).rejects.toBeInstanceOf(Unavailable);
+    await restore();
+    await deleteImage(kube, 'kept');
+  });
+
+  it('an import arrives while others keep writing to the image and its children, and what they wrote stays', async () => {
+    const { kube } = cluster;
+    await kube.create(images, anImage('busy', { source: { http } }));
+    let isDone = false;
+    let writes = 0;
+    const disturb = async (type: ResourceType): Promise<void> => {
+      while (!isDone) {
+        const { items } = await kube.list(type, { namespace });
+        for (const { metadata } of items) {
+          const annotations = { 'example.com/count': String((writes += 1)) };
+          await kube.mergePatch(type, metadata, { metadata: { annotations } }).catch(() => undefined);
+        }
+        await sleep(150);
+      }
+    };
+    const kinds = [images, persistentVolumeClaims, jobs] as readonly unknown[] as readonly ResourceType[];
+    const disturbing = Promise.all(kinds.map(disturb));
+    const seen = await followUntil(kube, 'busy', isOver, patience).finally(() => {
+      isDone = true;
+    });
+    await disturbing;
+    expect(seen.at(-1)?.state).toBe('Available');
+    expect(writes).toBeGreaterThan(10);
+    const image = (await kube.get(images, { namespace, name: 'busy' }))!;
+    expect(image.metadata.annotations?.['example.com/count']).toBeDefined();
+    const stale = { metadata: { resourceVersion: '1', annotations: { stale: 'yes' } } };
+    await expect(kube.mergePatch(images, image.metadata, stale)).rejects.toBeInstanceOf(Conflict);
+    await deleteImage(kube, 'busy');
+  });
+});
