@@ -8,6 +8,7 @@ import { createS3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { ImportRules } from '#shared/object-import/rules.ts';
+import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import { type DriverConfig, driverSettings } from '#shared/resources/settings.ts';
 import { kubeSettings, serverSettings, setting } from '#shared/runtime/config.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -26,6 +27,7 @@ export const objectImportSettings = {
   ...serverSettings,
   ...kubeSettings,
   allowedAddresses: driverSettings.allowedAddresses,
+  ...proxySettings,
   objectStoreEndpoint: driverSettings.objectStoreEndpoint,
   objectStoreRegion: driverSettings.objectStoreRegion,
   objectStorePathStyle: driverSettings.objectStorePathStyle,
@@ -49,7 +51,12 @@ const idleMs = 10_000;
 
 type StoreConfig = Pick<
   DriverConfig,
-  'objectStoreEndpoint' | 'objectStoreRegion' | 'objectStorePathStyle' | 'objectStoreSecret' | 'allowedAddresses'
+  | 'objectStoreEndpoint'
+  | 'objectStoreRegion'
+  | 'objectStorePathStyle'
+  | 'objectStoreSecret'
+  | 'allowedAddresses'
+  | keyof typeof proxySettings
 >;
 
 export const createObjectImportDeps = (config: ObjectImportConfig, log: Logger): ObjectImportDeps => {
@@ -63,7 +70,7 @@ const openStoreOf =
     const secret = await readSecret(kube, namespace, config.objectStoreSecret);
     const credentials = secret && parseS3Credentials(secret);
     const isRefused = createAddressPolicy(config.allowedAddresses);
-    const http = createHttpClient({ isRefused, idleMs, ca: secret?.['ca.crt'] });
+    const http = createHttpClient({ isRefused, idleMs, ca: secret?.['ca.crt'], proxies: toProxies(config) });
     const { objectStoreEndpoint: endpoint, objectStoreRegion: region, objectStorePathStyle: pathStyle } = config;
     const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
     return { s3, close: () => http.close() };

@@ -1,4 +1,5 @@
 // How an operator shapes the work that fills volumes. One place, filled from the functions' configuration and passed to every plan.
+import type { Proxies } from '#shared/clients/http/proxy.ts';
 
 export interface PopulateSettings {
   /** OCI image of transfer-job. */
@@ -13,6 +14,8 @@ export interface PopulateSettings {
   readonly allowedAddresses: readonly string[];
   /** Registries, as `host[:port]`, that are reached without TLS. */
   readonly plainRegistries: readonly string[];
+  /** Left out: sources are reached directly. */
+  readonly proxies?: Proxies | undefined;
   /** Left out: images from an object store are refused. */
   readonly objectStore?: ObjectStoreSettings | undefined;
   /** URL of the transfer function, where upload Jobs fetch the keys of its tokens; left out: uploads are refused. */

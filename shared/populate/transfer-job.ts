@@ -80,6 +80,7 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   scratchDir,
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
   allowedAddresses: [...settings.allowedAddresses],
+  ...(settings.proxies === undefined ? {} : { proxies: settings.proxies }),
 });
 
 const targetOf = (target: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({

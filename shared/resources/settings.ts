@@ -7,6 +7,7 @@ import { createObserver } from '#shared/golden/poll/observe.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
+import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import {
   cdiSettings,
   callerSettings,
@@ -64,6 +65,7 @@ export const driverSettings = {
     'Registries that are reached without TLS, as host:port, separated by commas.',
     z.string().default('').pipe(list(/,/)),
   ),
+  ...proxySettings,
   objectStoreEndpoint: setting(
     'OBJECT_STORE_ENDPOINT',
     'URL of the object store that `spec.source.objectStore` of images means; without it they are refused.',
@@ -140,6 +142,7 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   },
   allowedAddresses: config.allowedAddresses,
   plainRegistries: config.plainRegistries,
+  proxies: toProxies(config),
   objectStore: toObjectStore(config),
   transferUrl: config.transferUrl,
   uploadIdleSeconds: config.uploadIdleSeconds,
@@ -165,7 +168,14 @@ export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps 
     templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
     now: Date.now,
     log,
-    observe: createObserver({ kube, allowedAddresses, plainRegistries, architecture, now: Date.now }),
+    observe: createObserver({
+      kube,
+      allowedAddresses,
+      plainRegistries,
+      proxies: toProxies(config),
+      architecture,
+      now: Date.now,
+    }),
     ...(send === undefined ? {} : { send, announce: createAnnouncer(send) }),
   };
 };

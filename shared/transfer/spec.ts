@@ -1,5 +1,6 @@
 // What a transfer is asked to do: the one input of transfer-job, written by the backends into the Job's environment.
 import { z } from 'zod';
+import { Proxies } from '#shared/clients/http/proxy.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 
@@ -161,5 +162,7 @@ export const TransferSpec = z.object({
   limits: TransferLimits.prefault({}),
   /** CIDRs that are allowed although they are loopback, link-local or a cloud's metadata service. */
   allowedAddresses: z.array(z.string()).default([]),
+  /** Left out: everything is reached directly. */
+  proxies: Proxies.optional(),
 });
 export type TransferSpec = z.infer<typeof TransferSpec>;

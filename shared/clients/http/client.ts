@@ -2,10 +2,11 @@
 import { lookup } from 'node:dns';
 import { type LookupFunction, isIP } from 'node:net';
 import { getCACertificates } from 'node:tls';
-import { Agent, type Dispatcher, buildConnector } from 'undici';
+import { Agent, type Dispatcher, Pool, ProxyAgent, buildConnector } from 'undici';
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
-import { HttpFailure, toHttpFailure } from '#shared/clients/http/errors.ts';
+import { HttpFailure, toHttpFailure, toProxyFailure } from '#shared/clients/http/errors.ts';
 import { idleGuarded } from '#shared/clients/http/idle.ts';
+import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
 
 export interface HttpResponse {
   readonly status: number;
@@ -43,6 +44,8 @@ export interface HttpClientOptions {
   /** PEM certificates trusted besides the well-known ones. */
   readonly ca?: string | undefined;
   readonly connections?: number;
+  /** A name behind a proxy is the proxy's to resolve, and to refuse; addresses are still refused here. */
+  readonly proxies?: Proxies | undefined;
 }
 
 const refusal = (host: string, addresses: readonly string[]): HttpFailure =>
@@ -73,17 +76,31 @@ const guardedLookup =
     });
   };
 
+const connectMsOf = ({ connectMs = 15_000 }: HttpClientOptions): number => connectMs;
+
+/** What TLS trusts; nothing said: the well-known ones. */
+const trustOf = ({ ca, proxies }: HttpClientOptions): { readonly ca?: string[] } => {
+  const extra = [ca, proxies?.ca].filter((pem) => pem !== undefined);
+  return extra.length === 0 ? {} : { ca: [...getCACertificates('default'), ...extra] };
+};
+
+/** An address, where a URL names one in place of a host name, that must not be connected to. */
+const refusedLiteral = ({ isRefused }: HttpClientOptions, hostname: string): HttpFailure | undefined => {
+  const literal = hostname.replace(/^\[|\]$/g, '');
+  return isIP(literal) !== 0 && isRefused(literal) ? refusal(literal, [literal]) : undefined;
+};
+
 const createConnector = (options: HttpClientOptions): buildConnector.connector => {
   const connect = buildConnector({
-    timeout: options.connectMs ?? 15_000,
+    timeout: connectMsOf(options),
     lookup: guardedLookup(options.isRefused),
     allowH2: false,
-    ...(options.ca === undefined ? {} : { ca: [...getCACertificates('default'), options.ca] }),
+    ...trustOf(options),
   });
   return (target, callback) => {
-    const literal = target.hostname.replace(/^\[|\]$/g, '');
-    if (isIP(literal) !== 0 && options.isRefused(literal)) callback(refusal(literal, [literal]), null);
-    else connect(target, callback);
+    const refused = refusedLiteral(options, target.hostname);
+    if (refused === undefined) connect(target, callback);
+    else callback(refused, null);
   };
 };
 
@@ -95,20 +112,61 @@ const flatten = (headers: Dispatcher.ResponseData['headers']): Record<string, st
   return flat;
 };
 
-export const createHttpClient = (options: HttpClientOptions): HttpClient => {
-  const agent = new Agent({
-    connect: createConnector(options),
-    connections: options.connections ?? 8,
-    pipelining: 1,
-    allowH2: false,
-    headersTimeout: options.idleMs,
-    bodyTimeout: 0,
+const poolOptionsOf = ({ connections = 8, idleMs }: HttpClientOptions) => ({
+  connections,
+  pipelining: 1,
+  allowH2: false,
+  headersTimeout: idleMs,
+  bodyTimeout: 0,
+});
+
+/** Plain HTTP is forwarded, TLS is tunnelled: what every proxy does. */
+const createProxyAgent = (uri: string, options: HttpClientOptions): ProxyAgent => {
+  const pool = poolOptionsOf(options);
+  return new ProxyAgent({
+    ...pool,
+    uri,
+    proxyTunnel: false,
+    connectTimeout: connectMsOf(options),
+    requestTls: trustOf(options),
+    proxyTls: trustOf(options),
+    factory: (origin, made) => new Pool(origin, { ...pool, ...made }),
   });
+};
+
+interface Ways {
+  /** Throws HttpFailure where there is none. */
+  readonly to: (url: URL) => { readonly dispatcher: Dispatcher; readonly proxy?: string };
+  readonly close: () => Promise<void>;
+}
+
+const createWays = (options: HttpClientOptions): Ways => {
+  const agent = new Agent({ ...poolOptionsOf(options), connect: createConnector(options) });
+  const proxied = new Map<string, ProxyAgent>();
+  return {
+    to: (url) => {
+      const proxy = proxyFor(url, options.proxies);
+      if (proxy === undefined) return { dispatcher: agent };
+      const refused = refusedLiteral(options, url.hostname);
+      if (refused !== undefined) throw refused;
+      const dispatcher = proxied.get(proxy) ?? createProxyAgent(proxy, options);
+      proxied.set(proxy, dispatcher);
+      return { dispatcher, proxy };
+    },
+    close: async () => {
+      await Promise.all([agent, ...proxied.values()].map((one) => one.destroy()));
+    },
+  };
+};
+
+export const createHttpClient = (options: HttpClientOptions): HttpClient => {
+  const ways = createWays(options);
   return {
     get: async ({ url, path = `${url.pathname}${url.search}`, method = 'GET', headers = {}, body, signal }) => {
       signal?.throwIfAborted();
+      const { dispatcher, proxy } = ways.to(url);
       try {
-        const response = await agent.request({
+        const response = await dispatcher.request({
           origin: url.origin,
           path,
           method,
@@ -125,9 +183,9 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
         };
       } catch (error) {
         signal?.throwIfAborted();
-        throw toHttpFailure(error, url.host);
+        throw proxy === undefined ? toHttpFailure(error, url.host) : toProxyFailure(error, url.host, new URL(proxy).host);
       }
     },
-    close: () => agent.destroy(),
+    close: ways.close,
   };
 };

@@ -7,6 +7,8 @@ export const httpFaults = {
   AddressRefused: { retryable: false },
   /** The server's certificate is not trusted. */
   CertificateRefused: { retryable: false },
+  /** The proxy will not let us through. */
+  ProxyRefused: { retryable: false },
   /** Redirects without end, without target or to another scheme. */
   RedirectRefused: { retryable: false },
   /** No connection: DNS, refused, no route. */
@@ -53,6 +55,22 @@ const plainWords: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'the other side closed it before the answer was complete',
   ECONNRESET: 'the other side reset it (ECONNRESET)',
   EPIPE: 'the other side closed it (EPIPE)',
+};
+
+/** The status a proxy answered with in place of opening a way: undici tells it in its message alone. */
+const proxyStatus = (error: unknown): number | undefined => {
+  const [, status] = /^Proxy [A-Za-z ]+\((\d{3})\)/.exec(messageOf(error)) ?? [];
+  return status === undefined ? undefined : Number(status);
+};
+
+/** The same of a request that went through a proxy, which may itself be what fails. */
+export const toProxyFailure = (error: unknown, host: string, proxy: string): HttpFailure => {
+  const status = proxyStatus(error);
+  if (status === undefined) return toHttpFailure(error, `${host} (through the proxy ${proxy})`);
+  const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
+  const advice = 'an operator can except the host in NO_PROXY, or allow it at the proxy';
+  const message = `the proxy ${proxy} answered ${status} in place of connecting to ${host}: ${advice}`;
+  return new HttpFailure(isFinal ? 'ProxyRefused' : 'Unreachable', message, { cause: error });
 };
 
 /** What undici, TLS or the socket threw, as a failure that says which host. */

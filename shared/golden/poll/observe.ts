@@ -2,6 +2,7 @@
 import { persistentVolumeClaims, configMaps, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
+import type { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { type Credentials, type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
@@ -38,6 +39,8 @@ export interface ObserveOptions {
   readonly allowedAddresses: readonly string[];
   /** Registries, as `host[:port]`, that are reached without TLS. */
   readonly plainRegistries: readonly string[];
+  /** Left out: everything is reached directly. */
+  readonly proxies?: Proxies | undefined;
   /** As registries name it; for references to an index where the cron names none. */
   readonly architecture: string;
   /** Milliseconds since the epoch. */
@@ -70,7 +73,12 @@ const look = async (tools: Tools, request: ObserveRequest): Promise<Observation>
   const { source } = request;
   if (source.type === 'pvc') return lookAtVolume(tools, source.namespace ?? request.namespace, source.name);
   const ca = await readCa(tools, request.namespace, source.caName);
-  const http = createHttpClient({ isRefused: createAddressPolicy(tools.allowedAddresses), idleMs, ca });
+  const http = createHttpClient({
+    isRefused: createAddressPolicy(tools.allowedAddresses),
+    idleMs,
+    ca,
+    proxies: tools.proxies,
+  });
   try {
     switch (source.type) {
       case 'registry':

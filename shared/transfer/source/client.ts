@@ -11,11 +11,12 @@ export const parseUrl = (text: string): URL => {
   throw new TransferError('InvalidSpec', `"${redactUrl(text)}" is not an http or https URL`);
 };
 
-export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits'>;
+export type ClientSpec = Pick<TransferSpec, 'allowedAddresses' | 'limits' | 'proxies'>;
 
 export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient =>
   createHttpClient({
     isRefused: createAddressPolicy(spec.allowedAddresses),
     idleMs: spec.limits.idleSeconds * 1000,
     ca,
+    proxies: spec.proxies,
   });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, createServer, request as connect } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '#infra/local/free-ports.ts';
@@ -29,6 +30,8 @@ export type Intercept = (request: SeenRequest, response: ServerResponse) => bool
 export interface TestRegistry {
   /** `127.0.0.1:<port>` of the proxy. */
   readonly host: string;
+  /** `127.0.0.1:<port>` of the registry itself, without TLS: where tests push to unseen. */
+  readonly direct: string;
   /** Newest last. */
   readonly requests: SeenRequest[];
   intercept: Intercept | undefined;
@@ -40,6 +43,8 @@ export interface TestRegistry {
 export interface RegistryOptions {
   /** Whether `tester` with the password `s3cret-pass` must log in. */
   readonly withLogin?: boolean;
+  /** PEM texts; left out: without TLS. */
+  readonly tls?: { readonly certificate: string; readonly key: string } | undefined;
 }
 
 const passwordFile = 'tester:$2y$05$abcdefghijklmnopqrstuuV7fpPozvyqJfnY19y0802WTlXUm6Rjy\n';
@@ -88,7 +93,7 @@ const pass = (registry: TestRegistry, port: number, incoming: IncomingMessage, r
   incoming.pipe(upstream);
 };
 
-export const startRegistry = async ({ withLogin = false }: RegistryOptions = {}): Promise<TestRegistry> => {
+export const startRegistry = async ({ withLogin = false, tls }: RegistryOptions = {}): Promise<TestRegistry> => {
   const directory = mkdtempSync(join(tmpdir(), 'bullion-registry-'));
   const [port = 0] = await freePorts(1);
   writeFileSync(join(directory, 'htpasswd'), passwordFile);
@@ -98,15 +103,18 @@ export const startRegistry = async ({ withLogin = false }: RegistryOptions = {})
     env: { PATH: process.env['PATH'] ?? '', OTEL_TRACES_EXPORTER: 'none' },
   });
   await untilUp(port, child);
-  const proxy = createServer((incoming, response) => {
+  const answer = (incoming: IncomingMessage, response: ServerResponse): void => {
     const seen = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers: incoming.headers };
     registry.requests.push(seen);
     if (registry.intercept?.(seen, response) !== true) pass(registry, port, incoming, response);
-  });
+  };
+  const proxy =
+    tls === undefined ? createServer(answer) : createTlsServer({ cert: tls.certificate, key: tls.key }, answer);
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
   const registry: TestRegistry = {
     host: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    direct: `127.0.0.1:${port}`,
     requests: [],
     intercept: undefined,
     cutAfter: undefined,

@@ -60,6 +60,7 @@ const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
   AddressRefused: 'SourceAddressRefused',
   CertificateRefused: 'SourceRefused',
   RedirectRefused: 'SourceRefused',
+  ProxyRefused: 'SourceRefused',
   Unreachable: 'SourceUnreachable',
   Stalled: 'SourceStalled',
   Interrupted: 'SourceInterrupted',
