@@ -1,14 +1,20 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
+import {
+  type GoldenFlow,
+  conditionOf,
+  createGoldenFlow,
+  isUpToDate,
+  pointsTo,
+  versionOf,
+} from '#test/support/golden.ts';
 import { type PushTarget, pushDisk, sha256 } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 
@@ -24,10 +30,12 @@ describe.skipIf(!hasImports || !hasRegistry())(
     let registry: TestRegistry;
     let cluster: TestCluster;
     let target: PushTarget;
+    let flow: GoldenFlow;
     beforeAll(async () => {
       registry = await startRegistry();
       target = { host: registry.host, repository: 'disks/fedora' };
       cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
+      flow = createGoldenFlow(cluster.kube, namespace);
       await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     });
     afterAll(async () => {
@@ -36,13 +44,9 @@ describe.skipIf(!hasImports || !hasRegistry())(
     });
 
     const aCron = (name: string, over: Partial<DataImportCronSpec> = {}, labels: Record<string, string> = {}) =>
-      cluster.kube.create(dataImportCronKind.type, {
-        apiVersion: 'cdi.kubevirt.io/v1beta1',
-        kind: 'DataImportCron',
-        metadata: { namespace, name, labels },
-        spec: {
-          schedule: '0 */12 * * *',
-          managedDataSource: name,
+      flow.aCron(
+        name,
+        {
           importsToKeep: 1,
           template: {
             spec: {
@@ -52,38 +56,11 @@ describe.skipIf(!hasImports || !hasRegistry())(
           },
           ...over,
         },
-      });
-
-    const get = <T extends KubeObject>(type: ResourceType<T>, name: string) =>
-      cluster.kube.get(type, { namespace, name });
-    const until = async <T extends KubeObject>(
-      type: ResourceType<T>,
-      name: string,
-      isSo: (object: T | undefined) => boolean,
-    ): Promise<T> => {
-      const deadline = Date.now() + 240_000;
-      for (;;) {
-        const object = await get(type, name);
-        if (isSo(object)) return object as T;
-        if (Date.now() > deadline)
-          throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
-        await sleep(50);
-      }
-    };
-    const conditionOf = (object: DataImportCron | DataSource | undefined, type: string) =>
-      object?.status?.conditions?.find((condition) => condition.type === type);
-    const isUpToDate = (cron: DataImportCron | undefined) => conditionOf(cron, 'UpToDate')?.status === 'True';
-    const versionOf = (name: string, digest: string) => `${name}-${digest.slice(7, 19)}`;
-    const pointsTo = (version: string) => (source: DataSource | undefined) =>
-      source?.spec.source.pvc?.name === version &&
-      conditionOf(source, 'Ready')?.status === 'True' &&
-      source.status?.source?.pvc?.name === version;
-    const pollNow = (name: string) =>
-      cluster.kube.mergePatch(
-        dataImportCronKind.type,
-        { namespace, name },
-        { metadata: { annotations: { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' } } },
+        { labels },
       );
+    const get: GoldenFlow['get'] = (...request) => flow.get(...request);
+    const until: GoldenFlow['until'] = (...request) => flow.until(...request);
+    const pollNow = (name: string) => flow.pollNow(name);
     const push = (name: string, seed: string) => pushDisk(target, noise(seed, 64 * 1024), name);
     const ready = async (name: string, over: Partial<DataImportCronSpec> = {}, labels: Record<string, string> = {}) => {
       const { digest } = await push(name, `${name}-1`);

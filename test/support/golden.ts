@@ -1,0 +1,76 @@
+// What flows of golden images ask a cluster: crons of one namespace, and how far they are.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+
+export const conditionOf = (object: DataImportCron | DataSource | undefined, type: string) =>
+  object?.status?.conditions?.find((condition) => condition.type === type);
+export const isUpToDate = (cron: DataImportCron | undefined): boolean =>
+  conditionOf(cron, 'UpToDate')?.status === 'True';
+export const versionOf = (name: string, digest: string): string => `${name}-${digest.slice(7, 19)}`;
+
+/** Ready, with a volume or a snapshot of this name behind it. */
+export const pointsTo =
+  (version: string, form: 'pvc' | 'snapshot' = 'pvc') =>
+  (source: DataSource | undefined): boolean =>
+    source?.spec.source[form]?.name === version &&
+    conditionOf(source, 'Ready')?.status === 'True' &&
+    source.status?.source?.[form]?.name === version;
+
+export interface GoldenFlow {
+  /** A cron with what every released cron has; its DataSource has its name. */
+  readonly aCron: (
+    name: string,
+    spec: Partial<DataImportCronSpec>,
+    metadata?: Partial<ObjectMeta>,
+  ) => Promise<DataImportCron>;
+  readonly get: <T extends KubeObject>(type: ResourceType<T>, name: string) => Promise<T | undefined>;
+  /** The object once it is so. Fails with what it is after four minutes. */
+  readonly until: <T extends KubeObject>(
+    type: ResourceType<T>,
+    name: string,
+    isSo: (object: T | undefined) => boolean,
+  ) => Promise<T>;
+  readonly annotate: (name: string, annotations: Readonly<Record<string, string | null>>) => Promise<unknown>;
+  /** As people ask for a poll: by a time that is past. */
+  readonly pollNow: (name: string) => Promise<unknown>;
+  readonly remove: (type: ResourceType, name: string) => Promise<unknown>;
+}
+
+const patience = 240_000;
+
+export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlow => {
+  const get: GoldenFlow['get'] = (type, name) => kube.get(type, { namespace, name });
+  const annotate: GoldenFlow['annotate'] = (name, annotations) =>
+    kube.mergePatch(dataImportCronKind.type, { namespace, name }, { metadata: { annotations } });
+  return {
+    get,
+    annotate,
+    aCron: (name, spec, metadata = {}) =>
+      kube.create(dataImportCronKind.type, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataImportCron',
+        metadata: { ...metadata, namespace, name },
+        spec: { schedule: '0 */12 * * *', managedDataSource: name, ...spec },
+      }),
+    until: async (type, name, isSo) => {
+      const deadline = Date.now() + patience;
+      for (;;) {
+        const object = await get(type, name);
+        if (isSo(object)) return object as NonNullable<typeof object>;
+        if (Date.now() > deadline)
+          throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
+        await sleep(50);
+      }
+    },
+    pollNow: (name) => annotate(name, { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' }),
+    remove: (type, name) => kube.delete(type, { namespace, name }),
+  };
+};
+
+/** A cron's DataSource once it stands for this version. */
+export const untilOffered = (flow: GoldenFlow, name: string, version: string): Promise<DataSource> =>
+  flow.until(dataSourceKind.type, name, pointsTo(version));
