@@ -130,7 +130,7 @@ const createProxyAgent = (uri: string, options: HttpClientOptions): ProxyAgent =
     connectTimeout: connectMsOf(options),
     requestTls: trustOf(options),
     proxyTls: trustOf(options),
-    factory: (origin, made) => new Pool(origin, { ...pool, ...made }),
+    factory: (origin, made) => new Pool(origin, Object.assign({}, pool, made)),
   });
 };
 
