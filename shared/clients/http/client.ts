@@ -183,7 +183,9 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
         };
       } catch (error) {
         signal?.throwIfAborted();
-        throw proxy === undefined ? toHttpFailure(error, url.host) : toProxyFailure(error, url.host, new URL(proxy).host);
+        throw proxy === undefined
+          ? toHttpFailure(error, url.host)
+          : toProxyFailure(error, url.host, new URL(proxy).host);
       }
     },
     close: ways.close,
