@@ -12,6 +12,7 @@ export const isDealtWith = (driven: Driven, object: KubeObject): boolean => {
     (object as { readonly status?: { readonly observedGeneration?: number } }).status ?? {};
   if (subject.deleting || observedGeneration !== subject.generation) return false;
   if (driven.isSettled(subject)) return true;
+  if (driven.isRetryDue(subject) || driven.isOfferDue?.(subject) === true) return false;
   const finalizer = driven.finalizerOf(subject);
-  return !driven.isRetryDue(subject) && (finalizer === undefined || subject.finalizers.includes(finalizer));
+  return finalizer === undefined || subject.finalizers.includes(finalizer);
 };

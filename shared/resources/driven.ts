@@ -86,6 +86,8 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   isSettled(subject: S): boolean;
   /** Whether the user asked to start again and nobody has acted on it yet. */
   isRetryDue(subject: S): boolean;
+  /** Whether a client has told what it is about to upload and nothing was made for that yet; left out where nobody tells. */
+  isOfferDue?(subject: S): boolean;
   outcomeOf(state: S['state']): Outcome;
   /** What a step is worth telling people. */
   notesOf(before: S['state'], after: S['state']): readonly Note[];

@@ -103,6 +103,7 @@ export const drivenImage = <T extends ImageObject>(
   uniqueNameOf: ({ displayName, state }) =>
     dialect.namesAreUnique === true && state.children === undefined ? displayName : undefined,
   finalizerOf: () => finalizers.image,
+  isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,
   links: {
     waitsFor: [],
     sourceOf: () => undefined,

@@ -154,6 +154,7 @@ const importMapped = async (pass: Pass, sink: Sink, pools: Pools, mapped: Mapped
   pass.meter.enter('Verifying', 99);
   verifyChecksum(pass.spec.checksum, digests);
   await pools.decoders.kill();
+  await pass.source.confirm?.();
   await sink.commit(virtualSize);
   return { digests, inspection, writtenBytes };
 };

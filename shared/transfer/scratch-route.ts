@@ -133,6 +133,7 @@ export const importScratch = async (pass: Pass, sink: Sink): Promise<PassResult>
     });
     pass.meter.enter('Verifying', 99);
     const writtenBytes = await sink.writtenBytes();
+    await pass.source.confirm?.();
     await sink.commit(inspection.virtualSize);
     return { digests, inspection, writtenBytes };
   });

@@ -138,6 +138,7 @@ export const importStream = async (pass: Pass, sink: Sink): Promise<PassResult> 
   const inspection = settle(pass, measured);
   checkCapacity(inspection.virtualSize, sink.limitBytes);
   const writtenBytes = await sink.writtenBytes();
+  await pass.source.confirm?.();
   await sink.commit(inspection.virtualSize);
   return { digests, inspection, writtenBytes };
 };

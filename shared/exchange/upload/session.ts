@@ -7,8 +7,11 @@ import { Problem } from '#shared/exchange/http/problem.ts';
 import type { Worker } from '#shared/exchange/worker.ts';
 import { Announcement } from '#shared/transfer/upload/spool.ts';
 
-/** Nothing here is in a hurry: people send over slow lines, and conversion takes its time. */
-const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000 });
+/**
+ * Nothing here is in a hurry: people send over slow lines, and conversion takes its time. No connection is used twice (`pipelining: 0`): the Job
+ * closes those whose body it did not want to the end, and a body cannot be sent again.
+ */
+const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 });
 
 export interface UploadState {
   readonly offset: number;

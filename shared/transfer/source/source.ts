@@ -34,6 +34,11 @@ export interface Source {
   readInto(offset: number, target: Uint8Array): Promise<void>;
   /** All bytes in order, resumed after a cut where the source allows it. */
   stream(): AsyncIterable<Buffer>;
+  /**
+   * Called once all that is needed was read, before the target counts as complete: throws where the sender does not vouch for the bytes. Left out
+   * where a read is proof enough.
+   */
+  confirm?(): Promise<void>;
   /** Bytes received so far, repeats included. */
   receivedBytes(): number;
   close(): Promise<void>;

@@ -46,10 +46,13 @@ const createReader = (options: UploadSourceOptions) => {
   const requireSame = (): void => {
     if (spool.generation() !== generation) throw begunAnew();
   };
-  const until = async (isThere: () => boolean, waitingFor?: string): Promise<void> => {
+  const beginAnew = (): void => {
+    generation = spool.generation();
+  };
+  const until = async (isThere: () => boolean, waitingFor?: string, onTurn: () => void = requireSame): Promise<void> => {
     for (;;) {
       signal.throwIfAborted();
-      requireSame();
+      onTurn();
       if (isThere()) return;
       onWait(waitingFor);
       await nextChange(options);
@@ -67,10 +70,11 @@ const createReader = (options: UploadSourceOptions) => {
     requireSame();
   };
   return {
-    beginAnew: () => {
-      generation = spool.generation();
-    },
-    until: (end: number, waitingFor?: string) => until(() => has(end) || spool.isComplete(), waitingFor),
+    until: (end: number) => until(() => has(end) || spool.isComplete()),
+    /** Nothing was read yet: a file that begins anew meanwhile is the one that is waited for. */
+    untilFirst: (end: number) => until(() => has(end) || spool.isComplete(), 'waiting for the upload', beginAnew),
+    /** A client may yet find that what it sent is not what it said. */
+    untilVouchedFor: () => until(spool.isComplete),
     readInto,
     read: async (offset: number, length: number): Promise<Buffer> => {
       const bytes = Buffer.allocUnsafe(length);
@@ -86,8 +90,7 @@ export const createUploadSource = (options: UploadSourceOptions): Source => {
   const reader = createReader(options);
   return {
     probe: async () => {
-      reader.beginAnew();
-      await reader.until(headBytes, 'waiting for the upload');
+      await reader.untilFirst(headBytes);
       const isWhole = spool.isComplete() && spool.offset() <= headBytes;
       const head = await reader.read(0, Math.min(headBytes, spool.offset()));
       const size = spool.length();
@@ -108,6 +111,7 @@ export const createUploadSource = (options: UploadSourceOptions): Source => {
         at += length;
       }
     },
+    confirm: () => reader.untilVouchedFor(),
     receivedBytes: () => spool.offset(),
     close: () => Promise.resolve(),
   };
