@@ -74,7 +74,7 @@ const createReader = (options: UploadSourceOptions) => {
     /** Nothing was read yet: a file that begins anew meanwhile is the one that is waited for. */
     untilFirst: (end: number) => until(() => has(end) || spool.isComplete(), 'waiting for the upload', beginAnew),
     /** A client may yet find that what it sent is not what it said. */
-    untilVouchedFor: () => until(spool.isComplete),
+    untilVouchedFor: () => until(() => spool.isComplete()),
     readInto,
     read: async (offset: number, length: number): Promise<Buffer> => {
       const bytes = Buffer.allocUnsafe(length);
