@@ -49,7 +49,11 @@ const createReader = (options: UploadSourceOptions) => {
   const beginAnew = (): void => {
     generation = spool.generation();
   };
-  const until = async (isThere: () => boolean, waitingFor?: string, onTurn: () => void = requireSame): Promise<void> => {
+  const until = async (
+    isThere: () => boolean,
+    waitingFor?: string,
+    onTurn: () => void = requireSame,
+  ): Promise<void> => {
     for (;;) {
       signal.throwIfAborted();
       onTurn();
