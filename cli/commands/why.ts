@@ -28,8 +28,9 @@ const listIfAny = async <T extends KubeObject>(
 
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
   const driven = drivenOf({ apiVersion: apiVersionOf(type), kind: type.kind });
-  const sidecars = driven?.sidecars(backends).map((sidecar) => sidecar.type) ?? [];
-  return [...sidecars.filter(({ kind }) => kind !== pods.kind), pods as unknown as ResourceType];
+  const types = [...(driven?.sidecars(backends) ?? []).map((sidecar) => sidecar.type), pods as unknown as ResourceType];
+  // Backends make some kinds alike, each would be listed as often.
+  return [...new Map(types.map((type) => [`${type.group}/${type.plural}`, type])).values()];
 };
 
 const gather = async (kube: KubeClient, found: Found): Promise<Story> => {

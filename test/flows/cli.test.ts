@@ -83,7 +83,7 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
 
   it('why shows what was made for an image', async () => {
     const { out } = await bullion('why', 'hypercloud/disk');
-    expect(out).toMatch(/^PersistentVolumeClaim +disk-image-pvc +Bound/m);
+    expect(out.match(/^PersistentVolumeClaim +disk-image-pvc +Bound/gm)).toHaveLength(1);
     expect(out).toMatch(/^VolumeSnapshot +disk-image-snapshot +Ready/m);
     expect(out).toMatch(/Disk +16\.0 MiB disk, qcow2/);
   });
