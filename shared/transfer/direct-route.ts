@@ -17,11 +17,14 @@ import type { Pass, PassResult } from '#shared/transfer/pass.ts';
 import { rangedReader } from '#shared/transfer/plan.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
+import { createConnections } from '#shared/transfer/source/connections.ts';
 import { type Segment, readSegments } from '#shared/transfer/source/segments.ts';
 
 /** Large enough that requests cost nothing, small enough that a dozen fit into a container. */
 const leastSegmentBytes = 2 * 1024 * 1024;
-const connections = 4;
+/** Of a server on the same machine more would make it slower, of one far away four are hardly ever enough. */
+const firstConnections = 4;
+const mostConnections = 8;
 const mostWorkers = 4;
 /** A file smaller than that is unpacked before another worker would have started. */
 const leastBytesForWorker = 8 * 1024 * 1024;
@@ -104,7 +107,7 @@ const createPools = (pass: Pass, sink: Sink, header: Qcow2Header): Pools => {
   const { segmentBytes, carryBytes } = sizesFor(header);
   const size = pass.plan.inspection.size ?? Infinity;
   const workers = Math.max(1, Math.min(availableParallelism(), mostWorkers, Math.ceil(size / leastBytesForWorker)));
-  const buffers = createBufferPool(connections + 2 * workers, carryBytes + segmentBytes);
+  const buffers = createBufferPool(mostConnections + 2 * workers, carryBytes + segmentBytes);
   const { clusterSize, compression, virtualSize } = header;
   const setup = { buffers: buffers.buffers, carryBytes, path: sink.path, clusterSize, compression, virtualSize };
   return {
@@ -127,7 +130,7 @@ const transferData = async (pass: Pass, sink: Sink, pools: Pools, { header, map 
       size: pass.plan.inspection.size ?? 0,
       segmentBytes,
       headroom: carryBytes,
-      connections,
+      connections: createConnections({ first: firstConnections, most: mostConnections, now: () => performance.now() }),
       pool: pools.buffers,
       onSegment: (segment) => taker.take(segment),
     });

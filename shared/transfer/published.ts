@@ -3,6 +3,7 @@ import { verifyChecksum } from '#shared/transfer/checksum.ts';
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { Pass } from '#shared/transfer/pass.ts';
+import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
 
 /** A server may answer the second request with another file, or with a page that says so, and nothing but the bytes may tell. */
 const checkHead = ({ plan }: Pass, chunk: Buffer, position: number): void => {
@@ -18,7 +19,7 @@ async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
   const total = plan.inspection.size;
   let position = 0;
   meter.expect(total);
-  for await (const chunk of source.stream()) {
+  for await (const chunk of streamAhead(source, plan.facts)) {
     signal.throwIfAborted();
     checkHead(pass, chunk, position);
     position += chunk.length;

@@ -4,6 +4,7 @@ export interface BufferPool {
   readonly buffers: readonly SharedArrayBuffer[];
   /** Waits for a free buffer; its index. */
   acquire(): Promise<number>;
+  hasFree(): boolean;
   release(index: number): void;
   /** Makes every `acquire`, waiting or to come, throw `error`. */
   fail(error: unknown): void;
@@ -24,6 +25,7 @@ export const createBufferPool = (count: number, bytes: number): BufferPool => {
       waiting.push(turn);
       return turn.promise;
     },
+    hasFree: () => free.length > 0,
     release: (index) => {
       const next = waiting.shift();
       if (next === undefined) free.push(index);

@@ -1,5 +1,6 @@
 // Reads a whole file through parallel ranges and hands it on front to back, in buffers that are reused.
 import type { BufferPool } from '#shared/transfer/decode/buffers.ts';
+import type { Connections } from '#shared/transfer/source/connections.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 
 export interface Segment {
@@ -17,56 +18,94 @@ export interface SegmentRead {
   readonly segmentBytes: number;
   /** Bytes at the start of each buffer that are left alone. */
   readonly headroom: number;
-  readonly connections: number;
+  readonly connections: Connections;
   readonly pool: BufferPool;
   /** Called in order of offset. What it throws ends the reading. */
   readonly onSegment: (segment: Segment) => void;
 }
 
-/** Throws what the source, the pool or `onSegment` throws, once no read is under way any more. */
-export const readSegments = async (read: SegmentRead): Promise<void> => {
-  const { source, size, segmentBytes, headroom, pool } = read;
-  const ready = new Map<number, Segment>();
-  let next = 0;
-  let handedOn = 0;
-  let failure: { readonly error: unknown } | undefined;
+interface Taken {
+  readonly segment: Segment;
+  /** Buffers were free: whoever unpacks them had nothing to do. */
+  readonly isAwaited: boolean;
+}
 
-  const fail = (error: unknown): void => {
-    failure ??= { error };
-    pool.fail(error);
-  };
-  /** Buffer and place in the file are taken in one step: so the earliest segment always has a buffer, and nobody waits in a circle. */
+/** Places in the file, from front to back, each with a buffer for it; undefined behind the last one. */
+const createTaker = ({ size, segmentBytes, headroom, pool }: SegmentRead) => {
+  let next = 0;
   let turn: Promise<unknown> = Promise.resolve();
-  const take = (): Promise<Segment | undefined> => {
-    const taking = turn.then(async () => {
-      if (next >= size || failure !== undefined) return undefined;
-      const buffer = await pool.acquire();
-      const offset = next;
-      next += segmentBytes;
-      const shared = pool.buffers[buffer] ?? new SharedArrayBuffer(0);
-      return { offset, buffer, bytes: new Uint8Array(shared, headroom, Math.min(segmentBytes, size - offset)) };
-    });
-    turn = taking.catch(() => {});
-    return taking;
+  const takeNext = async (): Promise<Taken | undefined> => {
+    if (next >= size) return undefined;
+    const isAwaited = pool.hasFree();
+    const buffer = await pool.acquire();
+    const offset = next;
+    next += segmentBytes;
+    const shared = pool.buffers[buffer] ?? new SharedArrayBuffer(0);
+    const bytes = new Uint8Array(shared, headroom, Math.min(segmentBytes, size - offset));
+    return { isAwaited, segment: { offset, buffer, bytes } };
   };
-  const handOn = (): void => {
+  return {
+    /** One at a time takes both place and buffer: so the earliest segment always has a buffer, and nobody waits in a circle. */
+    take: (): Promise<Taken | undefined> => {
+      const taking = turn.then(takeNext);
+      turn = taking.catch(() => {});
+      return taking;
+    },
+    isOver: () => next >= size,
+  };
+};
+
+/** Segments that are there, handed on in order. */
+const createSorter = ({ segmentBytes, onSegment }: SegmentRead) => {
+  const ready = new Map<number, Segment>();
+  let handedOn = 0;
+  return (arrived: Segment): void => {
+    ready.set(arrived.offset, arrived);
     for (let segment = ready.get(handedOn); segment !== undefined; segment = ready.get(handedOn)) {
       ready.delete(handedOn);
       handedOn += segmentBytes;
-      read.onSegment(segment);
+      onSegment(segment);
+    }
+  };
+};
+
+/** Throws what the source, the pool or `onSegment` throws, once no read is under way any more. */
+export const readSegments = async (read: SegmentRead): Promise<void> => {
+  const { source, connections, pool } = read;
+  const taker = createTaker(read);
+  const handOn = createSorter(read);
+  const fetchers: Promise<void>[] = [];
+  let running = 0;
+  let failure: { readonly error: unknown } | undefined;
+
+  const fetchAll = async (): Promise<void> => {
+    for (let taken = await taker.take(); taken !== undefined && failure === undefined; taken = await taker.take()) {
+      const { segment, isAwaited } = taken;
+      await source.readInto(segment.offset, segment.bytes);
+      handOn(segment);
+      connections.arrived(segment.bytes.length, isAwaited);
+      if (running > connections.count()) return;
+      launch();
     }
   };
   const fetch = async (): Promise<void> => {
     try {
-      for (let segment = await take(); segment !== undefined; segment = await take()) {
-        await source.readInto(segment.offset, segment.bytes);
-        ready.set(segment.offset, segment);
-        if (failure === undefined) handOn();
-      }
+      await fetchAll();
     } catch (error) {
-      fail(error);
+      failure ??= { error };
+      pool.fail(error);
+    } finally {
+      running -= 1;
     }
   };
-  await Promise.all(Array.from({ length: read.connections }, fetch));
+  const launch = (): void => {
+    while (running < connections.count() && !taker.isOver() && failure === undefined) {
+      running += 1;
+      fetchers.push(fetch());
+    }
+  };
+  launch();
+  // Those that are waited for may launch more.
+  for (const fetcher of fetchers) await fetcher;
   if (failure !== undefined) throw failure.error;
 };

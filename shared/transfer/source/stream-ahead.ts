@@ -1,0 +1,128 @@
+// A file from front to back, by one connection, or by several that read ahead where the source is what everything waits for.
+import { performance } from 'node:perf_hooks';
+import { createConnections } from '#shared/transfer/source/connections.ts';
+import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
+
+const mib = 1024 * 1024;
+/** Two at least, so that the way is never empty between two requests. */
+const leastConnections = 2;
+const mostConnections = 8;
+/** One connection is watched so long. */
+const watchMs = 1000;
+/** More of the time than that must be spent waiting for the source, with nothing else to do. */
+const leastWaiting = 0.5;
+
+export interface AheadOptions {
+  /** Milliseconds; replaced in tests. */
+  readonly now?: () => number;
+  /** How much of the time so far this thread had nothing to do, 0..1; replaced in tests. */
+  readonly idle?: () => number;
+  /** 4 MiB unless given. */
+  readonly segmentBytes?: number;
+  /** With less than that to go more connections would hardly be up to speed. 64 MiB unless given. */
+  readonly leastSplitBytes?: number;
+}
+
+const idleSince = (): (() => number) => {
+  const start = performance.eventLoopUtilization();
+  return () => 1 - performance.eventLoopUtilization(start).utilization;
+};
+
+interface Start {
+  readonly source: Source;
+  readonly now: () => number;
+  /** Asked after each piece. */
+  readonly isEnough: (position: number, waitedMs: number, elapsedMs: number) => boolean;
+}
+
+/** The stream itself, up to where more connections are worth a try; gives how far that was. */
+async function* single({ source, now, isEnough }: Start): AsyncGenerator<Buffer, number, undefined> {
+  const startedAt = now();
+  let [position, waited] = [0, 0];
+  const pieces = source.stream()[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const from = now();
+      const { done, value } = await pieces.next();
+      if (done === true) return position;
+      waited += now() - from;
+      position += value.length;
+      yield value;
+      if (isEnough(position, waited, now() - startedAt)) return position;
+    }
+  } finally {
+    await pieces.return?.();
+  }
+}
+
+interface Rest {
+  readonly source: Source;
+  readonly from: number;
+  readonly size: number;
+  readonly segmentBytes: number;
+  readonly now: () => number;
+}
+
+/** What is on its way is waited for before this ends, however it ends. */
+async function* several({ source, from, size, segmentBytes, now }: Rest): AsyncGenerator<Buffer, void, undefined> {
+  const connections = createConnections({ first: leastConnections, most: mostConnections, now });
+  const queue: { readonly bytes: Promise<Buffer>; isThere: boolean }[] = [];
+  let next = from;
+  let busy = 0;
+  const ask = (): void => {
+    const bytes = source.read(next, Math.min(segmentBytes, size - next));
+    const entry = { bytes, isThere: false };
+    next += segmentBytes;
+    busy += 1;
+    queue.push(entry);
+    const arrive = (): void => {
+      busy -= 1;
+      entry.isThere = true;
+      fill();
+    };
+    const fail = (): void => {
+      next = size;
+    };
+    bytes.then(arrive, fail);
+  };
+  const fill = (): void => {
+    while (next < size && busy < connections.count() && queue.length < connections.count() + 2) ask();
+  };
+  try {
+    fill();
+    for (let first = queue[0]; first !== undefined; first = queue[0]) {
+      const { isThere } = first;
+      const segment = await first.bytes;
+      queue.shift();
+      connections.arrived(segment.length, !isThere);
+      fill();
+      yield segment;
+    }
+  } finally {
+    next = size;
+    await Promise.allSettled(queue.map(({ bytes }) => bytes));
+  }
+}
+
+/** All bytes in order, as `source.stream()`, by ranges from where those are faster. Throws what the source throws. */
+export async function* streamAhead(
+  source: Source,
+  { hasRanges, isPinned, size = 0 }: SourceFacts,
+  options: AheadOptions = {},
+): AsyncGenerator<Buffer, void, undefined> {
+  const {
+    now = () => performance.now(),
+    idle = idleSince(),
+    segmentBytes = 4 * mib,
+    leastSplitBytes = 64 * mib,
+  } = options;
+  const canSplit = hasRanges && isPinned;
+  const isEnough: Start['isEnough'] = (position, waited, elapsed) =>
+    canSplit &&
+    elapsed >= watchMs &&
+    size - position >= leastSplitBytes &&
+    waited / elapsed > leastWaiting &&
+    idle() > leastWaiting;
+  const from = yield* single({ source, now, isEnough });
+  if (canSplit && from < size) yield* several({ source, from, size, segmentBytes, now });
+}
