@@ -1,7 +1,10 @@
 // `npm run test:real [-- <part of a file's path> …]`: every test that can run on a real control plane, on one, a file at a time. Builds the
-// control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing.
+// control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing. With `--reports <folder>` a report in JSON
+// is left there for each file, and what fails is tried once more.
 import { spawn, spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 
 /** Quick to tell first, long last. */
 const files = [
@@ -23,12 +26,20 @@ const ensureAssets = (): string | undefined => {
   return /^KUBEBUILDER_ASSETS=(.+)$/m.exec(stdout)?.[1];
 };
 
-const runFile = async (file: string, env: NodeJS.ProcessEnv): Promise<boolean> => {
-  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', file], { stdio: 'inherit', env });
+const runFile = async (file: string, env: NodeJS.ProcessEnv, options: readonly string[]): Promise<boolean> => {
+  const args = ['node_modules/vitest/vitest.mjs', 'run', file, ...options];
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env });
   return (await new Promise((resolve) => child.once('exit', resolve))) === 0;
 };
 
-const main = async (wanted: readonly string[]): Promise<number> => {
+const reporting = (report: string): readonly string[] => [
+  '--retry=1',
+  '--reporter=default',
+  '--reporter=json',
+  `--outputFile.json=${report}`,
+];
+
+const main = async (wanted: readonly string[], folder: string | undefined): Promise<number> => {
   const selected = files.filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
   if (selected.length === 0) {
     console.error(`test:real: ${wanted.join(' ')} names none of\n  ${files.join('\n  ')}`);
@@ -41,10 +52,14 @@ const main = async (wanted: readonly string[]): Promise<number> => {
   }
   const env = { ...process.env, KUBEBUILDER_ASSETS: assets, BULLION_TEST_APISERVER: 'real' };
   const failed: string[] = [];
-  for (const file of selected) if (!(await runFile(file, env))) failed.push(file);
+  for (const [index, file] of selected.entries()) {
+    const options = folder === undefined ? [] : reporting(join(folder, `real-${index}.json`));
+    if (!(await runFile(file, env, options))) failed.push(file);
+  }
   console.log(`test:real: ${selected.length - failed.length} of ${selected.length} files passed on ${assets}`);
   for (const file of failed) console.log(`  failed: ${file}`);
   return failed.length === 0 ? 0 : 1;
 };
 
-process.exit(await main(process.argv.slice(2)));
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { reports: { type: 'string' } } });
+process.exit(await main(positionals, values.reports));
