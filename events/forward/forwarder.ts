@@ -73,7 +73,7 @@ const createForward = (
   signal: AbortSignal,
 ): ((verb: Verb, object: KubeObject) => Promise<void>) => {
   const { mode, extensions = {}, owner, send, log, newId = randomUUID, now = () => new Date() } = options;
-  const convert = { mode, extensions, source: options.client.server, newId, now };
+  const convert = { mode, extensions, source: options.client.server ?? '', newId, now };
   return async (verb, object) => {
     if (owner !== undefined && !isControlledBy(object, owner)) return;
     const event = toObjectEvent(verb, object, convert);

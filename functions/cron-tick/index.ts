@@ -11,4 +11,4 @@ const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
 const deps = { ...createDriverDeps(config, log), ownCertificate: config.ownCertificate };
 const app = withCaller(createApp(deps), callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
-await serve({ app, log, port: config.port, host: config.host });
+await serve({ app, log, port: config.port, host: config.host, warm: deps.warm });

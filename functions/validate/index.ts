@@ -1,18 +1,19 @@
 // Entry point of `validate`.
 import { createApp } from './app.ts';
 import { Config } from './config.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { loadConfig, tlsFilesOf } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
 
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel, fields: { function: 'validate' } });
-const kube = createKubeClient(loadKubeConfig(config.kubeconfig));
+const kube = createLateKubeClient(config.kubeconfig);
 await serve({
   app: createApp({ kube, log, cdi: config.cdi }),
   log,
   port: config.port,
   host: config.host,
   tls: tlsFilesOf(config),
+  warm: kube.warm,
 });

@@ -80,7 +80,10 @@ const common = {
   logLevel: 'silent',
   // Optional companions of `ws` and `debug`, which are not installed.
   external: ['utf-8-validate', 'bufferutil', 'supports-color'],
-  banner: { js: "import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);" },
+  // zod makes code for each schema it meets, which pays off after more requests than most instances see.
+  banner: {
+    js: "globalThis.__zod_globalConfig={jitless:true};import{createRequire as requireFrom}from'node:module';const require=requireFrom(import.meta.url);",
+  },
 } as const satisfies BuildOptions;
 
 const contentOf = ({ outputs }: Metafile, file: string): Pick<Bundle, 'bytes' | 'inputs'> => {

@@ -48,9 +48,10 @@ describe('the import graph', () => {
     const inputs = inputsOf(name);
     expect(inputs).toContain(`functions/${name}/index.ts`);
     const unwanted = [
+      /node_modules\/(undici|socks|js-yaml)\//,
+      /client-node\//,
       /node_modules\/@aws-sdk\//,
       /node_modules\/@smithy\//,
-      generatedClient,
       /zod\/v4\/locales\/(?!en|index)/,
       devOnly,
     ];
@@ -63,17 +64,26 @@ describe('the import graph', () => {
     for (const name of servers) expect(inputsOf(name)).not.toContain('shared/transfer/decode/pool.ts');
   });
 
+  it('the client of clusters carries nothing that was generated', () => {
+    expect(inputsOf('kubernetes')).toContain('node_modules/@kubernetes/client-node/dist/config.js');
+    expect(inputsOf('kubernetes').filter((path) => generatedClient.test(path))).toEqual([]);
+  });
+
   it('what is loaded late lies beside the functions', () => {
     expect(bundles.filter(({ role }) => role !== 'function').map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk']),
+      expect.arrayContaining(['worker-worker', 'worker-digest-worker', 'aws-sdk', 'kubernetes', 'undici']),
     );
     const text = readFileSync(join(dir, 'functions', 'transfer-job.mjs'), 'utf8');
     for (const file of ['worker-worker.mjs', 'worker-digest-worker.mjs', 'aws-sdk.mjs']) expect(text).toContain(file);
   });
 
-  it('the late package is whole', async () => {
-    const sdk = (await import(join(dir, 'functions', 'aws-sdk.mjs'))) as Record<string, unknown>;
-    expect(typeof sdk['S3Client']).toBe('function');
+  it.each([
+    ['aws-sdk', 'S3Client'],
+    ['kubernetes', 'KubeConfig'],
+    ['undici', 'request'],
+  ])('the late package %s is whole', async (name, part) => {
+    const late = (await import(join(dir, 'functions', `${name}.mjs`))) as Record<string, unknown>;
+    expect(typeof late[part]).toBe('function');
   });
 });
 

@@ -3,13 +3,24 @@
 import { readFile } from 'node:fs/promises';
 import { builtinModules } from 'node:module';
 import { basename } from 'node:path';
+import { lateSchemaModule, lateSchemaPath, withLateSchemas } from '#infra/bundle/late-schemas.ts';
 import type { OnResolveArgs, OnResolveResult, Plugin, PluginBuild } from 'esbuild';
 
 /** Files that worker threads start from, by the URL of their source; each becomes a bundle beside the function's. */
 export type Workers = Set<string>;
 
 /** Packages loaded when they are first used, each a bundle of its own, by the name of its file. */
-export const lazyPackages: Readonly<Record<string, string>> = { '@aws-sdk/client-s3': 'aws-sdk' };
+export const lazyPackages: Readonly<Record<string, string>> = {
+  '@aws-sdk/client-s3': 'aws-sdk',
+  '@kubernetes/client-node': 'kubernetes',
+  undici: 'undici',
+};
+
+/** Of those, the ones that are imported at the top of modules, with what is taken of them where that is not all. */
+const beside: Readonly<Record<string, readonly string[] | undefined>> = {
+  '@kubernetes/client-node': ['HttpMethod', 'KubeConfig', 'RequestContext'],
+  undici: undefined,
+};
 
 /** Without side effects though they do not say so: what is not used of them is left out. */
 const pure = /\/node_modules\/(@kubernetes\/client-node|socks|socks-proxy-agent|openid-client|jsonpath-plus)\//;
@@ -62,6 +73,18 @@ export const functionPlugin = (workers: Workers): Plugin => ({
       contents: await reExport(path),
       resolveDir: (pluginData as { readonly dir: string }).dir,
     }));
+    build.onResolve({ filter: anyOf(Object.keys(beside)) }, ({ path, kind, namespace, pluginData }) =>
+      kind === 'import-statement' && namespace !== 're-exported' && pluginData !== decided
+        ? { path, namespace: 'beside' }
+        : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace: 'beside' }, async ({ path }) => ({
+      contents: lateParts(await namesOf(path), `./${lazyPackages[path]}.mjs`),
+    }));
+    build.onResolve(
+      { filter: anyOf(Object.values(lazyPackages).map((name) => `./${name}.mjs`)) },
+      ({ path, namespace }) => (namespace === 'beside' ? { path, external: true } : undefined),
+    );
     build.onResolve({ filter: unusedOfUndici }, ({ path, importer }) =>
       importer.endsWith('/undici/index.js') ? { path, namespace: 'unused' } : undefined,
     );
@@ -69,12 +92,14 @@ export const functionPlugin = (workers: Workers): Plugin => ({
       kind === 'import-statement' ? { path, namespace: 'late', pluginData: { dir: resolveDir } } : undefined,
     );
     // An import of `node:http` reads all its exports, and with them loads the `fetch` of Node: 60 ms. `require` does not.
-    build.onResolve({ filter: anyOf(builtinNames) }, ({ path, namespace }) =>
-      namespace === 'builtin' ? { path, external: true } : { path, namespace: 'builtin' },
+    build.onResolve({ filter: anyOf(builtinNames) }, ({ path, namespace, kind }) =>
+      namespace === 'builtin' || kind === 'require-call'
+        ? { path, external: true }
+        : { path, namespace: 'builtin', sideEffects: false },
     );
     build.onResolve({ filter: /^[.@a-z]/ }, (args) => withoutSideEffects(build, args));
     build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
-      contents: `module.exports = require('${path}')`,
+      contents: builtinModule(path),
     }));
     build.onLoad({ filter: /.*/, namespace: 'unused' }, ({ path }) => ({ contents: unusedModule(path) }));
     build.onLoad({ filter: /.*/, namespace: 'late' }, ({ path, pluginData }) => ({
@@ -91,10 +116,13 @@ export const functionPlugin = (workers: Workers): Plugin => ({
     build.onLoad({ filter: /\/client-node\/dist\/(gen\/)?index\.js$/ }, ({ path }) => ({
       contents: takenOfClient[path.slice(path.lastIndexOf('/dist/') + '/dist/'.length)] ?? '',
     }));
-    build.onLoad({ filter: /\/(functions|events|shared)\/.*\.ts$/ }, async ({ path }) => ({
-      contents: ownSource(await readFile(path, 'utf8'), path, workers),
-      loader: 'ts',
-    }));
+    build.onResolve({ filter: anyOf([lateSchemaPath]) }, ({ path }) => ({ path, namespace: 'late-schema' }));
+    build.onLoad({ filter: /.*/, namespace: 'late-schema' }, () => ({ contents: lateSchemaModule }));
+    build.onLoad({ filter: /\/(functions|events|shared)\/.*\.ts$/ }, async ({ path }) => {
+      const source = ownSource(await readFile(path, 'utf8'), path, workers);
+      const { code } = await build.esbuild.transform(source, { loader: 'ts', target: 'node24' });
+      return { contents: withLateSchemas(code), loader: 'js' };
+    });
   },
 });
 
@@ -109,12 +137,25 @@ const withoutSideEffects = async (build: PluginBuild, args: OnResolveArgs): Prom
   return pure.test(found.path) ? { ...found, sideEffects: false } : found;
 };
 
+/** What a package exports, as far as it is taken. */
+const namesOf = async (name: string): Promise<readonly string[]> =>
+  beside[name] ??
+  Object.keys((await import(name)) as object).filter((one) => !['default', 'module.exports'].includes(one));
+
 /** By name: what a CommonJS package exports is not known to esbuild. */
 const reExport = async (name: string): Promise<string> => {
-  const exported = Object.keys((await import(name)) as object).filter(
-    (one) => !['default', 'module.exports'].includes(one),
-  );
-  return `export const { ${exported.join(', ')} } = require('${name}');`;
+  const names = (await namesOf(name)).join(', ');
+  return beside[name] === undefined
+    ? `export const { ${names} } = require('${name}');`
+    : `export { ${names} } from '${name}';`;
+};
+
+/** By name, so that what nobody takes is not read: `http` makes its `WebSocket` when it is. Cryptography is loaded when it is first used. */
+const builtinModule = (name: string): string => {
+  const names = Object.keys(process.getBuiltinModule(name) ?? {}).filter((key) => /^(?!default$)\w+$/.test(key));
+  if (/^(node:)?crypto$/.test(name)) return `${lateParts(names, name)}\n${lateDefault(name)}`;
+  const parts = names.map((key) => `export const ${key} = /* @__PURE__ */ of('${key}');`);
+  return `const from = require('${name}'); const of = (name) => from[name];\n${parts.join('\n')}\nexport default from;`;
 };
 
 /** Loud when it is called after all. The index makes one object of such a class, which it only exports. */
@@ -126,18 +167,22 @@ const absent = new Proxy(function () {}, {
 });
 module.exports = absent;`;
 
-const lateModule = (name: string): string =>
-  (late[name] ?? [])
-    .map((part) => {
-      const [target, exported] =
-        part === 'default' ? [`require('${name}')`, 'default'] : [`require('${name}').${part}`, `const ${part} =`];
-      return `export ${exported} new Proxy(function () {}, {
+const lateModule = (name: string): string => {
+  const parts = late[name] ?? [];
+  return parts.includes('default') ? lateDefault(name) : lateParts(parts, name);
+};
+
+const lateParts = (parts: readonly string[], name: string): string =>
+  parts.map((part) => `export const ${part} = ${lateProxy(`require('${name}').${part}`)};`).join('\n');
+
+const lateDefault = (name: string): string => `export default ${lateProxy(`require('${name}')`)};`;
+
+/** Stands for a function or a class. */
+const lateProxy = (target: string): string => `/* @__PURE__ */ new Proxy(function () {}, {
   construct: (_, given) => Reflect.construct(${target}, given),
   apply: (_, self, given) => Reflect.apply(${target}, self, given),
   get: (_, key) => ${target}[key],
-});`;
-    })
-    .join('\n');
+})`;
 
 /** `import { z }` would keep all of zod with its languages; a namespace import keeps what is used. Workers get the names of their bundles. */
 const ownSource = (text: string, path: string, workers: Workers): string =>

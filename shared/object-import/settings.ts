@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createS3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
@@ -60,7 +60,7 @@ type StoreConfig = Pick<
 >;
 
 export const createObjectImportDeps = (config: ObjectImportConfig, log: Logger): ObjectImportDeps => {
-  const kube = createKubeClient(loadKubeConfig(config.kubeconfig));
+  const kube = createLateKubeClient(config.kubeconfig);
   return { kube, rules: config.importRules, openStore: openStoreOf(kube, config), now: Date.now, log };
 };
 

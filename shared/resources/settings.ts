@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
@@ -155,13 +155,18 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
 /** Architectures as registries name them, by what Node calls this machine's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
-export const createDriverDeps = (config: DriverConfig, log: Logger): DriverDeps => {
-  const kube = createKubeClient(loadKubeConfig(config.kubeconfig));
+/** `warm` loads what the first event would wait for. */
+export const createDriverDeps = (
+  config: DriverConfig,
+  log: Logger,
+): DriverDeps & { readonly warm: () => Promise<void> } => {
+  const kube = createLateKubeClient(config.kubeconfig);
   const send = config.sink === undefined ? undefined : createSender({ sink: config.sink });
   const { allowedAddresses, plainRegistries } = config;
   const architecture = architectures[process.arch] ?? process.arch;
   return {
     kube,
+    warm: kube.warm,
     backends,
     settings: toPopulateSettings(config),
     cdi: config.cdi,

@@ -9,6 +9,7 @@ import {
 } from '#shared/api/admission.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { withContext } from '#shared/runtime/context.ts';
+import type { DirectAnswer, DirectApp } from '#shared/runtime/direct.ts';
 import { type Fault, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { diffJson } from '#shared/runtime/json-patch.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -59,22 +60,44 @@ const defaultBudgetMs = 10_000;
 /** Kept back so that our words arrive before the API server gives up. */
 const replyMs = 250;
 
-export const admissionFunction = (options: AdmissionFunctionOptions): Hono => {
+const tooLarge = (): DirectAnswer => ({
+  status: 413,
+  body: failure(413, 'RequestEntityTooLarge', `a review is at most ${maxReviewBytes} bytes`),
+});
+
+/** Both ways answer alike; a server takes the direct one. */
+export const admissionFunction = (options: AdmissionFunctionOptions): Hono & DirectApp => {
   const app = new Hono();
-  const limit = bodyLimit({
-    maxSize: maxReviewBytes,
-    onError: (c) => c.json(failure(413, 'RequestEntityTooLarge', `a review is at most ${maxReviewBytes} bytes`), 413),
+  const path = `/${options.name}`;
+  const limit = bodyLimit({ maxSize: maxReviewBytes, onError: (c) => c.json(tooLarge().body, 413) });
+  app.post(path, limit, async (c) => {
+    const { status, body } = await answerText(options, await c.req.text(), c.req.query('timeout'));
+    return c.json(body, status as 200);
   });
-  app.post(`/${options.name}`, limit, async (c) => {
-    const received = parseReview(await c.req.text());
-    if (received instanceof InvalidInput) {
-      options.log.warn('review refused', { function: options.name, error: received });
-      return c.json(failure(400, 'BadRequest', received.message), 400);
-    }
-    const { status, body } = await answer(options, received, parseBudget(c.req.query('timeout')));
-    return c.json(body, status);
+  return Object.assign(app, {
+    direct: (method: string, url: string) => {
+      const [asked, query] = url.split('?');
+      if (method !== 'POST' || asked !== path) return undefined;
+      const timeout = new URLSearchParams(query).get('timeout') ?? undefined;
+      return {
+        maxBytes: maxReviewBytes,
+        tooLarge,
+        answer: (text: string) => answerText(options, text, timeout),
+      };
+    },
   });
-  return app;
+};
+
+const answerText = async (
+  options: AdmissionFunctionOptions,
+  ...[text, timeout]: [string, string | undefined]
+): Promise<DirectAnswer> => {
+  const received = parseReview(text);
+  if (received instanceof InvalidInput) {
+    options.log.warn('review refused', { function: options.name, error: received });
+    return { status: 400, body: failure(400, 'BadRequest', received.message) };
+  }
+  return answer(options, received, parseBudget(timeout));
 };
 
 const parseReview = (text: string): AdmissionRequest | InvalidInput => {

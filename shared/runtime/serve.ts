@@ -1,16 +1,17 @@
 // An HTTP or HTTPS server around a function: health, certificate reload and a graceful end. Called by functions/*/index.ts and tests.
 import { type RequestListener, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http';
-import { type Server as HttpsServer, createServer as createHttpsServer } from 'node:https';
+import type { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
+import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { refuseUnreadable } from '#shared/runtime/unreadable.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
 const keepAliveTimeoutMs = 95_000;
 export interface ServeOptions {
-  readonly app: { fetch(request: Request): Response | Promise<Response> };
+  readonly app: { fetch(request: Request): Response | Promise<Response> } & Partial<DirectApp>;
   readonly log: Logger;
   /** 0 takes a free port. */
   readonly port: number;
@@ -21,6 +22,8 @@ export interface ServeOptions {
   readonly clientCa?: string | undefined;
   /** Milliseconds one request may take to arrive; 0: as long as it likes. Node's own limit, five minutes, when left out. */
   readonly requestTimeoutMs?: number | undefined;
+  /** What the first request would have to wait for and no start should: begun once health was answered. */
+  readonly warm?: (() => Promise<unknown>) | undefined;
   /** Whether `/readyz` says yes. Must be cheap and touch no dependency. */
   readonly isReady?: () => boolean;
   /** Milliseconds that requests in flight get after close() before their connections are cut. */
@@ -34,8 +37,9 @@ const peerNames = new WeakMap<Request, string>();
 export const peerNameOf = (request: Request): string | undefined => peerNames.get(request);
 
 const notePeer = (request: Request, socket: Socket | undefined): void => {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return;
-  const { subject } = socket.getPeerCertificate();
+  const { authorized, getPeerCertificate } = (socket ?? {}) as Partial<TLSSocket>;
+  if (authorized !== true || getPeerCertificate === undefined) return;
+  const { subject } = getPeerCertificate.call(socket as TLSSocket);
   const name = subject?.CN;
   if (typeof name === 'string') peerNames.set(request, name);
 };
@@ -53,7 +57,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const { host = '127.0.0.1', port, tls, log } = options;
   const state = { isDraining: false };
   const bridge = createBridge(options, state);
-  const server = createServer(options, createListener(options, state, bridge));
+  const server = await createServer(options, createListener(options, state, bridge));
   server.on('clientError', refuseUnreadable);
   const stopReloading =
     tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log, options.clientCa);
@@ -89,7 +93,7 @@ export const serve = async (options: ServeOptions, onClose?: () => Promise<void>
   process.exit(0);
 };
 
-const createServer = (options: ServeOptions, listener: RequestListener): Server | HttpsServer => {
+const createServer = async (options: ServeOptions, listener: RequestListener): Promise<Server | HttpsServer> => {
   const { requestTimeoutMs, clientCa, tls } = options;
   const serverOptions = {
     keepAliveTimeout: keepAliveTimeoutMs,
@@ -97,6 +101,8 @@ const createServer = (options: ServeOptions, listener: RequestListener): Server 
   };
   if (tls === undefined) return createHttpServer(serverOptions, listener);
   const trust = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false };
+  // TLS is loaded by servers that speak it.
+  const { createServer: createHttpsServer } = await import('node:https');
   return createHttpsServer({ ...serverOptions, ...trust, ...readCertificate(tls) }, listener);
 };
 
@@ -129,24 +135,26 @@ const createBridge = (options: ServeOptions, state: { readonly isDraining: boole
 
 /** Health is answered without the bridge. */
 const createListener = (
-  { isReady = () => true, log }: ServeOptions,
+  { app, isReady = () => true, log, warm }: ServeOptions,
   state: { readonly isDraining: boolean },
   bridge: () => Promise<RequestListener>,
 ): RequestListener => {
-  const forward: RequestListener = (request, response) =>
-    void bridge().then(
-      (listener) => listener(request, response),
-      (error: unknown) => {
-        log.error('the server cannot take requests', { error });
-        response.writeHead(500).end();
-      },
-    );
+  const giveUp = (response: ServerResponse) => (error: unknown) => {
+    log.error('the server cannot take requests', { error });
+    response.writeHead(500).end();
+  };
   return (request, response) => {
-    const path = request.url?.split('?')[0];
-    if (path !== '/healthz' && path !== '/readyz') return forward(request, response);
+    const { method = '', url = '' } = request;
+    const path = url.split('?')[0];
+    if (path !== '/healthz' && path !== '/readyz') {
+      const direct = app.direct?.(method, url);
+      if (direct === undefined) void bridge().then((listener) => listener(request, response), giveUp(response));
+      else answerDirectly(direct, request, response, () => state.isDraining).catch(giveUp(response));
+      return;
+    }
     health(response, path === '/healthz' || (isReady() && !state.isDraining));
     // Whoever asks is about to send something. A failure is told to the request that needs it.
-    response.once('finish', () => void bridge().catch(() => undefined));
+    response.once('finish', () => void Promise.allSettled([app.direct ?? bridge(), warm?.()]));
   };
 };
 

@@ -91,8 +91,8 @@ export interface KubeClient {
   watch<T extends KubeObject>(type: ResourceType<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   /** A request to any path (discovery, subresources, reviews). */
   raw<R>(request: RawRequest): Promise<R>;
-  /** The API server's base URL as configured. */
-  readonly server: string;
+  /** The API server's base URL as configured. Left out: the configuration has not been read yet. */
+  readonly server?: string;
 }
 
 export interface RawRequest {

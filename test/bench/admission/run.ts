@@ -1,14 +1,15 @@
-// `npm run bench -- admission [--rounds 9] [--requests 1500] [--clients 8]`: validate and mutate beside a bare handler that parses and echoes
-// the same review. In turns, medians of rounds.
+// `npm run bench -- admission [--rounds 9] [--requests 1500] [--clients 8] [--starts 11]`: validate and mutate beside a bare handler that parses
+// and echoes the same review, then their cold starts beside bare Node. In turns, medians of rounds.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
+import { measureColdStarts } from '#test/bench/admission/cold-start.ts';
 import { closeConnections, type Measured, measureLoad, quantile } from '#test/bench/admission/load.ts';
 import { median, toTable } from '#test/bench/table.ts';
 import { aHyperCloudImage, aReview } from '#test/support/admission.ts';
 
-/** Most that may be paid for validation and defaults: the project's own promise. */
-const limits = { ratio: 1.6 } as const;
+/** Most that may be paid for validation and defaults, and for the first answer: the project's own promise. */
+const limits = { ratio: 1.6, coldStart: 3 } as const;
 
 const paths = ['/echo', '/validate', '/mutate'] as const;
 type Path = (typeof paths)[number];
@@ -29,15 +30,18 @@ interface Options {
   readonly clients: number;
 }
 
-const startServer = async (): Promise<{ readonly port: number; readonly stop: () => Promise<unknown> }> => {
+const startServer = async (): Promise<{
+  readonly portOf: (path: Path) => number;
+  readonly stop: () => Promise<unknown>;
+}> => {
   const child = fork(new URL('server.ts', import.meta.url), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   const ended = once(child, 'exit').then(() => {
     throw new Error('the server ended before it listened');
   });
-  const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
+  const [ports] = (await Promise.race([once(child, 'message'), ended])) as [readonly number[]];
   ended.catch(() => undefined);
   return {
-    port,
+    portOf: (path) => ports[paths.indexOf(path)] ?? 0,
     stop: () => {
       const ended = once(child, 'exit');
       child.disconnect();
@@ -56,10 +60,11 @@ const measureRounds = async ({
   const measured = new Map<Path, Measured[]>(paths.map((path) => [path, []]));
   const body = aRealReview();
   try {
-    for (const path of paths) await measureLoad({ port: server.port, path, body, clients, requests: requests * 2 });
+    for (const path of paths)
+      await measureLoad({ port: server.portOf(path), path, body, clients, requests: requests * 2 });
     for (let round = 0; round < rounds; round++) {
       for (const path of paths) {
-        measured.get(path)?.push(await measureLoad({ port: server.port, path, body, clients, requests }));
+        measured.get(path)?.push(await measureLoad({ port: server.portOf(path), path, body, clients, requests }));
       }
     }
   } finally {
@@ -86,6 +91,7 @@ export const run = async (args: readonly string[]): Promise<void> => {
       rounds: { type: 'string', default: '9' },
       requests: { type: 'string', default: '1500' },
       clients: { type: 'string', default: '8' },
+      starts: { type: 'string', default: '11' },
     },
   });
   const all = await measureRounds({
@@ -107,4 +113,14 @@ export const run = async (args: readonly string[]): Promise<void> => {
   ]);
   console.log(toTable([['path', ...names.flatMap((name) => [name, '÷ echo'])], ...rows]));
   console.log(`\nat most ${limits.ratio} times the bare handler\n`);
+  const starts = await measureColdStarts(aRealReview(), Number(values.starts));
+  closeConnections();
+  const startRows = starts.map(({ name, ms, bareMs, ratio }) => [
+    name,
+    ms.toFixed(0),
+    bareMs.toFixed(0),
+    ratio.toFixed(2),
+  ]);
+  console.log(toTable([['cold start of', 'ms to first answer', 'ms of node -e 0', 'ratio'], ...startRows]));
+  console.log(`\nat most ${limits.coldStart} times bare Node\n`);
 };

@@ -1,4 +1,5 @@
-// Both admission functions and the bare handler they are measured against, in one process of their own. Started by run.ts.
+// Both admission functions and the bare handler they are measured against, in one process of their own, each behind the product's server as in a
+// pod. Started by run.ts.
 import { Hono } from 'hono';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
@@ -14,7 +15,8 @@ const deps = { kube: clusterOf(), log };
 const bare = new Hono();
 bare.post('/echo', async (c) => c.json(await c.req.json()));
 
-const app = new Hono().route('/', bare).route('/', createValidate(deps)).route('/', createMutate(deps));
-const server = await startServer({ app, log, port: 0 });
-process.send?.(server.port);
-process.once('disconnect', () => void server.close());
+const servers = await Promise.all(
+  [bare, createValidate(deps), createMutate(deps)].map((app) => startServer({ app, log, port: 0 })),
+);
+process.send?.(servers.map(({ port }) => port));
+process.once('disconnect', () => void Promise.all(servers.map((server) => server.close())));

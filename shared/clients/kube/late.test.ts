@@ -1,0 +1,32 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { namespaces } from '#shared/api/foreign/core.ts';
+import { createLateKubeClient } from '#shared/clients/kube/late.ts';
+import { startOrigin } from '#test/support/origin.ts';
+
+it('reads its configuration when it is first asked, and again after it could not', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'bullion-late-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, 'kubeconfig');
+  const kube = createLateKubeClient(path);
+  await expect(kube.get(namespaces, { name: 'a' })).rejects.toMatchObject({
+    code: 'Unavailable',
+    message: expect.stringContaining('configuration for the Kubernetes API cannot be used') as unknown,
+  });
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'a' } };
+  const origin = await startOrigin(() => ({ body: Buffer.from(JSON.stringify(namespace)) }));
+  onTestFinished(() => origin.close());
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server: origin.url, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'u', user: { token: 't' } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'c',
+  };
+  writeFileSync(path, JSON.stringify(config));
+  expect(await kube.get(namespaces, { name: 'a' })).toEqual(namespace);
+  expect(origin.requests[0]?.headers.authorization).toBe('Bearer t');
+});

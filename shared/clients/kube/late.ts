@@ -1,0 +1,42 @@
+// The client of functions: the packages it stands on are loaded when the cluster is first asked, which takes longer than all else of a start.
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
+
+export interface LateKubeClient extends KubeClient {
+  /** Loads what the first question would load. Throws Unavailable where the configuration cannot be read. */
+  readonly warm: () => Promise<void>;
+}
+
+/** Every question throws Unavailable as long as the configuration cannot be read; the next one reads it again. */
+export const createLateKubeClient = (kubeconfig?: string): LateKubeClient => {
+  let loading: Promise<KubeClient> | undefined;
+  const load = async (): Promise<KubeClient> => {
+    const { createKubeClient, loadKubeConfig } = await import('#shared/clients/kube/create.ts');
+    return createKubeClient(loadKubeConfig(kubeconfig));
+  };
+  const client = (): Promise<KubeClient> =>
+    (loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw new Unavailable(`the configuration for the Kubernetes API cannot be used: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }));
+  return {
+    warm: async () => void (await client()),
+    get: async (...given) => (await client()).get(...given),
+    list: async (...given) => (await client()).list(...given),
+    listAll: async function* listAll(...given) {
+      yield* (await client()).listAll(...given);
+    },
+    create: async (...given) => (await client()).create(...given),
+    replace: async (...given) => (await client()).replace(...given),
+    mergePatch: async (...given) => (await client()).mergePatch(...given),
+    jsonPatch: async (...given) => (await client()).jsonPatch(...given),
+    apply: async (...given) => (await client()).apply(...given),
+    delete: async (...given) => (await client()).delete(...given),
+    watch: async function* watch(...given) {
+      yield* (await client()).watch(...given);
+    },
+    raw: async (request) => (await client()).raw(request),
+  };
+};
