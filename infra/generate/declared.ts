@@ -19,6 +19,9 @@ export const children: readonly ChildAccess[] = [
   alike.slice(0, 1).map(({ type }) => ({ type, verbs: [...new Set(alike.flatMap(({ verbs }) => verbs))] })),
 );
 
+/** Kinds that are made and not followed. */
+export const made: readonly ChildAccess[] = drivenKinds.flatMap(({ makes = [] }) => makes);
+
 /** Kinds whose presence tells whether a backend can work. */
 export const needed: readonly ResourceType[] = Object.values<Registration>(backends).flatMap((registration) =>
   registration.served && registration.backend.needs !== undefined ? [registration.backend.needs.type] : [],

@@ -1,6 +1,6 @@
 // Every generated file of the repository by its path: what main.ts writes, or compares in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
-import { children, needed, objects, reads } from '#infra/generate/declared.ts';
+import { children, made, needed, objects, reads } from '#infra/generate/declared.ts';
 import {
   type EventSources,
   buildApiServerSources,
@@ -78,7 +78,7 @@ const rbac = (): Outputs => ({
       toYaml(
         `${wiring}, ${kindsAndBackends}`,
         fn.access === undefined
-          ? buildDriverAccess(fn, { objects, children, reads })
+          ? buildDriverAccess(fn, { objects, children, made, reads })
           : buildOwnAccess(fn.name, fn.access),
       ),
     ]),

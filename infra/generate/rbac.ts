@@ -78,6 +78,7 @@ const templateRules: readonly Rule[] = [
 export interface DriverScope {
   readonly objects: readonly ResourceType[];
   readonly children: readonly ChildAccess[];
+  readonly made: readonly ChildAccess[];
   readonly reads: readonly ResourceType[];
 }
 
@@ -85,14 +86,17 @@ export interface DriverScope {
  * A function that drives images. Finalizers are patched, status is replaced; `finalizers` must be updatable for owner references that
  * block deletion, where the cluster checks that.
  */
-export const buildDriverAccess = (fn: EventFunction, { objects, children, reads }: DriverScope): readonly Manifest[] =>
+export const buildDriverAccess = (
+  fn: EventFunction,
+  { objects, children, made, reads }: DriverScope,
+): readonly Manifest[] =>
   grant(fn.name, [
     ...objects.flatMap((type) => [
       rule(type, ['get', 'list', 'patch']),
       rule(type, ['update'], 'status'),
       rule(type, ['update'], 'finalizers'),
     ]),
-    ...children.map(({ type, verbs }) => rule(type, ['get', ...verbs])),
+    ...[...children, ...made].map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, ['get', 'list'])),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.

@@ -6,6 +6,7 @@ import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
@@ -18,6 +19,7 @@ export const servedKinds: readonly ServedKind[] = [
   served(dataImportCronKind),
   served(virtualMachinePvcKind),
   served(virtualMachineVolumeKind),
+  served(volumeExportKind),
   served(dataVolumeKind),
   served(storageProfileKind),
 ];

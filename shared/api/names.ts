@@ -53,6 +53,8 @@ export const finalizers = {
   image: 'bullion.dev/image',
   /** Held by a volume that may have children in another namespace, where no owner reference holds. */
   clone: 'bullion.dev/clone',
+  /** Held by an export while the store may hold parts of what it has not completed. */
+  export: 'bullion.dev/export',
   /** Held while a cron still has to remove what goes with it. */
   cron: 'bullion.dev/cron',
 } as const;

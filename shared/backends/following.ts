@@ -85,6 +85,15 @@ const deadlineOf = (job: Job, { now, settings }: PlanContext): string => {
   return isoTime((Number.isNaN(begun) ? now : begun) + seconds * 1000);
 };
 
+const looking = { job: 'inspect-', phase: 'Pending', reason: 'Inspecting', say: 'looking at the source' } as const;
+
+/** What a Job of that prefix does before it has said so itself. */
+const unreported = [
+  looking,
+  { job: 'import-', phase: 'Downloading', reason: 'Downloading', say: 'downloading' },
+  { job: 'export-', phase: 'Exporting', reason: 'Exporting', say: 'exporting' },
+] as const;
+
 const runningState = (
   image: Filled,
   before: ImageState,
@@ -97,12 +106,12 @@ const runningState = (
     return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
   }
   if (state.transfer?.run === run.pod) return reportedState(image, state, state.transfer);
-  const isImport = job.metadata.name.startsWith('import-');
+  const { say, ...step } = unreported.find(({ job: prefix }) => job.metadata.name.startsWith(prefix)) ?? looking;
   return {
     ...state,
-    phase: isImport ? 'Downloading' : 'Pending',
-    reason: isImport ? 'Downloading' : 'Inspecting',
-    message: describeAttempt(image, state, isImport ? 'downloading' : 'looking at the source'),
+    phase: step.phase,
+    reason: step.reason,
+    message: describeAttempt(image, state, say),
     progress: 0,
     transfer: undefined,
   };

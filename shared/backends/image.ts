@@ -8,7 +8,7 @@ import type { CloneStrategy } from '#shared/populate/clone.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
-/** Phases of an image's life, in order; the last three may follow any. A dialect maps them to its kind's own words. */
+/** Phases in order, of an image's life and an export's; the last three may follow any. A dialect maps them to its kind's own words. */
 export const imagePhases = [
   'Pending',
   'Cloning',
@@ -16,6 +16,7 @@ export const imagePhases = [
   'Converting',
   'Verifying',
   'Snapshotting',
+  'Exporting',
   'Available',
   'Failed',
   'Terminating',

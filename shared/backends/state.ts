@@ -1,6 +1,12 @@
 // The moves between states that every backend makes, so that all keep the same promises: counts add up, waits have deadlines.
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Filled, ImagePhase, ImageState, TransferState } from '#shared/backends/image.ts';
+import {
+  type Filled,
+  type ImagePhase,
+  type ImageState,
+  type TransferState,
+  initialState,
+} from '#shared/backends/image.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { TransferRun } from '#shared/populate/attempts.ts';
 import type { TransferPhase } from '#shared/transfer/progress.ts';
@@ -44,7 +50,7 @@ export const retryHint = 'remove the cause, then start again with a new value of
 
 /** A name of ours that somebody else holds. */
 export const takenState = (image: Filled, { kind, metadata }: KubeObject, context: PlanContext): ImageState => {
-  const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this image`;
+  const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;
   return waitingState(image, image.state, { phase: 'Pending', reason: 'NameTaken', message }, context);
 };
 
@@ -70,6 +76,21 @@ export const terminatingState = (state: ImageState, reason: string, message: str
   message,
   deadline: undefined,
   nextAttemptTime: undefined,
+});
+
+/** Waits until what the last try left is gone; a retry that is given up counts as acted on. */
+export const restartingState = (image: Filled, left: readonly KubeObject[], context: PlanContext): ImageState => {
+  const message = `removing what the last try left: ${left.map(describeChild).join(', ')}`;
+  const state = waitingState(image, image.state, { phase: 'Pending', reason: 'Restarting', message }, context);
+  return state.phase === 'Failed' ? { ...state, handledRetryToken: image.retryToken } : state;
+};
+
+/** Started over: as new, but for what is counted over its life. */
+export const restartedState = ({ state: { failures, lastFailureTime }, retryToken }: Filled): ImageState => ({
+  ...initialState,
+  failures,
+  lastFailureTime,
+  handledRetryToken: retryToken,
 });
 
 /** A child and who holds it, for messages. */
@@ -122,6 +143,8 @@ const sayOfTransfer = {
 /** Whether a report is of a Job that only looks. Pods are named after their Job. */
 export const isInspection = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('inspect-');
 
+const isExport = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('export-');
+
 /**
  * A look at a source that must be read to its end is no download yet: that one begins anew, at 0 %. An import looks at its source as well:
  * told as part of the download, since that has been said to run and status does not go back.
@@ -130,6 +153,10 @@ const stepOf = (transfer: TransferState): { phase: ImagePhase; reason: string; s
   if (isInspection(transfer) && transfer.phase !== 'Inspecting') {
     const say = `reading all of the source to find its size: ${Math.floor(transfer.percent)} % done`;
     return { phase: 'Pending', reason: 'Inspecting', say };
+  }
+  if (isExport(transfer)) {
+    const say = transfer.phase === 'Verifying' ? 'completing what was exported' : 'exporting';
+    return { phase: 'Exporting', reason: 'Exporting', say };
   }
   const isLook = transfer.phase === 'Inspecting' && !isInspection(transfer);
   const phase = isLook ? 'Downloading' : transfer.phase;

@@ -1,28 +1,53 @@
 // Where an export Job writes to: what its worker is told, and what is mounted into its pod. Called by transfer-job.ts.
-import { type ObjectSource, type S3JobSource, mountsOfSource, toTransferSource } from '#shared/populate/job-source.ts';
+import {
+  type ObjectSource,
+  type S3JobSource,
+  type SourceMounts,
+  mountsOfSource,
+  toTransferSource,
+} from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { ExportRequest } from '#shared/transfer/spec.ts';
 
-/** What `export` makes, and what `discard` removes. */
+/** A file `disk.img` in a claim of the owner's namespace, that of a file system. */
+export interface ClaimTarget {
+  readonly type: 'claim';
+  readonly claimName: string;
+}
+
+/** What `export` makes, and what `abort` and `discard` remove. */
 export interface JobExport {
   /** Nobody else writes to this object while the Job runs. */
-  readonly object: ObjectSource | S3JobSource;
+  readonly object: ObjectSource | S3JobSource | ClaimTarget;
   readonly form: ExportRequest['form'];
-  /** Also take the sha256 of the guest's bytes; costs a second for each 1.4 GB of the disk. */
+  /** Also take the sha256 of the guest's bytes; costs a second for each 1.4 GB of the disk. Objects only. */
   readonly guestDigest?: boolean | undefined;
 }
+
+/** Where exports to a claim are found, here and by whoever fetches them. */
+export const exportPath = '/export';
+export const exportFile = 'disk.img';
 
 export const toExportRequest = (
   { object, form, guestDigest = false }: JobExport,
   settings: PopulateSettings,
 ): ExportRequest => {
+  if (object.type === 'claim') return { form, path: `${exportPath}/${exportFile}`, guestDigest: false };
   const told = toTransferSource(object, settings);
   if (told.type !== 's3') throw new InvalidInput('an export goes to an object store');
   const { type: _, ...place } = told;
   return { form, object: place, guestDigest };
 };
 
-/** Its credentials, as those of a source. */
-export const mountsOfExport = (request: JobExport | undefined, settings: PopulateSettings) =>
-  request === undefined ? { volumes: [], mounts: [] } : mountsOfSource(request.object, settings);
+/** Its credentials, as those of a source, or the claim. */
+export const mountsOfExport = (request: JobExport | undefined, settings: PopulateSettings): SourceMounts => {
+  if (request === undefined) return { volumes: [], mounts: [], devices: [] };
+  const { object } = request;
+  if (object.type !== 'claim') return mountsOfSource(object, settings);
+  return {
+    volumes: [{ name: 'export', persistentVolumeClaim: { claimName: object.claimName } }],
+    mounts: [{ name: 'export', mountPath: exportPath }],
+    devices: [],
+  };
+};

@@ -55,6 +55,8 @@ export interface S3JobSource extends SourceAccess {
   readonly region: string;
   readonly bucket: string;
   readonly key: string;
+  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`; left out: the former. */
+  readonly pathStyle?: boolean | undefined;
 }
 
 /** Sent to the Job by the transfer function, for somebody. */
@@ -89,8 +91,8 @@ export const toTransferSource = (
     case 'http':
       return { type: 'http', url: source.url, ...told(source), ...toldHeaders(source) };
     case 's3': {
-      const { type, endpoint, region, bucket, key } = source;
-      return { type, endpoint, region, pathStyle: true, bucket, key, ...told(source) };
+      const { type, endpoint, region, pathStyle = true, bucket, key } = source;
+      return { type, endpoint, region, pathStyle, bucket, key, ...told(source) };
     }
     case 'registry':
       return registrySource(source, settings);

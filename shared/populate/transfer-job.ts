@@ -48,7 +48,7 @@ export interface TransferRequest {
   readonly expected?: Inspection | undefined;
   /** Needed by `import`. */
   readonly target?: TransferTargetVolume | undefined;
-  /** Needed by `export`, whose source is a claim, and by `discard`, whose source is `blank`. */
+  /** Needed by `export`, whose source is a claim, and by `abort` and `discard`, whose source is `blank`. */
   readonly export?: JobExport | undefined;
   /** Failed attempts tolerated. */
   readonly retries: number;

@@ -5,6 +5,7 @@ import type { AdmissionRequest } from '#shared/api/admission.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -26,6 +27,8 @@ import { imageRules } from '#shared/resources/image-rules.ts';
 import { reviewProtected } from '#shared/resources/protected/review.ts';
 import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
 import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
+import { toExport } from '#shared/resources/volume-export/dialect.ts';
+import { volumeExportRequestRules } from '#shared/resources/volume-export/rules.ts';
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
@@ -95,6 +98,7 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   }),
   admitVolume(virtualMachinePvcs, hyperCloudVolumeRules('pvc')),
   admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
+  admit({ kind: volumeExportKind, read: toExport, rules: volumeExportRequestRules, defaults: [] }),
   admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
   admitVolume(dataVolumes, dataVolumeRequestRules, dataVolumeSources),
 ];

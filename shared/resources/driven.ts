@@ -42,6 +42,14 @@ export interface Refusal {
   readonly message: string;
 }
 
+/** What only one object may have, and what the second one fails with. */
+export interface UniqueName {
+  readonly name: string;
+  /** For messages. */
+  readonly what: string;
+  readonly reason: string;
+}
+
 export interface Step<State> {
   readonly actions: readonly Action[];
   readonly state: State;
@@ -70,13 +78,15 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
   sidecars(backends: BackendRegistry): readonly Sidecar[];
   reads(backends: BackendRegistry): readonly ResourceType[];
+  /** Kinds that are made and not followed, and what is done with them; left out: none. */
+  readonly makes?: readonly Pick<Sidecar, 'type' | 'verbs'>[];
   /** Total: what cannot be understood becomes a refusal. */
   read(object: T): S;
   /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
   toStatus(object: T, subject: S, state: S['state'], now: string): object;
   refusalOf(subject: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
   /** A name nobody else of the kind and namespace may have, while nothing was made for the object yet (name-claim.ts). */
-  uniqueNameOf?(subject: S): string | undefined;
+  uniqueNameOf?(subject: S): UniqueName | undefined;
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
   finalizerOf(subject: S): string | undefined;

@@ -30,6 +30,7 @@ export const refusals = {
   spec: 'InvalidSpec',
   backend: 'BackendUnavailable',
   name: 'DisplayNameTaken',
+  destination: 'DestinationTaken',
 } as const;
 
 const revived = ({ state }: Filled): ImageState => {
@@ -58,3 +59,9 @@ export const refusalOfFaults = ({ faults }: Filled): Refusal | undefined =>
   faults.length === 0
     ? undefined
     : { reason: refusals.spec, message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
+
+/** `what` of an object is an object store, and nobody said which. */
+export const noObjectStore = (what: string): Refusal => ({
+  reason: refusals.spec,
+  message: `${what} is an object store, and this installation knows none: an operator names one with OBJECT_STORE_ENDPOINT`,
+});

@@ -11,7 +11,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
-import { fillable, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
+import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
   Object.values<Registration>(backends).flatMap((registration) => (registration.served ? [registration.backend] : []));
@@ -63,17 +63,13 @@ const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cl
   return found;
 };
 
-const noObjectStore: Refusal = {
-  reason: refusals.spec,
-  message:
-    'the source is an object store, and this installation knows none: an operator names one with OBJECT_STORE_ENDPOINT',
-};
-
 const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined => {
   const registration = registrationOf(backends, image.backend);
   if (!registration.served) return { reason: refusals.backend, message: registration.because };
   const isAdrift = image.source?.type === 'object' && settings.objectStore === undefined;
-  return refusalOfFaults(image) ?? (isAdrift ? noObjectStore : refusalOfSource(image, registration.backend));
+  return (
+    refusalOfFaults(image) ?? (isAdrift ? noObjectStore('the source') : refusalOfSource(image, registration.backend))
+  );
 };
 
 /** What admission refuses with the same words. */
@@ -101,7 +97,9 @@ export const drivenImage = <T extends ImageObject>(
     return registration.served ? (plannerOf(registration.backend, cloners) as Planner<Image>) : undefined;
   },
   uniqueNameOf: ({ displayName, state }) =>
-    dialect.namesAreUnique === true && state.children === undefined ? displayName : undefined,
+    dialect.namesAreUnique === true && state.children === undefined
+      ? { name: displayName, what: 'display name', reason: refusals.name }
+      : undefined,
   finalizerOf: () => finalizers.image,
   isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,
   links: {

@@ -8,7 +8,6 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import type { Driven, Refusal, Subject } from '#shared/resources/driven.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { refusals } from '#shared/resources/fillable.ts';
 
 interface Claim {
   readonly kube: KubeClient;
@@ -41,8 +40,9 @@ const holderOf = async ({ kube, driven }: Claim, lease: Lease): Promise<KubeObje
  */
 export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
   const { kube, driven, subject } = claim;
-  const name = driven.uniqueNameOf?.(subject);
-  if (name === undefined) return undefined;
+  const unique = driven.uniqueNameOf?.(subject);
+  if (unique === undefined) return undefined;
+  const { name, what, reason } = unique;
   const { namespace } = subject.ref;
   const wanted = buildLease(claim, name);
   const lease = await kube.get(leases, { namespace, name: wanted.metadata.name });
@@ -60,7 +60,7 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
     return undefined;
   }
   const message =
-    `${holder.kind} ${holder.metadata.name} has the display name ${JSON.stringify(name)}, and was first: delete this one, ` +
+    `${holder.kind} ${holder.metadata.name} has the ${what} ${JSON.stringify(name)}, and was first: delete this one, ` +
     'or delete that one and start this one again with the annotation bullion.dev/retry';
-  return { reason: refusals.name, message };
+  return { reason, message };
 };

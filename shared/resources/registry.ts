@@ -18,6 +18,7 @@ import { readImageOrigin } from '#shared/resources/hypercloud-volume/image-origi
 import { drivenImage } from '#shared/resources/image.ts';
 import { drivenStorageProfile } from '#shared/resources/storage-profile/index.ts';
 import { drivenVolume } from '#shared/resources/volume/driven.ts';
+import { drivenVolumeExport } from '#shared/resources/volume-export/index.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
 const erased = <T extends KubeObject, S extends Subject>(driven: Driven<T, S>): Driven => driven as unknown as Driven;
@@ -39,6 +40,7 @@ export const drivenKinds: readonly Driven[] = [
   ...hyperCloudVolumeKinds.map(erased),
   erased(drivenVolume(dataVolumes, originReaders)),
   erased(drivenStorageProfile),
+  erased(drivenVolumeExport),
 ];
 
 /** `undefined` for kinds that are not driven. */

@@ -152,7 +152,7 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   };
   try {
     const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
-      if (spec.mode === 'export' || spec.mode === 'discard') {
+      if (spec.mode !== 'inspect' && spec.mode !== 'import') {
         const { runExport } = await import('#shared/transfer/export/run.ts');
         return runExport(spec, { signal, meter, onRetry, log: options.log });
       }

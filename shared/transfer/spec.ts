@@ -137,7 +137,10 @@ export type TransferLimits = z.infer<typeof TransferLimits>;
 /** What an export becomes. */
 export const ExportRequest = z.object({
   form: ExportFormat,
-  object: StoredObject,
+  /** An object of a store… */
+  object: StoredObject.optional(),
+  /** …or a file in a mounted file system. */
+  path: z.string().optional(),
   /** Also take the sha256 of the guest's bytes. Their zeroes have to be digested, too: a second for each 1.4 GB of the disk. */
   guestDigest: z.boolean().default(false),
 });
@@ -145,10 +148,10 @@ export type ExportRequest = z.infer<typeof ExportRequest>;
 
 export const TransferSpec = z.object({
   /**
-   * `inspect` finds format, size and virtual size and writes nothing; `import` fills the target; `export` makes an object of a volume; `discard`
-   * removes such an object, and what unfinished uploads left.
+   * `inspect` finds format, size and virtual size and writes nothing; `import` fills the target; `export` makes an object or a
+   * file of a volume; `abort` ends what unfinished uploads of such an object left, and `discard` removes the object, too.
    */
-  mode: z.enum(['inspect', 'import', 'export', 'discard']),
+  mode: z.enum(['inspect', 'import', 'export', 'abort', 'discard']),
   source: TransferSource,
   checksum: Checksum.optional(),
   /** What an earlier look found. Where nothing marks the end of the file, it must have found the same disk size. */

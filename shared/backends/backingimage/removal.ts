@@ -5,8 +5,8 @@ import { remove, removeWhole } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
-import { type Image, initialState } from '#shared/backends/image.ts';
-import { describeChild, terminatingState, waitingState } from '#shared/backends/state.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { describeChild, restartedState, restartingState, terminatingState } from '#shared/backends/state.ts';
 
 /**
  * The backing image first: Longhorn refuses that while a replica stands on it, and then the class must stay as well, or its volumes could not
@@ -36,21 +36,11 @@ export interface Restart {
 export const planRestart = (image: Image, seen: BackingImageSeen, context: PlanContext): Restart => {
   const { backingImage } = seen;
   if (backingImage !== undefined && !isWorthKeeping(image, backingImage)) {
-    const message = `removing what the last try left: ${describeChild(backingImage)}`;
-    const step = { phase: 'Pending', reason: 'Restarting', message } as const;
-    const state = waitingState(image, image.state, step, context);
-    const handled = state.phase === 'Failed' ? { ...state, handledRetryToken: image.retryToken } : state;
-    return { plan: { actions: removeWhole(backingImages, backingImage), state: handled } };
+    const state = restartingState(image, [backingImage], context);
+    return { plan: { actions: removeWhole(backingImages, backingImage), state } };
   }
-  const { failures, lastFailureTime, children, storageClassName } = image.state;
-  const state = {
-    ...initialState,
-    failures,
-    lastFailureTime,
-    children,
-    storageClassName,
-    handledRetryToken: image.retryToken,
-  };
+  const { children, storageClassName } = image.state;
+  const state = { ...restartedState(image), children, storageClassName };
   return { plan: { actions: [], state }, cleared: { ...image, state } };
 };
 

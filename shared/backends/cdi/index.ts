@@ -11,7 +11,7 @@ import {
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
-import { initialize, planDelete, usableState } from '#shared/backends/cdi/plan.ts';
+import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts';
 import { type CdiSeen, check } from '#shared/backends/cdi/seen.ts';
 import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts';
 
@@ -26,7 +26,7 @@ export const cdi: Backend<CdiSeen> = {
     image.state.inspection?.virtualSize === undefined &&
     dataVolume?.status?.phase === 'Succeeded' &&
     claim !== undefined
-      ? usableState(image, claim)
+      ? madeState(image, claim)
       : undefined,
   delete: planDelete,
   rootDiskOf: ({ ref }) => ({ is: 'copy', volume: ref.name }),

@@ -8,10 +8,21 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { counted, followDataVolume } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
-import { type Image, type ImageState, initialState, isFetched, isRetryDue } from '#shared/backends/image.ts';
-import { planInspection } from '#shared/backends/inspecting.ts';
+import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
+import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
-import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import {
+  describeChild,
+  failedState,
+  restartedState,
+  restartingState,
+  retryHint,
+  takenState,
+  terminatingState,
+  unchanged,
+  usableState,
+  waitingState,
+} from '#shared/backends/state.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -28,10 +39,7 @@ const wait = (image: Image, reason: string, message: string, context: PlanContex
 
 const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   const [taken] = seen.foreign;
-  if (taken !== undefined) {
-    const message = `${taken.kind} ${taken.metadata.name} exists and belongs to something else: delete it or rename this image`;
-    return wait(image, 'NameTaken', message, context);
-  }
+  if (taken !== undefined) return { actions: [], state: takenState(image, taken, context) };
   const { dataVolume, claim } = seen;
   if (image.state.phase === 'Available' && isLost(dataVolume, claim)) return planLost(image);
   return dataVolume === undefined ? planNew(image, seen, context) : planMade(image, { ...seen, dataVolume }, context);
@@ -44,7 +52,7 @@ const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolum
     return wait(image, 'ChildDeleted', message, context);
   }
   if (claim !== undefined && isFilled(dataVolume, claim)) {
-    return { actions: [], state: usableState({ ...image, state: counted(image, dataVolume) }, claim) };
+    return { actions: [], state: madeState({ ...image, state: counted(image, dataVolume) }, claim) };
   }
   return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, seen, context);
 };
@@ -102,37 +110,21 @@ const planNoClass = (image: Image, context: PlanContext): Plan => {
 const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: PlanContext): Plan => {
   const dataVolume = buildDataVolume(image, shape);
   const { name } = dataVolume.metadata;
-  const next = {
-    ...state,
-    attempts: 0,
-    attemptsFailed: 0,
-    lastFailure: undefined,
-    progress: 0,
-    transfer: undefined,
-    storageClassName: shape.storageClass.metadata.name,
-    children: { ...state.children, volume: name, job: undefined },
-  };
+  const next = { ...withJob(state, { volume: name }), storageClassName: shape.storageClass.metadata.name };
   const step = { phase: 'Pending', reason: 'Starting', message: `DataVolume ${name} is being made` } as const;
   return { actions: [create(dataVolumeKind.type, dataVolume)], state: waitingState(image, next, step, context) };
 };
 
 /** Sizes and digests as far as somebody knows them: our own DataVolumes note them on the claim. */
-export const usableState = (image: Image, claim: PersistentVolumeClaim): ImageState => ({
-  ...image.state,
-  phase: 'Available',
-  reason: 'Ready',
-  message: 'the image is ready to use',
-  progress: 100,
-  inspection: inspectionOf(image, claim),
-  digests: populationOf(claim)?.digests ?? image.state.digests,
-  storageClassName: claim.spec.storageClassName ?? image.state.storageClassName,
-  children: { ...image.state.children, volume: claim.metadata.name },
-  lastFailure: undefined,
-  deadline: undefined,
-  nextAttemptTime: undefined,
-  transfer: undefined,
-  handledRetryToken: image.retryToken ?? image.state.handledRetryToken,
-});
+export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageState =>
+  usableState(image, {
+    ...image.state,
+    inspection: inspectionOf(image, claim),
+    digests: populationOf(claim)?.digests ?? image.state.digests,
+    storageClassName: claim.spec.storageClassName ?? image.state.storageClassName,
+    children: { ...image.state.children, volume: claim.metadata.name },
+    lastFailure: undefined,
+  });
 
 const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspection => {
   const raw: Inspection = { format: 'raw', compression: 'none' };
@@ -145,11 +137,6 @@ const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspectio
 const childrenOf = ({ dataVolume, claim, inspectJob, pods }: CdiSeen) =>
   [dataVolume, claim, inspectJob, ...pods].filter((child) => child !== undefined);
 
-const namesOf = (seen: CdiSeen): string =>
-  childrenOf(seen)
-    .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
-    .join(', ');
-
 /** The DataVolume goes before its claim: it would make that again. */
 const removeAll = ({ dataVolume, claim, inspectJob }: CdiSeen) => [
   ...remove(dataVolumeKind.type, dataVolume),
@@ -158,29 +145,15 @@ const removeAll = ({ dataVolume, claim, inspectJob }: CdiSeen) => [
 ];
 
 const planRestart = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const { failures, lastFailureTime } = image.state;
-  const state = { ...initialState, failures, lastFailureTime, handledRetryToken: image.retryToken };
-  if (isFilled(seen.dataVolume, seen.claim) || childrenOf(seen).length === 0)
-    return advance({ ...image, state }, seen, context);
-  const step = {
-    phase: 'Pending',
-    reason: 'Restarting',
-    message: `removing what the last try left: ${namesOf(seen)}`,
-  } as const;
-  const waiting = waitingState(image, image.state, step, context);
-  const handledRetryToken = waiting.phase === 'Failed' ? image.retryToken : waiting.handledRetryToken;
-  return { actions: removeAll(seen), state: { ...waiting, handledRetryToken } };
+  const left = childrenOf(seen);
+  if (isFilled(seen.dataVolume, seen.claim) || left.length === 0)
+    return advance({ ...image, state: restartedState(image) }, seen, context);
+  return { actions: removeAll(seen), state: restartingState(image, left, context) };
 };
 
 export const planDelete = (image: Image, seen: CdiSeen): Plan & { readonly removed: boolean } => {
-  const removed = childrenOf(seen).length === 0;
-  const state = {
-    ...image.state,
-    phase: 'Terminating',
-    reason: 'Terminating',
-    message: removed ? 'removed' : `waiting for ${namesOf(seen)} to go`,
-    deadline: undefined,
-    nextAttemptTime: undefined,
-  } as const;
-  return { actions: removeAll(seen), state, removed };
+  const left = childrenOf(seen);
+  const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
+  const state = terminatingState(image.state, 'Terminating', message);
+  return { actions: removeAll(seen), state, removed: left.length === 0 };
 };

@@ -4,8 +4,8 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Action, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { type Image, initialState } from '#shared/backends/image.ts';
-import { describeChild, terminatingState, waitingState } from '#shared/backends/state.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { describeChild, restartedState, restartingState, terminatingState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
@@ -40,16 +40,8 @@ export interface Restart {
 export const planRestart = (image: Image, seen: CsiSeen, context: PlanContext): Restart => {
   const dirty = dirtyPart(seen);
   const left = childrenSeen(dirty);
-  if (left.length > 0) {
-    const message = `removing what the last try left: ${left.map(describeChild).join(', ')}`;
-    const step = { phase: 'Pending', reason: 'Restarting', message } as const;
-    const state = waitingState(image, image.state, step, context);
-    const isGivenUp = state.phase === 'Failed';
-    const handled = isGivenUp ? { ...state, handledRetryToken: image.retryToken } : state;
-    return { plan: { actions: removeAll(dirty), state: handled } };
-  }
-  const { failures, lastFailureTime } = image.state;
-  const state = { ...initialState, failures, lastFailureTime, handledRetryToken: image.retryToken };
+  if (left.length > 0) return { plan: { actions: removeAll(dirty), state: restartingState(image, left, context) } };
+  const state = restartedState(image);
   return { plan: { actions: [], state }, cleared: { ...image, state } };
 };
 

@@ -1,4 +1,4 @@
-// Where an object lies, out of a URL with the bucket in its path. Pure.
+// Where an object lies, out of a URL with the bucket in its path or in its host. Pure.
 
 export interface S3Place {
   /** URL of the store. */
@@ -18,6 +18,21 @@ export const s3PlaceOf = (url: URL): S3Place | undefined => {
   const key = rest.join('/');
   if (bucket === '' || key === '') return undefined;
   return { endpoint: url.origin, region: regionOf(url.hostname), bucket, key };
+};
+
+/** Hosts that hold no bucket: addresses, names of one label, those of stores themselves, and Services of a cluster. */
+const bareHost = /^(?:\[.*\]|[\d.]+|[^.]+|s3[.-].*|[^.]+\.[^.]+\.svc(?:\..*)?)$/;
+
+export const hasBucketInPath = ({ hostname }: URL): boolean => bareHost.test(hostname);
+
+/** As clients of the released export wrote it: `https://bucket.store/key`. Amazon's buckets may have dots. `undefined`: it names no object. */
+export const s3PlaceInHost = (url: URL): S3Place | undefined => {
+  const match = /^(.+)\.(s3[.-].*amazonaws\.com)$/.exec(url.hostname) ?? /^([^.]+)\.(.+)$/.exec(url.hostname);
+  const [, bucket, host] = match ?? [];
+  const key = decode(url.pathname.slice(1));
+  if (bucket === undefined || host === undefined || key === '') return undefined;
+  const port = url.port === '' ? '' : `:${url.port}`;
+  return { endpoint: `${url.protocol}//${host}${port}`, region: regionOf(host), bucket, key };
 };
 
 /** A key may hold a per cent sign that encodes nothing. */

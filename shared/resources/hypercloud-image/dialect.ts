@@ -66,6 +66,7 @@ const states = {
   Converting: 'Creating',
   Verifying: 'Creating',
   Snapshotting: 'Creating',
+  Exporting: 'Creating',
   Available: 'Available',
   Failed: 'Error',
   Terminating: 'Creating',

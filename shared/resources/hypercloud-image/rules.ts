@@ -4,6 +4,7 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
 import { type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import { storedObjectFaults } from '#shared/resources/stored-object.ts';
 
 type Rule = SpecRule<HyperCloudImage>;
 
@@ -18,27 +19,8 @@ const oneSource: Rule['check'] = ({ spec: { source } }) => {
 const httpUrl: Rule['check'] = ({ spec: { source } }) =>
   source.http === undefined ? [] : faultOf(parseSourceUrl(source.http), 'spec.source.http');
 
-/** What every store takes; some take more, and then only some of the time. */
-const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
-const mostKeyBytes = 1024;
-
-const storedObject: Rule['check'] = ({ spec: { source } }) => {
-  if (source.objectStore === undefined) return [];
-  const { bucketName, objectName } = source.objectStore;
-  const bytes = Buffer.byteLength(objectName);
-  return [
-    ...faultIf(
-      !bucketPattern.test(bucketName),
-      'spec.source.objectStore.bucketName',
-      'is no name of a bucket: 3 to 63 lower-case letters, digits, dots and dashes',
-    ),
-    ...faultIf(
-      bytes === 0 || bytes > mostKeyBytes,
-      'spec.source.objectStore.objectName',
-      `must have 1 to ${mostKeyBytes} bytes`,
-    ),
-  ];
-};
+const storedObject: Rule['check'] = ({ spec: { source } }) =>
+  source.objectStore === undefined ? [] : storedObjectFaults(source.objectStore, 'spec.source.objectStore');
 
 const checksum: Rule['check'] = ({ spec }) =>
   spec.checksum === undefined ? [] : faultOf(parseChecksum(spec.checksum), 'spec.checksum');

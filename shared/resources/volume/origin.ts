@@ -78,7 +78,7 @@ export const readClaimOrigin = async (
       hasSnapshot: snapshot !== undefined,
       snapshotClass: snapshot === undefined ? await snapshotClassOf(kube, driver) : undefined,
       hasClaim: true,
-      inUseBy: await findWriter(kube, key),
+      inUseBy: (await findWriter(kube, key))?.metadata.name,
     },
     claim,
     snapshot,
@@ -114,10 +114,10 @@ const snapshotClassOf = async (kube: KubeClient, driver: string | undefined): Pr
   return choice.is === 'found' ? choice.name : undefined;
 };
 
-/** Name of a running pod that has the claim and may write to it. */
-const findWriter = async (kube: KubeClient, key: ObjectKey): Promise<string | undefined> => {
+/** A running pod that has the claim and may write to it. */
+export const findWriter = async (kube: KubeClient, key: ObjectKey): Promise<Pod | undefined> => {
   for await (const pod of kube.listAll(pods, { namespace: key.namespace })) {
-    if (isRunning(pod) && mayWrite(pod, key.name)) return pod.metadata.name;
+    if (isRunning(pod) && mayWrite(pod, key.name)) return pod;
   }
   return undefined;
 };

@@ -7,8 +7,16 @@ import { childMetadata } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { initialState, isRetryDue } from '#shared/backends/image.ts';
-import { failedState, retryHint, unchanged, waitingState } from '#shared/backends/state.ts';
+import { isRetryDue } from '#shared/backends/image.ts';
+import {
+  failedState,
+  restartedState,
+  restartingState,
+  retryHint,
+  takenState,
+  unchanged,
+  waitingState,
+} from '#shared/backends/state.ts';
 import { type Population, populatedPatch, populationOf, requestedBytes } from '#shared/populate/volume.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
@@ -42,7 +50,9 @@ const populationKnown = ({ state }: Volume): Population | undefined =>
     : undefined;
 
 const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan =>
-  volume.claim.adopts?.(claim) === true ? planAdopted(volume, claim) : planTaken(volume, claim, context);
+  volume.claim.adopts?.(claim) === true
+    ? planAdopted(volume, claim)
+    : { actions: [], state: takenState(volume, claim, context) };
 
 const planLost = (volume: Volume): Plan => {
   const message = `the claim ${volume.claim.name} is gone or lost its data; ${retryHint}`;
@@ -68,12 +78,6 @@ const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan => {
     actions: [patch(persistentVolumeClaims, claim, change)],
     state: usableState(volume, claim, population),
   };
-};
-
-const planTaken = (volume: Volume, { kind, metadata }: KubeObject, context: PlanContext): Plan => {
-  const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;
-  const step = { phase: 'Pending', reason: 'NameTaken', message } as const;
-  return { actions: [], state: waitingState(volume, volume.state, step, context) };
 };
 
 const planLeaving = (volume: Volume, { kind, metadata }: KubeObject, context: PlanContext): Plan => {
@@ -103,14 +107,6 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
   const isWorthKeeping = populationOf(seen.claim) !== undefined && seen.claim !== undefined && isUsable(seen.claim);
   const dirty = isWorthKeeping ? [] : dirtyOf(seen);
   if (dirty.length > 0) {
-    const names = dirty.map(({ kind, metadata }) => `${kind} ${metadata.name}`).join(', ');
-    const step = {
-      phase: 'Pending',
-      reason: 'Restarting',
-      message: `removing what the last try left: ${names}`,
-    } as const;
-    const state = waitingState(volume, volume.state, step, context);
-    const handledRetryToken = state.phase === 'Failed' ? volume.retryToken : state.handledRetryToken;
     const actions = [
       ...removeJob(seen.job),
       ...removeJob(seen.inspectJob),
@@ -118,9 +114,7 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
       ...remove(volumeSnapshots, seen.sourceSnapshot),
       ...leftThere(seen.stage),
     ];
-    return { actions, state: { ...state, handledRetryToken } };
+    return { actions, state: restartingState(volume, dirty, context) };
   }
-  const { failures, lastFailureTime } = volume.state;
-  const state = { ...initialState, failures, lastFailureTime, handledRetryToken: volume.retryToken };
-  return advance({ ...volume, state }, seen, context);
+  return advance({ ...volume, state: restartedState(volume) }, seen, context);
 };

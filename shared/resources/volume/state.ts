@@ -1,7 +1,7 @@
 // The moves between states that are a volume's own. Called by the plans of this folder.
 import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { ImageState } from '#shared/backends/image.ts';
+import type { Filled, ImageState } from '#shared/backends/image.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import type { Population } from '#shared/populate/volume.ts';
 import { recordOf } from '#shared/resources/volume/record.ts';
@@ -9,7 +9,7 @@ import type { Volume } from '#shared/resources/volume/volume.ts';
 
 /** Waits for what is the user's to do, for as long as it takes. */
 export const rest = (
-  volume: Volume,
+  volume: Filled,
   { reason, message }: { readonly reason: string; readonly message: string },
 ): Plan => ({
   actions: [],

@@ -1,12 +1,14 @@
 // An export as a transfer: what the spec says, carried out and reported. Loaded by run.ts where it is needed.
+import { exportToFile } from '#shared/transfer/export/to-file.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
-import { type UploadContext, discardObject } from '#shared/transfer/export/upload.ts';
+import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 import { openStore } from '#shared/transfer/source/s3/store.ts';
-import type { ExportRequest, TransferSpec } from '#shared/transfer/spec.ts';
+import type { ExportRequest, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';
 
 export interface ExportContext extends Pick<UploadContext, 'signal' | 'log'> {
   readonly meter: Meter;
@@ -24,17 +26,25 @@ const volumeOf = ({ source }: TransferSpec): string => {
   throw new TransferError('InvalidSpec', `an export is made of a volume, not of a source of type ${source.type}`);
 };
 
-const exported = async (spec: TransferSpec, upload: UploadContext, meter: Meter): Promise<PassResult> => {
-  const { form, guestDigest } = requireExport(spec);
+const inspectionOf = (
+  { form }: ExportRequest,
+  made: { readonly size: number; readonly virtualSize: number },
+): Inspection => {
+  const compression = form.compression === 'gz' || form.compression === 'zst' ? form.compression : 'none';
+  return { format: form.format, compression, size: made.size, virtualSize: made.virtualSize };
+};
+
+const toStore = async (spec: TransferSpec, upload: UploadContext, meter: Meter): Promise<PassResult> => {
+  const request = requireExport(spec);
+  const { form, guestDigest } = request;
   const path = volumeOf(spec);
   meter.enter('Converting', 98);
   const onProgress = (fraction: number) => meter.advance(fraction);
   const made = await exportToStore({ ...upload, path, form, hasGuestDigest: guestDigest, onProgress });
   meter.enter('Verifying', 99);
-  const compression = form.compression === 'gz' || form.compression === 'zst' ? form.compression : 'none';
-  const { size, etag, versionId, isCrc32Confirmed: isConfirmed, digests, virtualSize, readBytes } = made;
+  const { size, etag, versionId, isCrc32Confirmed: isConfirmed, digests, readBytes } = made;
   return {
-    inspection: { format: form.format, compression, size, virtualSize },
+    inspection: inspectionOf(request, made),
     digests,
     writtenBytes: readBytes,
     object: {
@@ -46,19 +56,35 @@ const exported = async (spec: TransferSpec, upload: UploadContext, meter: Meter)
   };
 };
 
-/** Throws TransferError, InvalidInput or the signal's reason. */
-export const runExport = async (spec: TransferSpec, context: ExportContext): Promise<PassResult> => {
-  const { object } = requireExport(spec);
+const toFile = async (spec: TransferSpec, target: string, { signal, meter }: ExportContext): Promise<PassResult> => {
+  const request = requireExport(spec);
+  meter.enter('Converting', 98);
+  const onProgress = (fraction: number) => meter.advance(fraction);
+  const made = await exportToFile({ path: volumeOf(spec), form: request.form, target, signal, onProgress });
+  return { inspection: inspectionOf(request, made), digests: made.digests, writtenBytes: made.size };
+};
+
+const nothing: PassResult = { inspection: { format: 'raw', compression: 'none' }, digests: {}, writtenBytes: 0 };
+
+const withStore = async (spec: TransferSpec, object: StoredObject, context: ExportContext): Promise<PassResult> => {
   const { s3, close } = await openStore(object, spec);
   const { signal, log, onRetry, meter } = context;
   const upload = { s3, object, signal, log, patience: { retries: spec.limits.retries, onRetry } };
   try {
-    if (spec.mode === 'export') return await exported(spec, upload, meter);
-    await discardObject(upload);
-    return { inspection: { format: 'raw', compression: 'none' }, digests: {}, writtenBytes: 0 };
+    if (spec.mode === 'export') return await toStore(spec, upload, meter);
+    await (spec.mode === 'abort' ? clearUploads(upload) : discardObject(upload));
+    return nothing;
   } catch (error) {
     throw toStoreFault(error);
   } finally {
     await close();
   }
+};
+
+/** Throws TransferError, InvalidInput or the signal's reason. */
+export const runExport = async (spec: TransferSpec, context: ExportContext): Promise<PassResult> => {
+  const { object, path } = requireExport(spec);
+  if (object !== undefined && path === undefined) return withStore(spec, object, context);
+  if (object === undefined && path !== undefined && spec.mode === 'export') return toFile(spec, path, context);
+  throw new TransferError('InvalidSpec', `mode ${spec.mode} needs one place: \`export.object\`, or \`export.path\``);
 };

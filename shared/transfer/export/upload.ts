@@ -48,16 +48,22 @@ const beginChecked = async ({ s3, object }: UploadContext, contentType: string):
  * own rules may clear them away.
  */
 export const abortLeftovers = async (context: UploadContext): Promise<void> => {
-  const { s3, object, log } = context;
   try {
-    for (const { key, uploadId } of await s3.multipart.list(object.bucket, object.key)) {
-      if (key === object.key) await s3.multipart.abort({ ...object, uploadId });
-    }
+    await abortUploads(context);
   } catch (error) {
     context.signal.throwIfAborted();
-    log('uploads that an earlier try may have left could not be aborted', { error });
+    context.log('uploads that an earlier try may have left could not be aborted', { error });
   }
 };
+
+const abortUploads = async ({ s3, object }: UploadContext): Promise<void> => {
+  for (const { key, uploadId } of await s3.multipart.list(object.bucket, object.key)) {
+    if (key === object.key) await s3.multipart.abort({ ...object, uploadId });
+  }
+};
+
+/** As the last act of an export that came to nothing: tried again while that can help, and what cannot be done is said. */
+export const clearUploads = (context: UploadContext): Promise<void> => patiently(context, () => abortUploads(context));
 
 /** Gives `work` a begun upload; where it throws, nothing of it stays. */
 export const withUpload = async <T>(

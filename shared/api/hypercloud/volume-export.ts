@@ -1,0 +1,127 @@
+// hypercloud.tmaxanc.com VirtualMachineVolumeExport: a disk as a qcow2 file, in an object store or a claim. In the short shape of the design and
+// the shape the operator released.
+import { z } from 'zod';
+import { imageStatusShape } from '#shared/api/image-status.ts';
+import { Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+const exactlyOne = (...fields: readonly string[]): string =>
+  `${fields.map((field) => `(has(self.${field}) ? 1 : 0)`).join(' + ')} == 1`;
+
+const Destination = z
+  .object({
+    local: z
+      .object({})
+      .optional()
+      .describe('a claim `<name>-export-pvc` that holds `disk.img`, shown by a pod `<name>-exporter-local`'),
+    s3: z
+      .object({
+        url: z
+          .string()
+          .describe(
+            '`https://bucket.store/key`, or `https://store/bucket/key` where the host is an address or begins with `s3.`',
+          ),
+        secretRef: z
+          .string()
+          .optional()
+          .describe(
+            'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+          ),
+      })
+      .optional()
+      .describe('an object in a store of your own'),
+  })
+  .describe('exactly one of the fields')
+  .meta(withRules({ rule: exactlyOne('local', 's3'), message: 'exactly one of local and s3 must be set' }));
+
+const VirtualMachineVolumeExportSpec = z
+  .object({
+    pvcName: z.string().min(1).optional().describe('a claim of the same namespace'),
+    virtualMachineVolume: z
+      .object({ name: z.string().min(1) })
+      .optional()
+      .describe('a volume of the same namespace'),
+    objectStore: z
+      .object({ bucketName: z.string(), objectName: z.string() })
+      .optional()
+      .describe('an object in the object store this installation is configured with'),
+    destination: Destination.optional(),
+  })
+  .describe('what is exported, and where to')
+  .meta(
+    withRules(
+      {
+        rule: exactlyOne('pvcName', 'virtualMachineVolume'),
+        message: 'exactly one of pvcName and virtualMachineVolume must be set',
+      },
+      {
+        rule: exactlyOne('objectStore', 'destination'),
+        message: 'exactly one of objectStore and destination must be set',
+      },
+      { rule: 'self == oldSelf', message: 'spec cannot be changed: create a new export instead' },
+    ),
+  );
+
+export const ExportStatus = z.object({
+  state: z.enum(['Pending', 'Creating', 'Completed', 'Error']).optional().describe('the original summary'),
+  phase: z.string().optional().describe('what happens now, finer than state'),
+  from: z
+    .enum(['snapshot', 'claim'])
+    .optional()
+    .describe('what is read: a snapshot of the disk, or a disk that nobody writes to'),
+  object: z
+    .object({
+      url: z.string().describe('where the object is, without credentials'),
+      bucket: z.string(),
+      key: z.string(),
+      size: Int64.optional().describe('bytes'),
+      etag: z.string().optional(),
+      versionId: z.string().optional(),
+      isConfirmed: z.boolean().optional().describe('the store computed the same CRC-32 of the whole object'),
+    })
+    .optional()
+    .describe('what was made in the object store; present once it is complete'),
+  claimName: z.string().optional().describe('the claim that holds disk.img, of a local export'),
+  podName: z.string().optional().describe('the pod to copy it from: kubectl cp <pod>:export/disk.img disk.qcow2'),
+  failing: z
+    .object({ reason: z.string(), message: z.string() })
+    .optional()
+    .describe('why it fails, while what it began in the store is removed'),
+  ...imageStatusShape,
+});
+export type ExportStatus = z.infer<typeof ExportStatus>;
+
+export interface VirtualMachineVolumeExport extends KubeObject {
+  readonly spec: z.infer<typeof VirtualMachineVolumeExportSpec>;
+  readonly status?: ExportStatus;
+}
+
+export const volumeExportKind: ServedKind<VirtualMachineVolumeExport> = {
+  type: {
+    group: 'hypercloud.tmaxanc.com',
+    version: 'v1alpha1',
+    namespaced: true,
+    kind: 'VirtualMachineVolumeExport',
+    plural: 'virtualmachinevolumeexports',
+  },
+  singular: 'virtualmachinevolumeexport',
+  shortNames: ['vmve'],
+  categories: [],
+  description: 'A copy of a disk as a qcow2 file: an object in a store, or a file in a claim of its own.',
+  spec: VirtualMachineVolumeExportSpec,
+  status: ExportStatus,
+  columns: [
+    {
+      name: 'State',
+      type: 'string',
+      jsonPath: '.status.state',
+      description: 'Current state of VirtualMachineVolumeExport',
+    },
+    { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Object', type: 'string', jsonPath: '.status.object.url', priority: 1 },
+    { name: 'Size', type: 'integer', jsonPath: '.status.size', priority: 1 },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};

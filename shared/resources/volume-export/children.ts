@@ -1,0 +1,151 @@
+// What an export makes besides its object: a snapshot and the copy restored from it, Jobs, and for local ones a claim and a pod to fetch from.
+import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
+import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { exportFile, exportPath } from '#shared/populate/job-export.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
+import type { ExportDestination, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+
+/** Of the snapshot, the copy restored from it, and the Job. */
+export const exportName = ({ ref }: Pick<VolumeExport, 'ref'>): string => `export-${ref.uid}`;
+
+/** As it is in the original, which knew no other. */
+const form = { format: 'qcow2', compression: 'none' } as const;
+
+/** The disk as it was when the snapshot was taken. */
+export const buildCopy = (
+  subject: VolumeExport,
+  origin: ReadyOrigin,
+  snapshot: VolumeSnapshot,
+): PersistentVolumeClaim => {
+  const built = buildVolume({
+    owner: subject.ref,
+    role: 'disk',
+    name: exportName(subject),
+    storageClassName: origin.className,
+    volumeMode: origin.clone.volumeMode,
+    accessModes: origin.accessModes ?? ['ReadWriteOnce'],
+    bytes: Math.max(origin.clone.bytes, parseQuantity(snapshot.status?.restoreSize) ?? 0),
+    annotations: {},
+  });
+  const dataSource = {
+    apiGroup: 'snapshot.storage.k8s.io',
+    kind: 'VolumeSnapshot',
+    name: snapshot.metadata.name,
+  } as const;
+  return { ...built, spec: { ...built.spec, dataSource } };
+};
+
+type Local = Extract<ExportDestination, { is: 'local' }>;
+
+/** A qcow2 may need tables of a 4000th of the disk beside all of its data. */
+const fileBytes = (diskBytes: number): number => Math.ceil(diskBytes * 1.001) + 2 ** 20;
+
+/** Name, mode and annotation are those clients of the original know. */
+export const buildFileClaim = (
+  { ref }: VolumeExport,
+  { claimName }: Local,
+  ...[origin, settings]: [ReadyOrigin, PopulateSettings]
+): PersistentVolumeClaim =>
+  buildVolume({
+    owner: ref,
+    role: 'disk',
+    name: claimName,
+    storageClassName: origin.className,
+    volumeMode: 'Filesystem',
+    accessModes: ['ReadWriteOnce'],
+    bytes: volumeBytesFor(fileBytes(origin.clone.bytes), 'Filesystem', settings.filesystemOverhead),
+    annotations: { completed: 'no' },
+  });
+
+const toJobExport = (destination: ExportDestination) => ({
+  form,
+  ...(destination.is === 'store'
+    ? { object: destination.object, guestDigest: true }
+    : { object: { type: 'claim', claimName: destination.claimName } as const }),
+});
+
+interface Reading {
+  readonly destination: ExportDestination;
+  readonly claim: PersistentVolumeClaim;
+}
+
+export const buildExportJob = (
+  { ref, retries }: VolumeExport,
+  { destination, claim }: Reading,
+  settings: PopulateSettings,
+): Job =>
+  buildTransferJob(
+    {
+      mode: 'export',
+      owner: ref,
+      source: { type: 'claim', claimName: claim.metadata.name, volumeMode: volumeModeOf(claim) },
+      export: toJobExport(destination),
+      retries,
+    },
+    settings,
+  );
+
+/** `abort` ends what unfinished uploads left, `discard` removes the object, too. */
+export type Clearing = 'abort' | 'discard';
+
+export const buildClearJob = (
+  { ref, retries }: VolumeExport,
+  destination: ExportDestination,
+  ...[mode, settings]: [Clearing, PopulateSettings]
+): Job =>
+  buildTransferJob(
+    { mode, owner: ref, source: { type: 'blank' }, export: toJobExport(destination), retries },
+    settings,
+  );
+
+/** QEMU's group, which the file was written as. */
+const fileUser = 107;
+
+/** Shows the file to `kubectl cp`; it does nothing. */
+export const buildFilePod = (
+  { ref }: VolumeExport,
+  { claimName, podName }: Local,
+  settings: PopulateSettings,
+): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: childMetadata(ref, 'exporter', podName),
+  spec: {
+    restartPolicy: 'Always',
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds: 1,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: fileUser,
+      runAsGroup: fileUser,
+      fsGroup: fileUser,
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    containers: [
+      {
+        name: 'exporter',
+        image: settings.transferImage,
+        command: ['sleep', 'infinity'],
+        volumeMounts: [{ name: 'export', mountPath: exportPath, readOnly: true }],
+        resources: { requests: { cpu: '1m', memory: '8Mi' }, limits: { cpu: '500m', memory: '64Mi' } },
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        },
+      },
+    ],
+    volumes: [{ name: 'export', persistentVolumeClaim: { claimName, readOnly: true } }],
+  },
+});
+
+/** What people type to fetch the file. */
+export const fetchHint = ({ podName }: Local): string =>
+  `kubectl cp ${podName}:${exportPath.slice(1)}/${exportFile} disk.qcow2`;

@@ -1,0 +1,138 @@
+// hypercloud.tmaxanc.com VirtualMachineVolumeExport ↔ export: the original states, reasons and texts, and ours beside them.
+import type { DesiredCondition } from '#shared/api/conditions.ts';
+import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
+import { readMetadata } from '#shared/resources/dialect.ts';
+import { faultsOf } from '#shared/resources/rule.ts';
+import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
+import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
+import {
+  type ExportDestination,
+  type ExportSource,
+  type ExportState,
+  type VolumeExport,
+  locationOf,
+} from '#shared/resources/volume-export/export.ts';
+import { volumeExportRules } from '#shared/resources/volume-export/rules.ts';
+
+/** The kind has no field for it. */
+const retries = 3;
+
+type Spec = VirtualMachineVolumeExport['spec'];
+
+const readSource = ({ pvcName, virtualMachineVolume }: Spec): ExportSource => {
+  if (virtualMachineVolume === undefined) return { is: 'claim', name: pvcName ?? '' };
+  const { name } = virtualMachineVolume;
+  return { is: 'volume', name, claimName: `${name}-vmv-pvc` };
+};
+
+const readDestination = ({ metadata, spec }: VirtualMachineVolumeExport): ExportDestination | undefined => {
+  const { objectStore, destination } = spec;
+  if (objectStore !== undefined) {
+    const { bucketName: bucket, objectName: key } = objectStore;
+    return { is: 'store', object: { type: 'object', bucket, key } };
+  }
+  if (destination?.s3 !== undefined) {
+    const parsed = toExportPlace(destination.s3.url);
+    const { secretRef: secretName } = destination.s3;
+    if ('problem' in parsed) return undefined;
+    return {
+      is: 'store',
+      object: { type: 's3', ...parsed.value, ...(secretName === undefined ? {} : { secretName }) },
+    };
+  }
+  if (destination?.local === undefined) return undefined;
+  return { is: 'local', claimName: `${metadata.name}-export-pvc`, podName: `${metadata.name}-exporter-local` };
+};
+
+const readState = (status: ExportStatus | undefined): ExportState => {
+  const { object, from, failing } = status ?? {};
+  const { size, isConfirmed = false, etag, versionId } = object ?? {};
+  const state = toState(status, status?.phase);
+  return {
+    ...state,
+    ...(from === undefined ? {} : { from }),
+    ...(failing === undefined ? {} : { failing }),
+    ...(size === undefined
+      ? {}
+      : {
+          object: {
+            size,
+            isConfirmed,
+            ...(etag === undefined ? {} : { etag }),
+            ...(versionId === undefined ? {} : { versionId }),
+          },
+        }),
+  };
+};
+
+export const toExport = (object: VirtualMachineVolumeExport): VolumeExport => ({
+  ...readMetadata(object),
+  faults: faultsOf(volumeExportRules, object),
+  source: readSource(object.spec),
+  destination: readDestination(object),
+  retries,
+  state: readState(object.status),
+});
+
+const objectStatus = ({ destination }: VolumeExport, { object }: ExportState): ExportStatus['object'] => {
+  if (object === undefined || destination?.is !== 'store') return undefined;
+  const { bucket, key } = destination.object;
+  return { url: locationOf(destination), bucket, key, ...object };
+};
+
+export const toExportStatus = (
+  object: VirtualMachineVolumeExport,
+  subject: VolumeExport,
+  ...[state, now]: [ExportState, string]
+): ExportStatus => {
+  const { destination } = subject;
+  const isHere = destination?.is === 'local' && state.phase === 'Available';
+  return finishStatus(
+    {
+      ...object.status,
+      ...toCommonStatus(subject, state),
+      state: stateOf(state),
+      phase: state.phase,
+      from: state.from,
+      failing: state.failing,
+      object: objectStatus(subject, state),
+      claimName: isHere ? destination.claimName : undefined,
+      podName: isHere ? destination.podName : undefined,
+    },
+    [toReadyToUse(subject, state), toReadyCondition(state)],
+    subject,
+    now,
+  );
+};
+
+/** Pending until something is made for it, as in the original. */
+const stateOf = ({ phase, children }: ExportState): NonNullable<ExportStatus['state']> => {
+  if (phase === 'Available') return 'Completed';
+  if (phase === 'Failed') return 'Error';
+  return children === undefined ? 'Pending' : 'Creating';
+};
+
+/** What the original said, by our reasons; scripts look for these texts. */
+const originalTexts: Readonly<Record<string, string>> = {
+  SourceNotFound: 'fail to get virtual machine volume',
+  SourceNotReady: 'VirtualMachineVolume state is not determined yet',
+};
+
+const toReadyToUse = ({ source, destination }: VolumeExport, state: ExportState): DesiredCondition => {
+  const type = 'ReadyToUse';
+  switch (stateOf(state)) {
+    case 'Completed':
+      // Two spellings, as in the original.
+      return destination?.is === 'local'
+        ? { type, status: 'True', reason: 'VmvExportIsReady', message: 'VmvExport is ready to use' }
+        : { type, status: 'True', reason: 'vmvExportIsCompleted', message: 'vmvExport is completed' };
+    case 'Creating':
+      return { type, status: 'False', reason: 'VmvExportIsCreating', message: 'VmvExport is in creating' };
+    case 'Pending': {
+      const message = source.is === 'volume' ? originalTexts[state.reason] : undefined;
+      return { type, status: 'False', reason: 'VmvExportIsInPending', message: message ?? state.message };
+    }
+    case 'Error':
+      return { type, status: 'False', reason: 'VmvExportIsInError', message: state.message };
+  }
+};

@@ -1,0 +1,299 @@
+// What an export decides, by tables: which way is read, when it is given up, what is removed before that is said.
+import { describe, expect, it } from 'vitest';
+import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
+import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
+import { initialState } from '#shared/backends/image.ts';
+import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
+import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
+import type { ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import { removeExport } from '#shared/resources/volume-export/failing.ts';
+import { planExport } from '#shared/resources/volume-export/plan.ts';
+import type { ExportSeen } from '#shared/resources/volume-export/seen.ts';
+import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import { testSettings, testTime } from '#test/support/builders.ts';
+
+const store = { endpoint: 'https://store.example', region: 'us-east-1', pathStyle: true, secretName: 'object-store' };
+const context = { now: testTime, settings: { ...testSettings, objectStore: store } };
+const iso = (seconds: number): string => new Date(testTime + seconds * 1000).toISOString();
+const objectStore = { bucketName: 'vmimage', objectName: 'mydisk' };
+
+const anObject = (spec: VirtualMachineVolumeExport['spec'] = { pvcName: 'root', objectStore }) =>
+  ({
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind: 'VirtualMachineVolumeExport',
+    metadata: { name: 'export', namespace: 'ns', uid: 'uid-1', generation: 1 },
+    spec,
+  }) satisfies VirtualMachineVolumeExport;
+
+const anExport = (state: Partial<ExportState> = {}, spec?: VirtualMachineVolumeExport['spec']): VolumeExport => ({
+  ...toExport(anObject(spec)),
+  state: { ...initialState, ...state },
+});
+
+const claim: PersistentVolumeClaim = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: 'root', namespace: 'ns', uid: 'claim-1' },
+  spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Block', storageClassName: 'local' },
+  status: { phase: 'Bound' },
+};
+
+const anOrigin = (clone: Partial<ReadyOrigin['clone']> = {}): ReadyOrigin => ({
+  is: 'ready',
+  namespace: 'ns',
+  className: 'local',
+  accessModes: ['ReadWriteOnce'],
+  claim,
+  clone: {
+    what: 'PersistentVolumeClaim root',
+    driver: 'd',
+    volumeMode: 'Block',
+    bytes: 2 ** 30,
+    diskBytes: 2 ** 30,
+    hasSnapshot: false,
+    hasClaim: true,
+    ...clone,
+  },
+});
+
+const seenWith = (over: Partial<ExportSeen>): ExportSeen => ({ pods: [], foreign: [], ...over });
+
+const aJob = (name: string, condition?: 'Complete' | 'Failed'): Job =>
+  ({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name, namespace: 'ns', uid: `job-${name}`, creationTimestamp: iso(0) },
+    spec: { backoffLimit: 3, template: { spec: { containers: [] } } },
+    status: {
+      startTime: iso(0),
+      completionTime: iso(60),
+      ...(condition === undefined
+        ? {}
+        : { conditions: [{ type: condition, status: 'True', lastTransitionTime: iso(60) }] }),
+    },
+  }) as unknown as Job;
+
+const podOf = (job: Job, report: object | undefined, phase: 'Succeeded' | 'Failed'): Pod =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: `${job.metadata.name}-a`, ownerReferences: [{ uid: job.metadata.uid, kind: 'Job' }] },
+    spec: { containers: [] },
+    status: {
+      phase,
+      containerStatuses: [
+        {
+          name: 'transfer',
+          state: {
+            terminated: {
+              exitCode: phase === 'Failed' ? 137 : 0,
+              finishedAt: iso(60),
+              message: JSON.stringify(report),
+            },
+          },
+        },
+      ],
+    },
+  }) as unknown as Pod;
+
+const success = {
+  outcome: 'succeeded',
+  inspection: { format: 'qcow2', compression: 'none', size: 700, virtualSize: 2 ** 30 },
+  digests: { crc32: 'cafe0001', 'guest-sha256': 'ab' },
+  receivedBytes: 0,
+  writtenBytes: 600,
+  seconds: 1,
+  object: { size: 700, etag: '"e"', isConfirmed: true },
+};
+
+const doing = ({ actions }: { actions: readonly { do: string; type: { kind: string }; object?: object }[] }) =>
+  actions.map((action) => `${action.do} ${action.type.kind}`);
+
+describe('what is read', () => {
+  it.each([
+    ['a snapshot where the driver takes one', { snapshotClass: 'snap' }, ['create VolumeSnapshot'], 'Snapshotting'],
+    [
+      'a snapshot also of a disk in use',
+      { snapshotClass: 'snap', inUseBy: 'vm' },
+      ['create VolumeSnapshot'],
+      'Snapshotting',
+    ],
+    ['the claim where nobody writes to it', {}, ['create Job'], 'Starting'],
+    ['nothing while somebody writes to it', { inUseBy: 'vm' }, [], 'SourceInUse'],
+  ] as const)('is %s', (_, clone, actions, reason) => {
+    const plan = planExport(anExport(), seenWith({ origin: anOrigin(clone) }), context);
+    expect(doing(plan)).toEqual(actions);
+    expect(plan.state.reason).toBe(reason);
+  });
+
+  it('waits without a deadline for a machine that uses the disk', () => {
+    const { state } = planExport(anExport(), seenWith({ origin: anOrigin({ inUseBy: 'vm-pod' }) }), context);
+    expect(state).toMatchObject({ phase: 'Pending', deadline: undefined, message: expect.stringContaining('vm-pod') });
+  });
+
+  it('is the copy of the snapshot once that is ready', () => {
+    const snapshot = {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: { name: 'export-uid-1', namespace: 'ns', uid: 's' },
+      spec: { source: {} },
+      status: { readyToUse: true, restoreSize: '2Gi' },
+    };
+    const plan = planExport(anExport(), seenWith({ origin: anOrigin({ snapshotClass: 'snap' }), snapshot }), context);
+    expect(doing(plan)).toEqual(['create PersistentVolumeClaim', 'create Job']);
+    expect(plan.actions[0]).toMatchObject({
+      object: {
+        metadata: { name: 'export-uid-1' },
+        spec: { dataSource: { name: 'export-uid-1' }, resources: { requests: { storage: '2Gi' } } },
+      },
+    });
+    expect(plan.state).toMatchObject({ from: 'snapshot', children: { job: 'export-uid-1' } });
+  });
+});
+
+describe('an export that came to nothing', () => {
+  const job = aJob('export-uid-1', 'Failed');
+  const running: Partial<ExportState> = { phase: 'Exporting', children: { job: 'export-uid-1' }, from: 'snapshot' };
+  const failed = () =>
+    planExport(anExport(running), seenWith({ job, pods: [podOf(job, undefined, 'Failed')] }), context);
+
+  it('removes what it began in the store before it says so', () => {
+    const plan = failed();
+    expect(doing(plan)).toEqual(['create Job']);
+    expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'abort-uid-1' } } });
+    expect(plan.state).toMatchObject({ phase: 'Exporting', reason: 'Aborting', failing: { reason: 'WorkerKilled' } });
+  });
+
+  it('then fails with the reason of the export', () => {
+    const clearJob = aJob('abort-uid-1', 'Complete');
+    const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];
+    const plan = planExport(anExport(failed().state), seenWith({ job, clearJob, pods }), context);
+    expect(plan.state).toMatchObject({ phase: 'Failed', reason: 'WorkerKilled', failing: undefined });
+    expect(plan.state.message).not.toContain('may be left');
+  });
+
+  it('says what could not be removed', () => {
+    const clearJob = aJob('abort-uid-1', 'Failed');
+    const plan = planExport(
+      anExport(failed().state),
+      seenWith({ job, clearJob, pods: [podOf(clearJob, undefined, 'Failed')] }),
+      context,
+    );
+    expect(plan.state).toMatchObject({
+      phase: 'Failed',
+      message: expect.stringContaining('may be left in the object store'),
+    });
+  });
+
+  it('does not wait for ever for a Job that does not end', () => {
+    const clearJob = aJob('abort-uid-1');
+    const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
+    const plan = planExport(anExport(failed().state), seenWith({ job, clearJob }), late);
+    expect(plan.state).toMatchObject({ phase: 'Failed', message: expect.stringContaining('does not come to an end') });
+  });
+});
+
+describe('an export that is done', () => {
+  const job = aJob('export-uid-1', 'Complete');
+  const running: Partial<ExportState> = { phase: 'Exporting', children: { job: 'export-uid-1' }, from: 'claim' };
+  const pods = [podOf(job, success, 'Succeeded')];
+
+  it('says what was made, and keeps saying it', () => {
+    const { state } = planExport(anExport(running), seenWith({ job, pods }), context);
+    expect(state).toMatchObject({ phase: 'Available', object: success.object, digests: success.digests });
+    const status = toExportStatus(anObject(), anExport(), state, iso(0));
+    expect(status).toMatchObject({
+      state: 'Completed',
+      size: 700,
+      object: { url: 's3://vmimage/mydisk', etag: '"e"' },
+    });
+    const again = toExport({ ...anObject(), status });
+    expect(again.state).toMatchObject({ object: success.object, from: 'claim', phase: 'Available' });
+    expect(planExport(again, seenWith({}), context)).toMatchObject({ actions: [], state: again.state });
+  });
+
+  const planWith = (second: number) => {
+    const writer = { metadata: { name: 'vm' }, status: { startTime: iso(second) } } as unknown as Pod;
+    return planExport(anExport(running), seenWith({ job, pods, writer }), context);
+  };
+
+  it('is wrong, and goes from the store, where a pod began to use its claim before the end', () => {
+    const plan = planWith(30);
+    expect(plan.state).toMatchObject({ reason: 'Aborting', failing: { reason: 'SourceChanged' } });
+    expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
+  });
+
+  it('is right where that came after the end', () => {
+    expect(planWith(90).state.reason).toBe('Ready');
+  });
+
+  it('is left in the store when it is deleted', () => {
+    const done = anExport({ ...running, phase: 'Available' });
+    expect(removeExport(done, seenWith({}), context)).toMatchObject({ actions: [], removed: true });
+  });
+});
+
+describe('an export that is deleted while it runs', () => {
+  const running = anExport({ phase: 'Exporting', children: { job: 'export-uid-1' } });
+
+  it('stops the transfer, removes its parts, and is gone', () => {
+    const job = aJob('export-uid-1');
+    expect(doing(removeExport(running, seenWith({ job }), context))).toEqual(['delete Job']);
+    const cleared = removeExport(running, seenWith({}), context);
+    expect(doing(cleared)).toEqual(['create Job']);
+    expect(cleared).toMatchObject({ removed: false, state: { phase: 'Terminating' } });
+    const clearJob = aJob('abort-uid-1', 'Complete');
+    const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];
+    expect(removeExport(running, seenWith({ clearJob, pods }), context).removed).toBe(true);
+  });
+
+  it('does not hold up a namespace in which nothing can be made any more', () => {
+    expect(removeExport(running, seenWith({ isNamespaceLeaving: true }), context).removed).toBe(true);
+  });
+});
+
+describe('the address of an object', () => {
+  const inHost = { pathStyle: false };
+  const inPath = { pathStyle: true };
+  it.each([
+    [
+      'https://vmimage.objectstore.example/mydisk.qcow2',
+      { endpoint: 'https://objectstore.example', bucket: 'vmimage', key: 'mydisk.qcow2', ...inHost },
+    ],
+    [
+      'https://my.bucket.s3.eu-west-1.amazonaws.com/a/b',
+      {
+        endpoint: 'https://s3.eu-west-1.amazonaws.com',
+        region: 'eu-west-1',
+        bucket: 'my.bucket',
+        key: 'a/b',
+        ...inHost,
+      },
+    ],
+    [
+      'https://s3.example.org/bucket/a/b',
+      { endpoint: 'https://s3.example.org', bucket: 'bucket', key: 'a/b', ...inPath },
+    ],
+    ['http://10.0.0.1:9000/bucket/key', { endpoint: 'http://10.0.0.1:9000', bucket: 'bucket', key: 'key', ...inPath }],
+    ['http://[::1]:9000/bucket/key', { endpoint: 'http://[::1]:9000', bucket: 'bucket', key: 'key', ...inPath }],
+    [
+      'http://minio.storage.svc:9000/bucket/key',
+      { endpoint: 'http://minio.storage.svc:9000', bucket: 'bucket', key: 'key', ...inPath },
+    ],
+    [
+      'http://bucket.minio.storage.svc.cluster.local/key',
+      { endpoint: 'http://minio.storage.svc.cluster.local', bucket: 'bucket', key: 'key', ...inHost },
+    ],
+  ])('%s', (url, value) => {
+    expect(toExportPlace(url)).toMatchObject({ value });
+  });
+
+  it.each([
+    'https://bucket.store.example/',
+    'https://s3.example.org/bucket',
+    'ftp://a.b/c',
+    'https://a.b.c/k?X-Amz-Signature=s',
+  ])('is not %s', (url) => {
+    expect(toExportPlace(url)).toHaveProperty('problem');
+  });
+});

@@ -1,0 +1,96 @@
+// The end of an export that came to nothing, or is given up: whatever it began in the store is removed first. Pure; called by the plan.
+import { type Job, type Pod, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type Action, create, remove, removeJob } from '#shared/backends/actions.ts';
+import type { PlanContext } from '#shared/backends/backend.ts';
+import { isFinal } from '#shared/backends/image.ts';
+import { isLeaving } from '#shared/backends/sidecar.ts';
+import { failedState, terminatingState } from '#shared/backends/state.ts';
+import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
+import type { Step } from '#shared/resources/driven.ts';
+import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
+import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ExportSeen } from '#shared/resources/volume-export/seen.ts';
+
+/** The disk was written to while it was read: also what is whole in the store is wrong. */
+export const tornReason = 'SourceChanged';
+
+type Cleared =
+  | { readonly is: 'done' }
+  /** It cannot be done; what is left may be charged for. */
+  | { readonly is: 'given-up'; readonly because: string }
+  | { readonly is: 'waiting'; readonly actions: readonly Action[]; readonly message: string };
+
+type Going = VolumeExport & { readonly destination: ExportDestination };
+
+/** Nothing writes any more before the store is cleared, or it would have to be again. */
+const clearStore = (subject: Going, seen: ExportSeen, mode: Clearing, context: PlanContext): Cleared => {
+  const { job, clearJob, pods } = seen;
+  const isUntouched = job === undefined && subject.state.children?.job === undefined;
+  if (job !== undefined && !isFinished(job))
+    return { is: 'waiting', actions: removeJob(job), message: 'stopping the transfer' };
+  if (isUntouched || subject.destination.is !== 'store') return { is: 'done' };
+  const message = 'removing what the export began in the object store';
+  if (clearJob === undefined) {
+    const made = buildClearJob(subject, subject.destination, mode, context.settings);
+    return { is: 'waiting', actions: [create(jobs, made)], message };
+  }
+  return isLeaving(clearJob) ? { is: 'waiting', actions: [], message } : endOf(clearJob, pods, context, message);
+};
+
+const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanContext, message: string): Cleared => {
+  const run = readTransfer(clearJob, pods, now);
+  if (run.is === 'succeeded') return { is: 'done' };
+  if (run.is === 'failed') return { is: 'given-up', because: run.fault.message };
+  const isStuck = Date.parse(clearJob.metadata.creationTimestamp ?? '') + settings.childSeconds * 1000 < now;
+  return isStuck
+    ? { is: 'given-up', because: `Job ${clearJob.metadata.name} does not come to an end` }
+    : { is: 'waiting', actions: [], message };
+};
+
+export const planFailing = (
+  subject: Going,
+  seen: ExportSeen,
+  ...[failing, context]: [NonNullable<ExportState['failing']>, PlanContext]
+): Step<ExportState> => {
+  const { reason, message } = failing;
+  const cleared = clearStore(subject, seen, reason === tornReason ? 'discard' : 'abort', context);
+  if (cleared.is === 'waiting') {
+    const state: ExportState = {
+      ...subject.state,
+      phase: 'Exporting',
+      reason: 'Aborting',
+      message: `${cleared.message}, since the export failed: ${message}`,
+      deadline: undefined,
+      nextAttemptTime: undefined,
+      transfer: undefined,
+      failing,
+    };
+    return { actions: cleared.actions, state };
+  }
+  const left =
+    cleared.is === 'done'
+      ? ''
+      : `; parts of it may be left in the object store, since they could not be removed: ${cleared.because}`;
+  const actions = [
+    ...removeJob(cleared.is === 'done' ? undefined : seen.clearJob),
+    ...remove(persistentVolumeClaims, seen.copy),
+    ...remove(volumeSnapshots, seen.snapshot),
+    ...remove(persistentVolumeClaims, seen.file),
+  ];
+  return { actions, state: { ...failedState(subject.state, reason, `${message}${left}`), failing: undefined } };
+};
+
+/** What is complete stays in the store; what is not goes. Owner references take the rest. */
+export const removeExport = (
+  subject: VolumeExport,
+  seen: ExportSeen,
+  context: PlanContext,
+): Step<ExportState> & { readonly removed: boolean } => {
+  const { state, destination } = subject;
+  if (destination === undefined || isFinal(state) || seen.isNamespaceLeaving === true)
+    return { actions: [], state, removed: true };
+  const cleared = clearStore({ ...subject, destination }, seen, 'abort', context);
+  if (cleared.is !== 'waiting') return { actions: [], state, removed: true };
+  return { actions: cleared.actions, state: terminatingState(state, 'Aborting', cleared.message), removed: false };
+};

@@ -1,0 +1,71 @@
+// How exports of volumes are driven. Called by registry.ts.
+import {
+  jobs,
+  kubeEvents,
+  namespaces,
+  persistentVolumeClaims,
+  pods,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
+import { finalizers } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
+import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
+import { type VolumeExport, locationOf } from '#shared/resources/volume-export/export.ts';
+import { removeExport } from '#shared/resources/volume-export/failing.ts';
+import { planExport } from '#shared/resources/volume-export/plan.ts';
+import { type ExportSeen, checkExport, claimNameOf } from '#shared/resources/volume-export/seen.ts';
+
+const sidecars = [
+  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
+  // Bound by the Job that mounts it; that it goes is of interest to a retry.
+  follow(persistentVolumeClaims, ['create', 'patch', 'delete'], () => false),
+];
+
+const reads = [pods, storageClasses, volumeSnapshotClasses, kubeEvents, namespaces] as readonly unknown[];
+
+const erased = (type: unknown): ResourceType => type as ResourceType;
+
+export const drivenVolumeExport: Driven<VirtualMachineVolumeExport, VolumeExport> = {
+  ...fillable,
+  kind: volumeExportKind,
+  read: toExport,
+  toStatus: (object, subject, state, now) => toExportStatus(object, subject, state, now),
+  sidecars: () => sidecars,
+  reads: () => reads as readonly ResourceType[],
+  // The pod that shows a local export: nobody waits for it.
+  makes: [{ type: erased(pods), verbs: ['create', 'delete'] }],
+  refusalOf: (subject, _, { objectStore }) => {
+    const { destination } = subject;
+    const isAdrift = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;
+    return refusalOfFaults(subject) ?? (isAdrift ? noObjectStore('the destination') : undefined);
+  },
+  // Whoever exports to a key aborts unfinished uploads of it: there must be one.
+  uniqueNameOf: ({ destination, state }) =>
+    destination?.is === 'store' && state.children === undefined
+      ? { name: `object ${locationOf(destination)}`, what: 'destination', reason: refusals.destination }
+      : undefined,
+  plannerOf: () => ({
+    check: checkExport,
+    plan: (subject, seen, context) => planExport(subject, seen as ExportSeen, context),
+    remove: (subject, seen, context) => removeExport(subject, seen as ExportSeen, context),
+  }),
+  finalizerOf: ({ destination }) => (destination?.is === 'store' ? finalizers.export : undefined),
+  links: {
+    waitsFor: [persistentVolumeClaims.kind],
+    sourceOf: ({ source, ref }) => ({
+      groupKind: persistentVolumeClaims.kind,
+      namespace: ref.namespace ?? 'default',
+      name: claimNameOf(source),
+    }),
+    offersOf: () => [],
+  },
+  announcementOf: (): undefined => undefined,
+  isSettled: (subject) => !subject.deleting && isFinal(subject.state as ImageState) && !isRetryDue(subject),
+};

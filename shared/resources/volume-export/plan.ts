@@ -1,0 +1,206 @@
+// The decisions about an export: read a snapshot of the disk, or a disk that nobody writes to; follow the Job; say what was made. Pure.
+import { persistentVolumeClaims, pods, jobs } from '#shared/api/foreign/core.ts';
+import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
+import type { PlanContext } from '#shared/backends/backend.ts';
+import { followTransfer } from '#shared/backends/following.ts';
+import { isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { withJob } from '#shared/backends/inspecting.ts';
+import { isLeaving } from '#shared/backends/sidecar.ts';
+import {
+  countAttempts,
+  failedState,
+  restartedState,
+  restartingState,
+  takenState,
+  usableState,
+  waitingState,
+} from '#shared/backends/state.ts';
+import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
+import { buildSnapshot } from '#shared/populate/snapshot.ts';
+import type { Step } from '#shared/resources/driven.ts';
+import {
+  buildCopy,
+  buildExportJob,
+  buildFileClaim,
+  buildFilePod,
+  exportName,
+  fetchHint,
+} from '#shared/resources/volume-export/children.ts';
+import { planFailing, tornReason } from '#shared/resources/volume-export/failing.ts';
+import {
+  type ExportDestination,
+  type ExportState,
+  type VolumeExport,
+  locationOf,
+} from '#shared/resources/volume-export/export.ts';
+import { type ExportSeen, claimNameOf } from '#shared/resources/volume-export/seen.ts';
+import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import { rest } from '#shared/resources/volume/state.ts';
+
+type ExportPlan = Step<ExportState>;
+
+/** An export whose spec can be carried out. */
+type Going = VolumeExport & { readonly destination: ExportDestination };
+
+/** Whatever it fails with, what it began is removed before that is said. */
+export const planExport = (subject: VolumeExport, seen: ExportSeen, context: PlanContext): ExportPlan => {
+  const { destination, state } = subject;
+  if (destination === undefined || (isFinal(state) && (state.phase === 'Available' || !isRetryDue(subject))))
+    return { actions: [], state };
+  const going = { ...subject, destination };
+  if (isRetryDue(subject)) return planRestart(going, seen, context);
+  if (state.failing !== undefined) return planFailing(going, seen, state.failing, context);
+  const plan = advance(going, seen, context);
+  if (plan.state.phase !== 'Failed') return plan;
+  const { reason, message } = plan.state;
+  const failing = { ...going, state: { ...plan.state, phase: 'Exporting' } } as const;
+  return planFailing(failing, seen, { reason, message }, context);
+};
+
+const advance = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
+  const [taken] = seen.foreign;
+  if (taken !== undefined) return { actions: [], state: takenState(subject, taken, context) };
+  const { job } = seen;
+  return job === undefined ? planStart(subject, seen, context) : planFollow(subject, { ...seen, job }, context);
+};
+
+const wait = (subject: Going, step: Parameters<typeof waitingState>[2], context: PlanContext): ExportState =>
+  waitingState(subject, subject.state, step, context);
+
+const leaving = (subject: Going, name: string, context: PlanContext): ExportPlan => {
+  const message = `${name} is being deleted; starting again once it is gone`;
+  return { actions: [], state: wait(subject, { phase: 'Pending', reason: 'ChildDeleted', message }, context) };
+};
+
+const planStart = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
+  const { origin, snapshot } = seen;
+  if (origin === undefined) return { actions: [], state: subject.state };
+  if (origin.is === 'waiting') return rest(subject, origin);
+  const { snapshotClass, inUseBy, what } = origin.clone;
+  if (snapshot !== undefined || snapshotClass !== undefined)
+    return planSnapshot(subject, { ...seen, origin }, snapshotClass ?? '', context);
+  if (inUseBy !== undefined) {
+    const message = `pod ${inUseBy} may write to ${what}, and its driver takes no snapshots: stop the virtual machine; the export then begins by itself`;
+    return rest(subject, { reason: 'SourceInUse', message });
+  }
+  return origin.claim === undefined
+    ? { actions: [], state: subject.state }
+    : startJob(subject, { ...seen, origin }, { claim: origin.claim, from: 'claim' }, context);
+};
+
+type Starting = ExportSeen & { readonly origin: ReadyOrigin };
+
+/** Whatever may be written to it meanwhile, the export is of one moment. */
+const planSnapshot = (subject: Going, seen: Starting, className: string, context: PlanContext): ExportPlan => {
+  const { origin, snapshot, copy } = seen;
+  const name = exportName(subject);
+  const next = { ...subject.state, children: { ...subject.state.children, snapshot: name } };
+  const waitFor = (step: { readonly reason: string; readonly message: string }): ExportState =>
+    waitingState(subject, next, { phase: 'Snapshotting', ...step }, context);
+  const taking = { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` };
+  if (snapshot === undefined) {
+    const made = buildSnapshot(subject.ref, name, claimNameOf(subject.source), className);
+    return { actions: [create(volumeSnapshots, made)], state: waitFor(taking) };
+  }
+  const gone = [snapshot, copy].find((child) => child !== undefined && isLeaving(child));
+  if (gone !== undefined) return leaving(subject, `${gone.kind} ${gone.metadata.name}`, context);
+  const error = snapshot.status?.error?.message;
+  if (snapshot.status?.readyToUse !== true) {
+    const message = `the snapshot of ${origin.clone.what} is in error: ${error ?? ''}`;
+    return { actions: [], state: waitFor(error === undefined ? taking : { reason: 'SnapshotFailed', message }) };
+  }
+  const claim = copy ?? buildCopy(subject, origin, snapshot);
+  const started = startJob({ ...subject, state: next }, seen, { claim, from: 'snapshot' }, context);
+  const made = copy === undefined ? [create(persistentVolumeClaims, claim)] : [];
+  return { ...started, actions: [...made, ...started.actions] };
+};
+
+interface Reading {
+  readonly claim: PersistentVolumeClaim;
+  readonly from: NonNullable<ExportState['from']>;
+}
+
+const startJob = (
+  subject: Going,
+  { origin, file }: Starting,
+  ...[{ claim, from }, context]: [Reading, PlanContext]
+): ExportPlan => {
+  const { destination } = subject;
+  if (file !== undefined && isLeaving(file)) return leaving(subject, `claim ${file.metadata.name}`, context);
+  const job = buildExportJob(subject, { destination, claim }, context.settings);
+  const step = { phase: 'Pending', reason: 'Starting', message: 'the export is being started' } as const;
+  const next = { ...withJob(subject.state, { job: job.metadata.name }), from };
+  const target =
+    destination.is === 'local' && file === undefined
+      ? [create(persistentVolumeClaims, buildFileClaim(subject, destination, origin, context.settings))]
+      : [];
+  return { actions: [...target, create(jobs, job)], state: waitingState(subject, next, step, context) };
+};
+
+type Following = ExportSeen & { readonly job: Job };
+
+const planFollow = (subject: Going, seen: Following, context: PlanContext): ExportPlan => {
+  const { job, warnings } = seen;
+  if (isLeaving(job)) return leaving(subject, `Job ${job.metadata.name}`, context);
+  const run = readTransfer(job, seen.pods, context.now);
+  if (run.is === 'succeeded') return planDone(subject, seen, run, context);
+  return followTransfer(subject, { job, run, warnings }, context);
+};
+
+/** Whoever came before the end of the export may have written into what was read. */
+const isTorn = ({ writer, job }: Following): boolean =>
+  writer !== undefined && Date.parse(writer.status?.startTime ?? '') <= Date.parse(job.status?.completionTime ?? '');
+
+const planDone = (
+  subject: Going,
+  seen: Following,
+  ...[run, context]: [Extract<TransferRun, { is: 'succeeded' }>, PlanContext]
+): ExportPlan => {
+  const { destination } = subject;
+  const counted = countAttempts(subject.state, run);
+  if (isTorn(seen)) {
+    const message = `pod ${seen.writer?.metadata.name} began to use the disk while it was exported, so what was made may mix two states of it and was removed`;
+    return { actions: [], state: failedState(counted, tornReason, message) };
+  }
+  const { inspection, digests, object } = run.report;
+  const where = destination.is === 'store' ? locationOf(destination) : `claim ${destination.claimName}`;
+  const how = destination.is === 'store' ? '' : `; fetch it with: ${fetchHint(destination)}`;
+  const state: ExportState = {
+    ...usableState(subject, { ...counted, inspection, digests, lastFailure: undefined }),
+    message: `exported to ${where}${how}`,
+    object,
+  };
+  return { actions: [...shownActions(subject, seen, context), ...removeReading(seen)], state };
+};
+
+/** A local export can be fetched from a pod, and its claim says that it is complete. */
+const shownActions = (subject: Going, { file, filePod }: ExportSeen, { settings }: PlanContext): readonly Action[] => {
+  const { destination } = subject;
+  if (destination.is !== 'local' || file === undefined) return [];
+  return [
+    patch(persistentVolumeClaims, file, { metadata: { annotations: { completed: 'yes' } } }),
+    ...(filePod === undefined ? [create(pods, buildFilePod(subject, destination, settings))] : []),
+  ];
+};
+
+/** What was made to be read from. */
+const removeReading = ({ snapshot, copy }: ExportSeen): readonly Action[] => [
+  ...remove(persistentVolumeClaims, copy),
+  ...remove(volumeSnapshots, snapshot),
+];
+
+const planRestart = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
+  const { job, clearJob, pods: workers, copy, snapshot, file, filePod } = seen;
+  const left = [job, clearJob, ...workers, copy, snapshot, filePod, file].filter((child) => child !== undefined);
+  if (left.length === 0) return planStart({ ...subject, state: restartedState(subject) }, seen, context);
+  const actions = [
+    ...removeJob(job),
+    ...removeJob(clearJob),
+    ...removeReading(seen),
+    ...remove(pods, filePod),
+    ...remove(persistentVolumeClaims, file),
+  ];
+  return { actions, state: restartingState(subject, left, context) };
+};

@@ -1,0 +1,56 @@
+// What an export must be, one rule one line. That it has one source and one destination is the schema's to say as well.
+import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
+import { storedObjectFaults } from '#shared/resources/stored-object.ts';
+import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
+import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
+
+type Rule = SpecRule<VirtualMachineVolumeExport>;
+
+const oneSource: Rule['check'] = ({ spec: { pvcName, virtualMachineVolume } }) =>
+  faultIf(
+    (pvcName === undefined) === (virtualMachineVolume === undefined),
+    'spec',
+    'must have exactly one of pvcName and virtualMachineVolume',
+  );
+
+const oneDestination: Rule['check'] = ({ spec: { objectStore, destination } }) => {
+  const set = [objectStore, destination?.local, destination?.s3].filter((place) => place !== undefined);
+  const message = `must have exactly one of objectStore, destination.local and destination.s3, and has ${set.length === 0 ? 'none' : set.length}`;
+  return faultIf(set.length !== 1, 'spec', message);
+};
+
+const storedObject: Rule['check'] = ({ spec: { objectStore } }) =>
+  objectStore === undefined ? [] : storedObjectFaults(objectStore, 'spec.objectStore');
+
+const s3Url: Rule['check'] = ({ spec: { destination } }) => {
+  if (destination?.s3 === undefined) return [];
+  const field = 'spec.destination.s3.url';
+  const parsed = toExportPlace(destination.s3.url);
+  if ('problem' in parsed) return faultOf(parsed, field);
+  const { bucket, key } = parsed.value;
+  return storedObjectFaults({ bucketName: bucket, objectName: key }, field).map(({ message }) => ({ field, message }));
+};
+
+/** Of its pod: a label value holds no more. */
+const mostNameLength = 63 - '-exporter-local'.length;
+
+const nameFits: Rule['check'] = ({ metadata, spec: { destination } }) =>
+  faultIf(
+    destination?.local !== undefined && metadata.name.length > mostNameLength,
+    'metadata.name',
+    `may have ${mostNameLength} characters at most, so that the pod of a local export can be named after it`,
+  );
+
+export const volumeExportRules: readonly Rule[] = [
+  { id: 'one-source', check: oneSource },
+  { id: 'one-destination', check: oneDestination },
+  { id: 'stored-object', check: storedObject },
+  { id: 's3-url', check: s3Url },
+  { id: 'name', check: nameFits },
+];
+
+export const volumeExportRequestRules: readonly RequestRule<KubeObject, VolumeExport>[] = [
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+];

@@ -1,0 +1,144 @@
+// What the next step of an export depends on, read and not decided.
+import {
+  type Job,
+  type KubeEvent,
+  type PersistentVolumeClaim,
+  type Pod,
+  jobs,
+  namespaces,
+  persistentVolumeClaims,
+  pods,
+} from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { isFinal, isRetryDue } from '#shared/backends/image.ts';
+import { readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isFinished } from '#shared/populate/attempts.ts';
+import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { exportName } from '#shared/resources/volume-export/children.ts';
+import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
+import { type Origin, findWriter, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
+
+export interface ExportSeen {
+  readonly job?: Job | undefined;
+  /** Removes what a failed export left in the store. */
+  readonly clearJob?: Job | undefined;
+  readonly pods: readonly Pod[];
+  readonly snapshot?: VolumeSnapshot | undefined;
+  /** Restored from the snapshot. */
+  readonly copy?: PersistentVolumeClaim | undefined;
+  /** Where a local export is put, and the pod it is fetched from. */
+  readonly file?: PersistentVolumeClaim | undefined;
+  readonly filePod?: Pod | undefined;
+  /** Of our names, and somebody else's. */
+  readonly foreign: readonly KubeObject[];
+  /** Read only where nothing was started yet. */
+  readonly origin?: Origin | undefined;
+  /** A pod that may write to the claim, once that was read without a snapshot. */
+  readonly writer?: Pod | undefined;
+  readonly warnings?: readonly KubeEvent[] | undefined;
+  /** Nothing can be made in the namespace any more; read only of an export that is being deleted. */
+  readonly isNamespaceLeaving?: boolean;
+}
+
+const nothing: ExportSeen = { pods: [], foreign: [] };
+
+export const checkExport = async (kube: KubeClient, subject: VolumeExport): Promise<ExportSeen> => {
+  const { state, deleting, ref } = subject;
+  if (isFinal(state) && (deleting || !isRetryDue(subject))) return nothing;
+  const { own: job, foreign } = await readOwn(kube, jobs, ref, exportName(subject));
+  if (job === undefined && state.failing === undefined && !deleting) return readForStart(kube, subject, foreign);
+  const seen = { job, foreign, pods: await readWorkers(kube, ref) };
+  if (deleting) return { ...seen, ...(await readClearJob(kube, subject)), ...(await readNamespace(kube, subject)) };
+  return isUnderWay(subject, job)
+    ? { ...seen, warnings: await readWarnings(kube, subject, [job, ...seen.pods]) }
+    : readForEnd(kube, subject, seen);
+};
+
+const isUnderWay = (subject: VolumeExport, job: Job | undefined): job is Job =>
+  job !== undefined && !isFinished(job) && subject.state.failing === undefined && !isRetryDue(subject);
+
+/** A retry may find the Job that cleared the store after the last try. */
+const readForStart = async (
+  kube: KubeClient,
+  subject: VolumeExport,
+  foreign: readonly KubeObject[],
+): Promise<ExportSeen> => {
+  const made = await readMade(kube, subject);
+  const cleared = isRetryDue(subject) ? await readClearJob(kube, subject) : {};
+  const origin = await readOrigin(kube, subject);
+  return { pods: [], ...made, ...cleared, origin, foreign: [...foreign, ...made.foreign] };
+};
+
+const readForEnd = async (kube: KubeClient, subject: VolumeExport, seen: ExportSeen): Promise<ExportSeen> => {
+  const made = await readMade(kube, subject);
+  const writer = await readWriter(kube, subject, made.copy);
+  return {
+    ...seen,
+    ...made,
+    ...(await readClearJob(kube, subject)),
+    writer,
+    foreign: [...seen.foreign, ...made.foreign],
+  };
+};
+
+const readMade = async (kube: KubeClient, subject: VolumeExport) => {
+  const { ref, destination } = subject;
+  const name = exportName(subject);
+  const [snapshot, copy, file, filePod] = await Promise.all([
+    readOwn(kube, volumeSnapshots, ref, name),
+    readOwn(kube, persistentVolumeClaims, ref, name),
+    destination?.is === 'local' ? readOwn(kube, persistentVolumeClaims, ref, destination.claimName) : undefined,
+    destination?.is === 'local' ? readOwn(kube, pods, ref, destination.podName) : undefined,
+  ]);
+  const foreign = [snapshot, copy, file, filePod].flatMap((read): readonly KubeObject[] => read?.foreign ?? []);
+  return { snapshot: snapshot.own, copy: copy.own, file: file?.own, filePod: filePod?.own, foreign };
+};
+
+const readClearJob = async (kube: KubeClient, { ref, destination }: VolumeExport) => {
+  if (destination?.is !== 'store') return {};
+  const [abort, discard] = await Promise.all([
+    readOwn(kube, jobs, ref, transferJobName('abort', ref)),
+    readOwn(kube, jobs, ref, transferJobName('discard', ref)),
+  ]);
+  return { clearJob: discard.own ?? abort.own };
+};
+
+const readNamespace = async (kube: KubeClient, { ref }: VolumeExport) => {
+  const namespace = await kube.get(namespaces, { name: ref.namespace ?? 'default' });
+  return { isNamespaceLeaving: namespace === undefined || namespace.metadata.deletionTimestamp !== undefined };
+};
+
+/** A claim that was read itself must not have been written to meanwhile. */
+const readWriter = async (
+  kube: KubeClient,
+  { ref, source, state }: VolumeExport,
+  copy: PersistentVolumeClaim | undefined,
+): Promise<Pod | undefined> =>
+  copy !== undefined || state.from !== 'claim'
+    ? undefined
+    : findWriter(kube, { namespace: ref.namespace, name: claimNameOf(source) });
+
+export const claimNameOf = (source: VolumeExport['source']): string =>
+  source.is === 'claim' ? source.name : source.claimName;
+
+const readOrigin = async (kube: KubeClient, { ref, source }: VolumeExport): Promise<Origin> => {
+  const { namespace } = ref;
+  const what = source.is === 'claim' ? `PersistentVolumeClaim ${source.name}` : `VirtualMachineVolume ${source.name}`;
+  if (source.is === 'volume') {
+    const volume = await kube.get(virtualMachineVolumeKind.type, { namespace, name: source.name });
+    if (volume === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+    if (volume.status?.state !== 'Available') return waitFor('SourceNotReady', `${what} is not ready yet`);
+  }
+  // Its own namespace is everybody's to use who may make the export.
+  return readClaimOrigin(kube, { namespace, name: claimNameOf(source) }, { what, mayUse: () => true });
+};
+
+/** Only while something is waited for; a child just made has nothing to complain about. */
+const readWarnings = async (
+  kube: KubeClient,
+  { state }: VolumeExport,
+  children: readonly KubeObject[],
+): Promise<readonly KubeEvent[]> => (state.deadline === undefined ? [] : readNewestWarnings(kube, children));
