@@ -37,6 +37,11 @@ export interface Filled {
   readonly retryToken?: string | undefined;
   /** What earlier passes wrote down. */
   readonly state: ImageState;
+  /**
+   * A first look: children that status does not know of need not be looked for, since making them finds out what is there, and the next look is
+   * at everything. Left out: everything is looked for.
+   */
+  readonly trustsStatus?: boolean | undefined;
 }
 
 /** What the user asked for. */

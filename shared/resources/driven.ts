@@ -34,6 +34,8 @@ export interface Subject<State extends DrivenState = DrivenState> {
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly state: State;
+  /** Where the driver looks for the first time in a pass (`Filled.trustsStatus`). */
+  readonly trustsStatus?: boolean | undefined;
 }
 
 /** Why nothing can be planned for an object until somebody changes it. */

@@ -72,7 +72,7 @@ export const drive = async (deps: DriverDeps, target: Target, options: DriveOpti
     try {
       // Rounds follow each other: each begins with a fresh read.
       // oxlint-disable-next-line no-await-in-loop
-      return await driveOnce(deps, driven, target, options);
+      return await driveOnce(deps, driven, target, { ...options, isFirst: round === 0 });
     } catch (error) {
       // Not found: the object went away while it was looked at.
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -96,7 +96,7 @@ const driveOnce = async (
   deps: DriverDeps,
   driven: Driven,
   target: Target,
-  { which = 'unsettled' }: DriveOptions,
+  { which = 'unsettled', isFirst }: DriveOptions & { readonly isFirst: boolean },
 ): Promise<Outcome> => {
   const object = await deps.kube.get(driven.kind.type, target);
   if (object === undefined) return done;
@@ -106,7 +106,8 @@ const driveOnce = async (
   if (subject.deleting) return remove(pass);
   const isDone = which === 'news' ? isDealtWith(driven, object) : driven.isSettled(subject);
   if (isDone && which !== 'all') return driven.outcomeOf(subject.state);
-  return advance(pass);
+  const isTrusted = isFirst && !driven.isRetryDue(subject) && !driven.isSettled(subject);
+  return advance({ ...pass, subject: { ...subject, trustsStatus: isTrusted } });
 };
 
 const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(), settings });
@@ -161,8 +162,10 @@ const hold = async (pass: Pass): Promise<Pass> => {
     ...(isHeld ? {} : { finalizers: [...subject.finalizers, finalizer] }),
     ...(isLabelled ? {} : { labels: { [labels.source]: label } }),
   });
-  return { deps, driven, object: held, subject: { ...driven.read(held), state: subject.state } };
+  return { deps, driven, object: held, subject: { ...subject, ...metadataOf(driven.read(held)) } };
 };
+
+const metadataOf = ({ ref, generation, finalizers }: Subject) => ({ ref, generation, finalizers });
 
 const writeMetadata = ({ deps, driven, object }: Pass, change: object): Promise<KubeObject> =>
   deps.kube.mergePatch(driven.kind.type, refOf(object), {

@@ -8,6 +8,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import type { Driven, Refusal, Subject } from '#shared/resources/driven.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
 
 interface Claim {
   readonly kube: KubeClient;
@@ -34,6 +35,19 @@ const holderOf = async ({ kube, driven }: Claim, lease: Lease): Promise<KubeObje
   return isThere ? holder : undefined;
 };
 
+/** `undefined` where it was created. Throws Conflict when another one went away just now. */
+const createOrGet = async ({ kube, subject }: Claim, wanted: Lease): Promise<Lease | undefined> => {
+  try {
+    await kube.create(leases, wanted);
+    return undefined;
+  } catch (error) {
+    const key = { namespace: subject.ref.namespace, name: wanted.metadata.name };
+    const lease = isConflict(error) ? await kube.get(leases, key) : undefined;
+    if (lease === undefined) throw error;
+    return lease;
+  }
+};
+
 /**
  * Asked until the first child is made: whether the name is another's. Throws Conflict when somebody was quicker just now: read again and
  * decide anew.
@@ -43,13 +57,10 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
   const unique = driven.uniqueNameOf?.(subject);
   if (unique === undefined) return undefined;
   const { name, what, reason } = unique;
-  const { namespace } = subject.ref;
   const wanted = buildLease(claim, name);
-  const lease = await kube.get(leases, { namespace, name: wanted.metadata.name });
-  if (lease === undefined) {
-    await kube.create(leases, wanted);
-    return undefined;
-  }
+  // Few names are taken, so it is tried before it is looked at.
+  const lease = await createOrGet(claim, wanted);
+  if (lease === undefined) return undefined;
   if (lease.spec.holderIdentity === subject.ref.uid) return undefined;
   const holder = await holderOf(claim, lease);
   if (holder === undefined) {

@@ -1,5 +1,5 @@
 // A progress report of a transfer, written into the status of the object it belongs to. Called by sidecar-sync.
-import { isoTime } from '#shared/backends/state.ts';
+import { isInspection, isoTime } from '#shared/backends/state.ts';
 import { type DriverDeps, type Target } from '#shared/resources/driver.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
@@ -15,6 +15,8 @@ export const recordProgress = async (
   owner: Target & { readonly uid: string },
   report: TransferProgress,
 ): Promise<Outcome> => {
+  // Status says so already, and what was found comes with the end of the Job, a moment later.
+  if (report.phase === 'Inspecting' && isInspection(report)) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // oxlint-disable-next-line no-await-in-loop

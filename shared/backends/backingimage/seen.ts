@@ -5,7 +5,7 @@ import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { imageIdAnnotation, imageIdOf } from '#shared/backends/backingimage/manifests.ts';
-import { backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
+import { type Names, backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
 import { need } from '#shared/backends/backingimage/need.ts';
 import { type OriginSeen, readOrigin } from '#shared/backends/backingimage/origin.ts';
 import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
@@ -53,10 +53,14 @@ const isOurs = ({ metadata }: KubeObject, image: Image): boolean => {
   return uid === undefined ? metadata.annotations?.[imageIdAnnotation] === imageIdOf(image) : uid === image.ref.uid;
 };
 
+/** That the own name is taken is found out by making it; of one under an older name nothing else would tell. */
+const candidatesFor = ({ trustsStatus }: Image, { own, candidates }: Names): readonly string[] =>
+  trustsStatus === true ? candidates.filter((name) => name !== own) : candidates;
+
 const readBackingImage = async (kube: KubeClient, image: Image): Promise<Found<BackingImage>> => {
   const known = image.state.children?.backingImage;
-  const { own, candidates } = backingImageNames(image);
-  const names = known === undefined ? candidates : [known];
+  const { own } = backingImageNames(image);
+  const names = known === undefined ? candidatesFor(image, backingImageNames(image)) : [known];
   const objects = await Promise.all(
     names.map((name) => kube.get(backingImages, { namespace: longhornNamespace, name })),
   );
@@ -67,8 +71,8 @@ const readBackingImage = async (kube: KubeClient, image: Image): Promise<Found<B
 
 const readStorageClass = async (kube: KubeClient, image: Image, backingImage: string): Promise<Found<StorageClass>> => {
   const known = image.state.children?.storageClass;
-  const { own, candidates } = storageClassNames(image);
-  const names = known === undefined ? candidates : [known];
+  const { own } = storageClassNames(image);
+  const names = known === undefined ? candidatesFor(image, storageClassNames(image)) : [known];
   const objects = await Promise.all(names.map((name) => kube.get(storageClasses, { name })));
   const present = objects.filter((object) => object !== undefined);
   const ours = present.find((object) => backingImageOf(object) === backingImage);

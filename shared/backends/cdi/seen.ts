@@ -42,6 +42,9 @@ const dataVolumeNameOf = ({ ref }: Image): string => ref.name;
 export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> => {
   const isLeftAlone = image.state.phase === 'Failed' && !image.deleting && !isRetryDue(image);
   if (isLeftAlone) return { foreign: [], pods: [] };
+  // What was not made is not looked for first: making it finds out.
+  if (image.trustsStatus === true && image.state.children?.volume === undefined)
+    return { foreign: [], pods: [], ...(await readForNew(kube, image)) };
   const name = dataVolumeNameOf(image);
   const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, name);
   const isRunning = runningPhases.includes(dataVolume?.status?.phase ?? '');
@@ -83,7 +86,8 @@ const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSe
   const { source } = image;
   const storageClass = await readClass(kube, image.storage.className);
   const needsLook = source !== undefined && isFetched(source) && image.storage.capacityBytes === undefined;
-  const looked = needsLook ? await readInspection(kube, image) : {};
+  const mayBeLooking = image.trustsStatus !== true || image.state.children?.job !== undefined;
+  const looked = needsLook && mayBeLooking ? await readInspection(kube, image) : {};
   const cloned = source?.type === 'clone' ? await readCloned(kube, source) : undefined;
   return { ...looked, storageClass, cloned };
 };

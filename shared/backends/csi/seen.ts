@@ -75,7 +75,12 @@ const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   return merge(volume, await readSnapshotting(kube, image, volume.volume));
 };
 
+/** Whether it may be there. */
+const mayBe = ({ trustsStatus }: Image, known: string | undefined): boolean =>
+  trustsStatus !== true || known !== undefined;
+
 const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+  if (!mayBe(image, image.state.children?.volume)) return merge(await readForVolume(kube, image));
   const fill = await readJob(kube, image, 'import');
   const seen = merge(fill, await readVolume(kube, image));
   if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image));
@@ -104,7 +109,7 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
   const isSized = image.storage.capacityBytes !== undefined;
   const [storageClass, inspect] = await Promise.all([
     readClass(kube, image.storage.className),
-    isSized ? nothing : readJob(kube, image, 'inspect'),
+    isSized || !mayBe(image, image.state.children?.job) ? nothing : readJob(kube, image, 'inspect'),
   ]);
   const workers = inspect.inspectJob === undefined ? {} : await readPods(kube, image);
   return { ...inspect, ...workers, storageClass };
@@ -115,7 +120,7 @@ const readSnapshotting = async (
   image: Image,
   volume: PersistentVolumeClaim | undefined,
 ): Promise<Part> => {
-  const snapshot = await readSnapshot(kube, image);
+  const snapshot = mayBe(image, image.state.children?.snapshot) ? await readSnapshot(kube, image) : {};
   if (snapshot.snapshot !== undefined || volume === undefined) return snapshot;
   const [storageClass, snapshotClasses] = await Promise.all([
     provisionerOf(volume) === undefined ? readClass(kube, volume.spec.storageClassName) : undefined,

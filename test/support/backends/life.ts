@@ -29,6 +29,8 @@ interface Lived {
   /** Every status a client saw, in order. */
   readonly seen: readonly HarvesterImageStatus[];
   readonly image: () => HarvesterImage | undefined;
+  /** Calls until a client could first see it usable. */
+  readonly callsToReady: () => readonly string[];
 }
 
 export const describeLife = (
@@ -39,16 +41,24 @@ export const describeLife = (
   const begin = (options: Partial<WorldOptions> = {}): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
     const seen: HarvesterImageStatus[] = [];
+    let readyAt: number | undefined;
     world.kube.onChange(({ object }) => {
       const { status } = object as HarvesterImage;
-      if (object.kind === images.kind && status !== undefined) seen.push(status);
+      if (object.kind !== images.kind || status === undefined) return;
+      seen.push(status);
+      if (status.phase === 'Imported') readyAt ??= world.trace.length;
     });
     world.kube.seed(storageClasses, aStorageClass());
     world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
     const { spec, ...rest } = aHarvesterImage();
     const object = { ...rest, spec: { ...spec, backend: name as 'csi', retry: 2 } };
     world.schedule(0, () => world.kube.seed(images, object));
-    return { world, seen, image: () => imageIn<HarvesterImage>(world) };
+    return {
+      world,
+      seen,
+      image: () => imageIn<HarvesterImage>(world),
+      callsToReady: () => world.trace.slice(0, readyAt),
+    };
   };
   const live = async (options: Partial<WorldOptions> = {}): Promise<Lived> => {
     const lived = begin(options);
@@ -69,10 +79,10 @@ export const describeLife = (
     });
 
     it('costs few calls, and none while nothing changes', async () => {
-      const { world, image } = await live();
-      // Once it is usable, those who wait for it are looked for: that is theirs.
-      const ofImport = world.trace.filter(
-        (call) => !/^(cron-tick|import-object)|list (virtualmachine(pvcs|volumes)|data)/.test(call),
+      const { world, image, callsToReady } = await live();
+      // What a volume that became ready wakes is the business of those who wait.
+      const ofImport = callsToReady().filter(
+        (call) => !/^(cron-tick|import-object)|list (virtualmachine(pvcs|volumes|volumeexports)|data)/.test(call),
       );
       process.stdout.write(`${name}: ${ofImport.length} API calls for an import of one attempt\n`);
       expect(ofImport.length).toBeLessThan(mostCalls);
