@@ -39,24 +39,36 @@ export type Cloned =
 
 const dataVolumeNameOf = ({ ref }: Image): string => ref.name;
 
+const nothing: CdiSeen = { foreign: [], pods: [] };
+
 export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> => {
-  const isLeftAlone = image.state.phase === 'Failed' && !image.deleting && !isRetryDue(image);
-  if (isLeftAlone) return { foreign: [], pods: [] };
+  const isAsked = image.deleting || isRetryDue(image);
+  if (image.state.phase === 'Failed' && !isAsked) return nothing;
   // What was not made is not looked for first: making it finds out.
   if (image.trustsStatus === true && image.state.children?.volume === undefined)
-    return { foreign: [], pods: [], ...(await readForNew(kube, image)) };
-  const name = dataVolumeNameOf(image);
-  const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, name);
-  const isRunning = runningPhases.includes(dataVolume?.status?.phase ?? '');
-  // What is under way needs no other look, and there are many of them.
-  if (isRunning && isUnderWay(image)) return { dataVolume, foreign, pods: [] };
+    return { ...nothing, ...(await readForNew(kube, image)) };
+  const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, dataVolumeNameOf(image));
+  const seen = { dataVolume, foreign, pods: [] };
+  if (!isAsked) return { ...seen, ...(await readMade(kube, image, dataVolume)) };
   const claim = await readClaim(kube, image, dataVolume);
-  const seen = { dataVolume, foreign, claim, pods: [] };
-  if (image.deleting || isRetryDue(image)) {
-    return { ...seen, ...(await readForNew(kube, image)), ...(await readInspection(kube, image)) };
-  }
-  if (dataVolume === undefined) return { ...seen, ...(await readForNew(kube, image)) };
-  return { ...seen, warnings: await readWarnings(kube, image, [dataVolume, claim]) };
+  return { ...seen, claim, ...(await readForNew(kube, image)), ...(await readInspection(kube, image)) };
+};
+
+/** What is under way needs no other look, and there are many of them. */
+const readMade = async (
+  kube: KubeClient,
+  image: Image,
+  dataVolume: DataVolume | undefined,
+): Promise<Partial<CdiSeen>> => {
+  const { phase = '' } = dataVolume?.status ?? {};
+  const isUsable = image.state.phase === 'Available';
+  if (dataVolume === undefined && !isUsable)
+    return { claim: await readClaim(kube, image, dataVolume), ...(await readForNew(kube, image)) };
+  if (isUsable || phase === 'Succeeded') return { claim: await readClaim(kube, image, dataVolume) };
+  if (runningPhases.includes(phase) || !isStill(image)) return {};
+  const claim = await readClaim(kube, image, dataVolume);
+  const complaining = [dataVolume, claim].filter((child) => child !== undefined);
+  return { claim, warnings: await readNewestWarnings(kube, complaining) };
 };
 
 /** Phases in which bytes move. */
@@ -67,8 +79,9 @@ export const runningPhases: readonly string[] = [
   'CloneFromSnapshotSourceInProgress',
 ];
 
-const isUnderWay = (image: Image): boolean =>
-  !image.deleting && !isRetryDue(image) && image.state.phase !== 'Available';
+/** What has just been made has nothing to complain about. */
+const isStill = ({ state }: Image): boolean =>
+  state.phase === 'Pending' && state.deadline !== undefined && state.reason !== 'Starting';
 
 /** Its claim has its name. While the DataVolume is there, only what it made counts; afterwards, what is left of it. */
 const readClaim = async (
@@ -110,16 +123,3 @@ const readCloned = async (
   if (children?.volume !== undefined) return { is: 'ready', namespace, name: children.volume };
   return { is: 'waiting', message: `${what} is not kept in a claim: its backend has to clone it` };
 };
-
-const readWarnings = async (
-  kube: KubeClient,
-  { state }: Image,
-  children: readonly (KubeObject | undefined)[],
-): Promise<readonly KubeEvent[]> =>
-  // What has just been made has nothing to complain about.
-  state.phase === 'Pending' && state.deadline !== undefined && state.reason !== 'Starting'
-    ? readNewestWarnings(
-        kube,
-        children.filter((child) => child !== undefined),
-      )
-    : [];
