@@ -1,8 +1,9 @@
-// What one pass over a source has at hand. A pass reads from the first byte; a run makes several when the source changes under it.
+// What one pass over a source has at hand, and how it ends. A pass reads from the first byte; a run makes several when the source changes under it.
 import type { Digester } from '#shared/transfer/checksum.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
 import type { Inspection, StoredResult } from '#shared/transfer/report.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -23,3 +24,9 @@ export interface PassResult {
   /** What an export made. */
   readonly object?: StoredResult;
 }
+
+/** The end of every import: the sender vouches for what was read, and the target counts as complete. */
+export const complete = async ({ source }: Pass, sink: Sink, virtualSize: number): Promise<void> => {
+  await source.confirm?.();
+  await sink.commit(virtualSize);
+};

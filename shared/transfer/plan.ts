@@ -20,8 +20,8 @@ import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
 export interface TransferPlan {
   /** `virtualSize` is absent where only reading everything can tell it. */
   readonly inspection: Inspection;
-  /** `direct`: a qcow2 is unpacked while it is read in ranges. */
-  readonly route: 'stream' | 'direct' | 'scratch';
+  /** `direct`: a qcow2 is unpacked while it is read in ranges. `sequential`: while it passes by, once. */
+  readonly route: 'stream' | 'direct' | 'sequential' | 'scratch';
   readonly facts: SourceFacts;
   /** The file says that its disk has so many bytes at least, where only reading all of it can tell. */
   readonly leastBytes?: number | undefined;
@@ -109,16 +109,25 @@ const inspectionOf = (facts: SourceFacts, found: Omit<Inspection, 'size'>): Insp
   ...(found.virtualSize === undefined ? {} : { virtualSize: found.virtualSize }),
 });
 
+/** Our own reader knows qcow2, once the size of its disk is known; the others go through qemu-img. */
+const structuredRoute = (
+  format: ImageFormat,
+  virtualSize: number | undefined,
+  canSeek: boolean,
+): TransferPlan['route'] => {
+  if (format !== 'qcow2' || virtualSize === undefined) return 'scratch';
+  return canSeek ? 'direct' : 'sequential';
+};
+
 const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPlan> => {
   const format = detectFormat(facts.head, facts.contentType);
   const canSeeAll = facts.hasRanges || facts.isWhole;
   const reader = canSeeAll ? rangedReader(source, facts) : prefixReader(facts.head);
   if (isStructured(format)) {
     const virtualSize = await structuredSize(format, reader);
-    const isDirect = format === 'qcow2' && facts.hasRanges && facts.isPinned;
     return {
       inspection: inspectionOf(facts, { format, compression: 'none', virtualSize }),
-      route: isDirect ? 'direct' : 'scratch',
+      route: structuredRoute(format, virtualSize, facts.hasRanges && facts.isPinned),
       facts,
     };
   }
@@ -155,7 +164,8 @@ const compressedPlan = async (source: Source, facts: SourceFacts, compression: C
   const reader = isComplete ? bufferReader(content, content.length) : prefixReader(content);
   if (isStructured(format)) {
     const virtualSize = await structuredSize(format, reader);
-    return { inspection: inspectionOf(facts, { format, compression, virtualSize }), route: 'scratch', facts };
+    const inspection = inspectionOf(facts, { format, compression, virtualSize });
+    return { inspection, route: structuredRoute(format, virtualSize, false), facts };
   }
   const contentBytes = isComplete ? content.length : await contentSize(source, facts, compression);
   const virtualSize = contentBytes === undefined ? undefined : roundToSector(contentBytes);

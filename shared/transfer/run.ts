@@ -10,6 +10,7 @@ import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection, TransferReport } from '#shared/transfer/report.ts';
 import { importScratch, measureScratch } from '#shared/transfer/scratch-route.ts';
 import { importDirect } from '#shared/transfer/direct-route.ts';
+import { importSequential } from '#shared/transfer/sequential-route.ts';
 import { openSink } from '#shared/transfer/sink/open.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { openSource } from '#shared/transfer/source/open.ts';
@@ -77,6 +78,7 @@ const finishImport = async (looked: Pass, sink: Sink): Promise<PassResult> => {
   pass.meter.enter('Downloading', route === 'scratch' ? 60 : 97);
   if (route === 'scratch') return importScratch(pass, sink);
   if (route === 'direct') return importDirect(pass, sink);
+  if (route === 'sequential') return importSequential(pass, sink);
   await sink.prepare(virtualSize ?? 0);
   return importStream(pass, sink);
 };

@@ -1,54 +1,18 @@
 // Formats with a structure: downloaded to scratch, proven whole, then converted by qemu-img.
-import { type FileHandle, mkdir, mkdtemp, open, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
-import type { DiskReader } from '#shared/transfer/format/disk.ts';
-import { roundToSector } from '#shared/transfer/format/disk.ts';
+import { type DiskReader, roundToSector } from '#shared/transfer/format/disk.ts';
 import { type StructuredFormat, inspectDisk, isStructured, verifyDisk } from '#shared/transfer/format/inspect.ts';
-import type { Pass, PassResult } from '#shared/transfer/pass.ts';
+import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
+import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 import { checkQcow2, convertImage, requireQemuImg } from '#shared/transfer/tool/qemu-img.ts';
 
 /** An image file larger than twice its disk, and then some for tables and snapshots, is no honest one. */
 const mostFileBytes = (virtualSize: number): number => 2 * virtualSize + 1024 ** 3;
-
-const fileReader = (file: FileHandle, size: number): DiskReader => ({
-  size,
-  read: async (offset, length) => {
-    const wanted = Math.max(0, Math.min(length, size - offset));
-    const bytes = Buffer.allocUnsafe(wanted);
-    const { bytesRead } = await file.read(bytes, 0, wanted, offset);
-    return bytes.subarray(0, bytesRead);
-  },
-});
-
-interface Scratch {
-  readonly path: string;
-  readonly file: FileHandle;
-}
-
-/** Gives `work` an empty file that is gone afterwards, whatever happens. */
-const withScratch = async <T>(directory: string, work: (scratch: Scratch) => Promise<T>): Promise<T> => {
-  const own = await writing(directory, async () => {
-    await mkdir(directory, { recursive: true });
-    return mkdtemp(join(directory, 'bullion-scratch-'));
-  });
-  try {
-    const path = join(own, 'image');
-    const file = await writing(directory, () => open(path, 'wx+'));
-    try {
-      return await work({ path, file });
-    } finally {
-      await file.close();
-    }
-  } finally {
-    await rm(own, { recursive: true, force: true });
-  }
-};
 
 const download = async (pass: Pass, { file }: Scratch): Promise<number> => {
   const where = pass.spec.scratchDir;
@@ -133,8 +97,7 @@ export const importScratch = async (pass: Pass, sink: Sink): Promise<PassResult>
     });
     pass.meter.enter('Verifying', 99);
     const writtenBytes = await sink.writtenBytes();
-    await pass.source.confirm?.();
-    await sink.commit(inspection.virtualSize);
+    await complete(pass, sink, inspection.virtualSize);
     return { digests, inspection, writtenBytes };
   });
 };

@@ -5,7 +5,7 @@ import { roundToSector } from '#shared/transfer/format/disk.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
 import { fixedVhdSize, vhdFooterBytes } from '#shared/transfer/format/vhd.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import type { Pass, PassResult } from '#shared/transfer/pass.ts';
+import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, publishedBytes, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -138,7 +138,6 @@ export const importStream = async (pass: Pass, sink: Sink): Promise<PassResult> 
   const inspection = settle(pass, measured);
   checkCapacity(inspection.virtualSize, sink.limitBytes);
   const writtenBytes = await sink.writtenBytes();
-  await pass.source.confirm?.();
-  await sink.commit(inspection.virtualSize);
+  await complete(pass, sink, inspection.virtualSize);
   return { digests, inspection, writtenBytes };
 };

@@ -16,6 +16,8 @@ export interface ImagePlan {
   readonly shortSectors: number;
   /** Places clusters and tables in the file: a number for each, lowest first. */
   readonly order: readonly number[];
+  /** The L1 table comes before everything, as in what qemu-img makes; else behind. */
+  readonly isL1First?: boolean;
   /** Unused bytes between compressed clusters. */
   readonly gap: number;
 }
@@ -135,6 +137,8 @@ export const buildQcow2 = (plan: ImagePlan): Built => {
     entry.writeBigUInt64BE(plainEntry(plan, kind, host));
     if (plan.hasExtendedL2) entry.writeBigUInt64BE(subclusterBits(kind), 8);
   };
+  const place = (): number => layout.place(l1, clusterSize);
+  const firstOffset = plan.isL1First === true ? place() : undefined;
   const steps = [
     ...plan.clusters.map((kind, index) => () => placeCluster(kind, index)),
     ...tables.map(
@@ -144,7 +148,7 @@ export const buildQcow2 = (plan: ImagePlan): Built => {
   const order = steps.map((step, index) => ({ step, rank: plan.order[index % plan.order.length] ?? 0 }));
   for (const { step } of order.sort((a, b) => a.rank - b.rank)) step();
 
-  const l1Offset = layout.place(l1, clusterSize);
+  const l1Offset = firstOffset ?? place();
   const refcounts = placeRefcounts(layout, clusterSize);
   const size = BigInt(plan.clusters.length * clusterSize - plan.shortSectors * 512);
   const file = layout.file();

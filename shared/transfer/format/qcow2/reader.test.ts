@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -7,10 +7,16 @@ import { createUnpack } from '#shared/transfer/decode/cluster.ts';
 import { bufferReader } from '#shared/transfer/format/disk.ts';
 import { createClusterMapBuilder } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
-import { createSegmentPlanner } from '#shared/transfer/format/qcow2/segments.ts';
+import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
-import { type ClusterKind, type ImagePlan, buildQcow2 } from '#test/support/qcow2-image.ts';
+import { buildQcow2 } from '#test/support/qcow2-image.ts';
+import {
+  convertQcow2 as convert,
+  effort,
+  imagePlans as plans,
+  fuzzTimeout as timeout,
+} from '#test/support/qcow2-plans.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 import { hasTools } from '#test/support/tools.ts';
 
@@ -20,7 +26,7 @@ const readDisk = async (file: Buffer, segmentBytes: number): Promise<Buffer> => 
   const header = await readQcow2Header(reader);
   const map = await readClusterMap(header, reader);
   const disk = Buffer.alloc(header.virtualSize);
-  const planner = createSegmentPlanner(map!);
+  const planner = createSegmentPlanner(queueOf(map!));
   const unpack = createUnpack(header.compression, header.clusterSize);
   const length = Math.max(segmentBytes, 2 * header.clusterSize + 512);
   let carried = 0;
@@ -39,22 +45,7 @@ const readDisk = async (file: Buffer, segmentBytes: number): Promise<Buffer> => 
   return disk;
 };
 
-/** `BULLION_FUZZ=100 npx vitest run shared/transfer/format` looks a hundred times as long. */
-const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
-const timeout = 60_000 * effort;
-
 const directory = temporaryDirectory();
-
-/** What qemu-img makes of the file; `undefined` when it fails. */
-const convert = (file: Buffer): Buffer | undefined => {
-  const source = join(directory, 'fuzz.qcow2');
-  const target = join(directory, 'fuzz.raw');
-  writeFileSync(source, file);
-  const { status } = spawnSync('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', source, target], {
-    timeout: 20_000,
-  });
-  return status === 0 ? readFileSync(target) : undefined;
-};
 
 const check = (file: Buffer): string => {
   const path = join(directory, 'check.qcow2');
@@ -72,33 +63,6 @@ const verdictOn = async (file: Buffer, reference: Buffer): Promise<string> => {
   return disk.equals(convert(reference) ?? Buffer.alloc(0)) ? 'same' : 'different';
 };
 const safe = /^(same|ImageCorrupt|ImageTruncated)$/;
-
-const kinds: readonly ClusterKind[] = ['hole', 'zero', 'zeroAllocated', 'plain', 'plainZeroes', 'compressed'];
-const v2Kinds: readonly ClusterKind[] = ['hole', 'plain', 'plainZeroes', 'compressed'];
-
-const plans: fc.Arbitrary<ImagePlan> = fc
-  .record({
-    version: fc.constantFrom<2 | 3>(2, 3, 3),
-    clusterBits: fc.constantFrom(9, 10, 12, 14, 16),
-    compression: fc.constantFrom<'zlib' | 'zstd'>('zlib', 'zstd'),
-    hasExtendedL2: fc.boolean(),
-    picks: fc.array(fc.nat(1000), { minLength: 1, maxLength: 90 }),
-    shortSectors: fc.constantFrom(0, 0, 1, 5, 127),
-    order: fc.array(fc.nat(1000), { minLength: 1, maxLength: 100 }),
-    gap: fc.constantFrom(0, 0, 1, 511, 700),
-  })
-  .map(({ picks, ...plan }) => {
-    const { version } = plan;
-    const hasExtendedL2 = plan.hasExtendedL2 && version === 3 && plan.clusterBits >= 14;
-    const choice = version === 2 ? v2Kinds : kinds;
-    return {
-      ...plan,
-      hasExtendedL2,
-      compression: version === 2 ? 'zlib' : plan.compression,
-      shortSectors: Math.min(plan.shortSectors, 2 ** plan.clusterBits / 512 - 1),
-      clusters: picks.map((pick) => choice[pick % choice.length] ?? 'hole'),
-    };
-  });
 
 const segments = fc.constantFrom(1, 4096, 50_000, 4 * 1024 * 1024);
 

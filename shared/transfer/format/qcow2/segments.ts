@@ -25,9 +25,25 @@ export interface SegmentPlanner {
   isDone(): boolean;
 }
 
-/** Segments must come in order and without gaps, none shorter than the longest compressed cluster but the last. */
-export const createSegmentPlanner = (map: ClusterMap): SegmentPlanner => {
+/** Extents still to come. */
+export interface ExtentQueue {
+  /** Hands on all that begin before `end` and were not handed on before. */
+  takeBefore(end: number, take: (extent: Extent) => void): void;
+  isEmpty(): boolean;
+}
+
+export const queueOf = (map: ClusterMap): ExtentQueue => {
   let index = 0;
+  return {
+    takeBefore: (end, take) => {
+      while (index < map.count && map.at(index).host < end) take(map.at(index++));
+    },
+    isEmpty: () => index === map.count,
+  };
+};
+
+/** Segments must come in order and without gaps, none shorter than the longest compressed cluster but the last. */
+export const createSegmentPlanner = (queue: ExtentQueue): SegmentPlanner => {
   let carried: Extent[] = [];
 
   const plan = (extent: Extent, base: number, end: number, tasks: Task[]): Extent | undefined => {
@@ -53,10 +69,10 @@ export const createSegmentPlanner = (map: ClusterMap): SegmentPlanner => {
         if (remaining !== undefined) rest.push(remaining);
       };
       for (const extent of carried) take(extent);
-      while (index < map.count && map.at(index).host < end) take(map.at(index++));
+      queue.takeBefore(end, take);
       carried = rest;
       return { tasks, carriedBytes: rest.reduce((most, { host }) => Math.max(most, end - host), 0) };
     },
-    isDone: () => index === map.count && carried.length === 0,
+    isDone: () => queue.isEmpty() && carried.length === 0,
   };
 };

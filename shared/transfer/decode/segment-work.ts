@@ -1,0 +1,114 @@
+// A qcow2 in segments: their buffers, the workers that unpack them, and what one segment must leave to the next.
+import { availableParallelism } from 'node:os';
+import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
+import { type DecodePool, createDecodePool } from '#shared/transfer/decode/pool.ts';
+import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import type { SegmentPlanner, Task } from '#shared/transfer/format/qcow2/segments.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
+import type { Segment } from '#shared/transfer/source/segments.ts';
+
+/** Large enough that requests cost nothing, small enough that a dozen fit into a container. */
+const leastSegmentBytes = 2 * 1024 * 1024;
+const mostWorkers = 4;
+/** A file smaller than that is unpacked before another worker would have started. */
+const leastBytesForWorker = 8 * 1024 * 1024;
+
+export interface SegmentSizes {
+  /** A multiple of the cluster size. */
+  readonly segmentBytes: number;
+  /** Room at the start of each buffer for what the segment before left. */
+  readonly carryBytes: number;
+}
+
+/** A compressed cluster's stored length is at most twice its size, by the width of its field; it may begin in one segment and end in the next. */
+export const sizesFor = ({ clusterSize }: Qcow2Header): SegmentSizes => {
+  const segmentBytes = Math.max(leastSegmentBytes, 2 * clusterSize);
+  return { segmentBytes, carryBytes: Math.min(segmentBytes, 2 * clusterSize + 512) };
+};
+
+export interface DecodePools extends SegmentSizes {
+  readonly buffers: BufferPool;
+  readonly decoders: DecodePool;
+}
+
+/** `size` of the file, or Infinity. `readers`: how many buffers may be filled at once. */
+export const createDecodePools = (sink: Sink, header: Qcow2Header, size: number, readers: number): DecodePools => {
+  const sizes = sizesFor(header);
+  const workers = Math.max(1, Math.min(availableParallelism(), mostWorkers, Math.ceil(size / leastBytesForWorker)));
+  const buffers = createBufferPool(readers + 2 * workers, sizes.carryBytes + sizes.segmentBytes);
+  const { clusterSize, compression, virtualSize } = header;
+  const { carryBytes } = sizes;
+  const setup = { buffers: buffers.buffers, carryBytes, path: sink.path, clusterSize, compression, virtualSize };
+  return { ...sizes, buffers, decoders: createDecodePool(setup, workers) };
+};
+
+/** Bytes `from` to `to` of the segment in a buffer; `from` is negative for what was carried over. */
+export const segmentView = ({ buffers, carryBytes }: DecodePools, buffer: number, from: number, to: number): Buffer =>
+  Buffer.from(buffers.buffers[buffer] ?? new SharedArrayBuffer(0), carryBytes + from, to - from);
+
+export interface SegmentWork {
+  /** Segments come in order and without gaps. Each buffer is free again once everybody is done with it. */
+  take(segment: Segment): void;
+  /** Settled once all work is done. Throws what went wrong in it. */
+  finish(): Promise<void>;
+}
+
+/** `uses`: what else is done with a segment, beside the unpacking of its tasks. */
+export const createSegmentWork = (
+  pools: DecodePools,
+  planner: SegmentPlanner,
+  uses: (segment: Segment, tasks: readonly Task[]) => readonly Promise<void>[],
+): SegmentWork => {
+  const { buffers, decoders } = pools;
+  const pending = new Set<Promise<void>>();
+  let carried: Uint8Array = new Uint8Array(0);
+  let failure: { readonly error: unknown } | undefined;
+
+  const track = (buffer: number, work: readonly Promise<void>[]): void => {
+    const all = Promise.all(work)
+      .then(() => buffers.release(buffer))
+      .catch((error: unknown) => {
+        failure ??= { error };
+        buffers.fail(error);
+      })
+      .finally(() => pending.delete(all));
+    pending.add(all);
+  };
+  return {
+    take: (segment) => {
+      const { offset, buffer, bytes } = segment;
+      const { tasks, carriedBytes } = planner.next(offset, bytes.length);
+      segmentView(pools, buffer, -carried.length, 0).set(carried);
+      carried = bytes.slice(bytes.length - carriedBytes);
+      const decoding = tasks.length > 0 ? [decoders.decode({ buffer, tasks })] : [];
+      track(buffer, [...uses(segment, tasks), ...decoding]);
+    },
+    finish: async () => {
+      await Promise.all(pending);
+      if (failure !== undefined) throw failure.error;
+    },
+  };
+};
+
+const flushEveryBytes = 128 * 1024 * 1024;
+
+/** Flushes whenever enough was written since the last time; `stop` waits for the flush under way. */
+export const flushWhile = (sink: Sink, decoders: DecodePool) => {
+  let flushedAt = 0;
+  let flushing: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    if (flushing !== undefined || decoders.writtenBytes() - flushedAt < flushEveryBytes) return;
+    flushedAt = decoders.writtenBytes();
+    // A flush that fails here fails again at the end, where it is seen.
+    flushing = sink.flush().then(clear, clear);
+  }, 50);
+  const clear = (): void => {
+    flushing = undefined;
+  };
+  return {
+    stop: async (): Promise<void> => {
+      clearInterval(timer);
+      await flushing;
+    },
+  };
+};

@@ -1,0 +1,155 @@
+// A qcow2 that passes by once, from front to back: what can be told of its clusters while they do, and which of them came too early. Pure.
+import {
+  type ClusterMap,
+  type Extent,
+  createClusterMapBuilder,
+  maxExtents,
+} from '#shared/transfer/format/qcow2/cluster-map.ts';
+import {
+  type Layout,
+  type TablePlace,
+  addTable,
+  guestBytesPerTable,
+  layoutOf,
+  placesOf,
+} from '#shared/transfer/format/qcow2/entries.ts';
+import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import type { Kept, Region } from '#shared/transfer/format/qcow2/kept.ts';
+import type { ExtentQueue } from '#shared/transfer/format/qcow2/segments.ts';
+
+export interface PassingTables {
+  /** What is known and still to come. */
+  readonly queue: ExtentQueue;
+  /** The next bytes of the file. Tables in them hold for what comes behind them: whole tables, since a segment has whole clusters. */
+  see(offset: number, bytes: Buffer): void;
+  /** The L1 table and the L2 tables: the proof is about what was kept of them. */
+  regions(): readonly Region[];
+  /** The extents of the proven map that were not in the queue, since they passed before their table did. */
+  missed(map: ClusterMap): ClusterMap;
+}
+
+/** The part of an extent that begins at or behind `from`; a compressed cluster has no parts. */
+const behind = ({ host, length, guest, kind }: Extent, from: number): Extent | undefined => {
+  if (host >= from) return { host, length, guest, kind };
+  if (kind === 'compressed' || host + length <= from) return undefined;
+  return { host: from, length: host + length - from, guest: guest + from - host, kind };
+};
+
+/** The part of an extent that begins before `to`. */
+const before = (extent: Extent, to: number): Extent | undefined => {
+  if (extent.host >= to) return undefined;
+  return extent.kind === 'compressed' ? extent : { ...extent, length: Math.min(extent.length, to - extent.host) };
+};
+
+/** Whether everything that was not unpacked in passing, and everything that tells what it is, was kept. */
+export const isAllKept = (kept: Kept, tables: PassingTables, missed: ClusterMap): boolean => {
+  for (let index = 0; index < missed.count; index++) if (!kept.has(missed.at(index))) return false;
+  return tables.regions().every((region) => kept.has(region));
+};
+
+/** Extents of many tables, each in order of the file. */
+const createQueue = () => {
+  let runs: { readonly map: ClusterMap; index: number }[] = [];
+  let known = 0;
+  const queue: ExtentQueue = {
+    takeBefore: (end, take) => {
+      for (const run of runs) {
+        const { map } = run;
+        while (run.index < map.count && map.at(run.index).host < end) {
+          known -= 1;
+          take(map.at(run.index++));
+        }
+      }
+      runs = runs.filter(({ map, index }) => index < map.count);
+    },
+    isEmpty: () => runs.length === 0,
+  };
+  return {
+    queue,
+    room: () => maxExtents - known,
+    add: (map: ClusterMap): void => {
+      known += map.count;
+      if (map.count > 0) runs.push({ map, index: 0 });
+    },
+  };
+};
+
+/** Collects a region of the file that may begin in one segment and end in another. */
+const createRegion = (start: number, length: number) => {
+  const bytes = Buffer.alloc(length);
+  let end = start;
+  return (offset: number, segment: Buffer): Buffer | undefined => {
+    if (end < start + length && offset + segment.length > end && offset <= end) {
+      end += segment.copy(bytes, end - start, end - offset);
+    }
+    return end === start + length ? bytes : undefined;
+  };
+};
+
+const createMissed = (layout: Layout, knownFrom: (table: number) => number) => {
+  const guestPerTable = guestBytesPerTable(layout);
+  return (map: ClusterMap): ClusterMap => {
+    const builder = createClusterMapBuilder();
+    const addIfMissed = (piece: Extent): void => {
+      const early = before(piece, knownFrom(Math.floor(piece.guest / guestPerTable)));
+      if (early !== undefined) builder.add(early);
+    };
+    for (let index = 0; index < map.count; index++) {
+      const { host, length, guest, kind } = map.at(index);
+      if (kind === 'compressed') {
+        addIfMissed({ host, length, guest, kind });
+        continue;
+      }
+      // Plain ones were joined, also across tables.
+      for (let at = 0; at < length;) {
+        const piece = Math.min(length - at, guestPerTable - ((guest + at) % guestPerTable));
+        addIfMissed({ host: host + at, length: piece, guest: guest + at, kind });
+        at += piece;
+      }
+    }
+    return builder.build();
+  };
+};
+
+/** Throws ImageCorrupt for tables that cannot be. */
+export const createPassingTables = (header: Qcow2Header): PassingTables => {
+  const layout = layoutOf(header, Infinity, { refer: () => {} });
+  const { queue, room, add } = createQueue();
+  const collectL1 = createRegion(header.l1Offset, header.l1Entries * 8);
+  const knownFrom = new Map<number, number>();
+  let places: readonly TablePlace[] | undefined;
+  let next = 0;
+
+  const learn = ({ firstGuest, index }: TablePlace, table: Buffer, from: number): void => {
+    const builder = createClusterMapBuilder(room());
+    let fits = true;
+    addTable(layout, table, firstGuest, (extent) => {
+      const rest = behind(extent, from);
+      if (rest !== undefined) fits = builder.add(rest) && fits;
+    });
+    if (!fits) return;
+    knownFrom.set(index, from);
+    add(builder.build());
+  };
+  return {
+    queue,
+    see: (offset, bytes) => {
+      const end = offset + bytes.length;
+      const l1 = places === undefined ? collectL1(offset, bytes) : undefined;
+      if (l1 !== undefined) {
+        places = placesOf(layout, l1).toSorted((a, b) => a.host - b.host);
+        while ((places[next]?.host ?? Infinity) < offset) next += 1;
+      }
+      for (let place = places?.[next]; place !== undefined && place.host < end; place = places?.[next]) {
+        next += 1;
+        const at = place.host - offset;
+        if (at + header.clusterSize <= bytes.length) learn(place, bytes.subarray(at, at + header.clusterSize), end);
+      }
+    },
+    regions: () => [
+      { host: header.l1Offset, length: header.l1Entries * 8 },
+      ...(places ?? []).map(({ host }) => ({ host, length: header.clusterSize })),
+    ],
+    missed: createMissed(layout, (table) => knownFrom.get(table) ?? Infinity),
+  };
+};

@@ -1,0 +1,178 @@
+// qcow2 from a source that is read once from front to back (a file in a layer, a packed one, a server without ranges): clusters are unpacked
+// as they pass, what cannot be told yet is kept in scratch space, and written once the whole file is proven.
+import type { FileHandle } from 'node:fs/promises';
+import { createDigester } from '#shared/transfer/checksum.ts';
+import {
+  type DecodePools,
+  createDecodePools,
+  createSegmentWork,
+  flushWhile,
+  segmentView,
+} from '#shared/transfer/decode/segment-work.ts';
+import { TransferError, writing } from '#shared/transfer/fault.ts';
+import { bufferReader, corrupt } from '#shared/transfer/format/disk.ts';
+import type { ClusterMap } from '#shared/transfer/format/qcow2/cluster-map.ts';
+import { type Qcow2Header, readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import { type Kept, createKept } from '#shared/transfer/format/qcow2/kept.ts';
+import { type PassingTables, createPassingTables, isAllKept } from '#shared/transfer/format/qcow2/passing.ts';
+import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
+import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
+import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
+import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
+import { importScratch } from '#shared/transfer/scratch-route.ts';
+import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
+
+/** Enough for a header and what may follow it. */
+const headerBytes = 64 * 1024;
+
+interface Beginning {
+  readonly header: Qcow2Header;
+  /** The file from its first byte. */
+  readonly content: AsyncIterable<Buffer>;
+}
+
+async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield head;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+const readBeginning = async (pass: Pass): Promise<Beginning> => {
+  const content = contentOf(pass)[Symbol.asyncIterator]();
+  const parts: Buffer[] = [];
+  for (let length = 0; length < headerBytes;) {
+    const next = await content.next();
+    if (next.done === true) break;
+    parts.push(next.value);
+    length += next.value.length;
+  }
+  const head = Buffer.concat(parts);
+  return { header: await readQcow2Header(bufferReader(head)), content: joined(head, content) };
+};
+
+interface Passing {
+  readonly pass: Pass;
+  readonly sink: Sink;
+  readonly header: Qcow2Header;
+  readonly pools: DecodePools;
+  readonly tables: PassingTables;
+  readonly kept: Kept;
+  readonly scratch: Scratch;
+}
+
+const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+};
+
+/** Cuts the stream into segments, unpacks what is known of each, keeps the rest. Gives the length of the file. */
+const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: AsyncIterable<Buffer>) => {
+  const { segmentBytes, buffers } = pools;
+  const work = createSegmentWork(pools, createSegmentPlanner(tables.queue), ({ offset, buffer, bytes }, tasks) =>
+    kept.rest(offset, bytes.length, tasks).map(({ start, end }) => {
+      const rest = segmentView(pools, buffer, start, end);
+      return writing(pass.spec.scratchDir, () => writeAll(scratch.file, rest, offset + start));
+    }),
+  );
+  let [offset, filled, buffer] = [0, 0, await buffers.acquire()];
+  const finishSegment = (): void => {
+    const bytes = segmentView(pools, buffer, 0, filled);
+    work.take({ offset, buffer, bytes });
+    tables.see(offset, bytes);
+    offset += filled;
+    filled = 0;
+  };
+  for await (const chunk of content) {
+    pass.signal.throwIfAborted();
+    for (let at = 0; at < chunk.length;) {
+      const copied = chunk.copy(segmentView(pools, buffer, filled, segmentBytes), 0, at);
+      at += copied;
+      filled += copied;
+      if (filled < segmentBytes) continue;
+      finishSegment();
+      buffer = await buffers.acquire();
+    }
+  }
+  if (filled > 0) finishSegment();
+  else buffers.release(buffer);
+  await work.finish();
+  return offset;
+};
+
+/** Unpacks out of scratch space what passed before it was known. */
+const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, size: number): Promise<void> => {
+  const { segmentBytes, buffers, decoders } = pools;
+  const planner = createSegmentPlanner(queueOf(missed));
+  const pending: Promise<void>[] = [];
+  let carriedBytes = 0;
+  for (let base = 0; base < size; base += segmentBytes) {
+    const length = Math.min(segmentBytes, size - base);
+    const { tasks, ...next } = planner.next(base, length);
+    if (tasks.length > 0) {
+      pass.signal.throwIfAborted();
+      // One after the other: each waits for a free buffer.
+      // oxlint-disable-next-line no-await-in-loop
+      const buffer = await buffers.acquire();
+      const bytes = segmentView(pools, buffer, -carriedBytes, length);
+      // oxlint-disable-next-line no-await-in-loop
+      await writing(pass.spec.scratchDir, () => scratch.file.read(bytes, 0, bytes.length, base - carriedBytes));
+      const decoding = decoders.decode({ buffer, tasks }).then(() => buffers.release(buffer));
+      decoding.catch((error: unknown) => buffers.fail(error));
+      pending.push(decoding);
+    }
+    ({ carriedBytes } = next);
+  }
+  await Promise.all(pending);
+  if (!planner.isDone()) throw corrupt('the qcow2 has clusters that no part of the file holds');
+};
+
+type Ended = PassResult | 'over scratch';
+
+const importPassing = async (passing: Passing, content: AsyncIterable<Buffer>): Promise<Ended> => {
+  const { pass, sink, header, pools, tables, kept, scratch } = passing;
+  const flusher = flushWhile(sink, pools.decoders);
+  try {
+    const size = await passBy(passing, content);
+    const digests = verifiedDigests(pass);
+    pass.meter.enter('Converting', 98);
+    await writing(pass.spec.scratchDir, () => scratch.file.truncate(size));
+    const map = await readClusterMap(header, fileReader(scratch.file, size));
+    const missed = map === undefined ? undefined : tables.missed(map);
+    if (missed === undefined || !isAllKept(kept, tables, missed)) return 'over scratch';
+    await catchUp(passing, missed, size);
+    pass.meter.enter('Verifying', 99);
+    await pools.decoders.kill();
+    await flusher.stop();
+    await complete(pass, sink, header.virtualSize);
+    return { digests, inspection: pass.plan.inspection, writtenBytes: pools.decoders.writtenBytes() };
+  } finally {
+    await flusher.stop();
+  }
+};
+
+/** Falls back to a second pass over scratch space for images with more extents than memory is set aside for, or with clusters used twice. */
+export const importSequential = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+  const { header, content } = await readBeginning(pass);
+  if (header.virtualSize !== pass.plan.inspection.virtualSize) {
+    throw new TransferError('SourceChanged', 'the qcow2 has another size than a moment before', { startOver: true });
+  }
+  await sink.prepare(header.virtualSize);
+  const ended = await withScratch(pass.spec.scratchDir, async (scratch) => {
+    const pools = createDecodePools(sink, header, pass.plan.inspection.size ?? Infinity, 2);
+    const tables = createPassingTables(header);
+    try {
+      return await importPassing({ pass, sink, header, pools, tables, kept: createKept(), scratch }, content);
+    } finally {
+      await pools.decoders.kill();
+    }
+  });
+  if (ended !== 'over scratch') return ended;
+  await sink.abandon();
+  return importScratch({ ...pass, digester: createDigester(pass.spec.checksum) }, sink);
+};
