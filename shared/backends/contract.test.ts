@@ -2,6 +2,7 @@
 import { describeBackend } from '#shared/backends/contract.ts';
 import { describeLife } from '#test/support/backends/life.ts';
 import { type BackendRegistry, type Registration, backends } from '#shared/backends/registry.ts';
+import { anImage } from '#test/support/builders.ts';
 import { memory } from '#test/support/backends/memory/index.ts';
 
 /** More than the 25 aimed at: a size that nobody gave is found by a Job of its own, and our own DataVolume is an object with a life, too. */
@@ -10,7 +11,8 @@ const calls: Readonly<Record<string, number>> = { csi: 31, cdi: 75 };
 for (const [name, registration] of Object.entries<Registration>(backends)) {
   if (!registration.served) continue;
   describeBackend(name, registration.backend);
-  describeLife(name, backends, { calls: calls[name] ?? 25 });
+  const probe = registration.backend.rootDiskOf(anImage({ state: { storageClassName: 'lh-1' } }));
+  describeLife(name, backends, { calls: calls[name] ?? 25, disksShareIt: probe.is === 'class' });
 }
 
 /** The one line. */

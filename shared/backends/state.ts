@@ -46,6 +46,41 @@ export const waitingState = (image: Filled, next: ImageState, step: Step, contex
   return { ...next, ...step, deadline, nextAttemptTime: undefined };
 };
 
+/** Milliseconds since the epoch. */
+const parseTime = (time: string | undefined): number | undefined => {
+  const parsed = Date.parse(time ?? '');
+  return Number.isNaN(parsed) ? undefined : parsed;
+};
+
+interface StorageWait extends Step {
+  /** What the storage makes; left out while it is not there. */
+  readonly child?: KubeObject | undefined;
+  readonly isComplaining: boolean;
+}
+
+/**
+ * Waiting for storage that copies by itself: it says nothing until it is done, and may take as long as an attempt that moves the same bytes. Once
+ * it complains, it has as long as any other child.
+ */
+export const storageWaitingState = (
+  image: Filled,
+  next: ImageState,
+  { child, isComplaining, ...step }: StorageWait,
+  context: PlanContext,
+): ImageState => {
+  const { now, settings } = context;
+  const before = image.state;
+  const isSame = before.phase === step.phase && before.reason === step.reason;
+  const told = parseTime(isSame ? before.deadline : undefined);
+  const begun = parseTime(child?.metadata.creationTimestamp) ?? now;
+  const last = begun + (settings.attemptSeconds + settings.childSeconds) * 1000;
+  const least = isComplaining ? Math.min(last, told ?? now + settings.childSeconds * 1000) : last;
+  const deadline = isoTime(child === undefined ? (told ?? least) : least);
+  return isPast(deadline, now)
+    ? failedState(next, step.reason, `gave up waiting: ${step.message}; ${retryHint}`)
+    : { ...next, ...step, deadline, nextAttemptTime: undefined };
+};
+
 export const retryHint = 'remove the cause, then start again with a new value of the annotation bullion.dev/retry';
 
 /** A name of ours that somebody else holds. */

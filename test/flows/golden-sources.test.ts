@@ -9,7 +9,7 @@ import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
 import { type CronSourceSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { configMaps, namespaces, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';

@@ -4,7 +4,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
 import {

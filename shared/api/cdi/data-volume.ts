@@ -148,3 +148,6 @@ export const dataVolumeKind: ServedKind<DataVolume> = {
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
   ],
 };
+
+/** As clients ask for them. */
+export const dataVolumes = dataVolumeKind.type;

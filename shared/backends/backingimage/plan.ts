@@ -96,6 +96,11 @@ const planReady = (image: Image, seen: Present, context: PlanContext): Plan => {
   const counted = countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt - 1 });
   const fault = checksumFault(image, backingImage);
   if (fault !== undefined) return { actions: [], state: failedState(counted, 'ChecksumMismatch', fault) };
+  if (isUnproven(image, backingImage)) {
+    const message = 'the copies are there; waiting for Longhorn to tell their sha512, which the image is held against';
+    const step = { phase: 'Verifying', reason: 'Verifying', message } as const;
+    return { actions: [], state: waitingState(image, { ...counted, progress: 99 }, step, context) };
+  }
   if (storageClass === undefined && foreign !== undefined) {
     return { actions: [], state: takenState(image, foreign, context) };
   }
@@ -122,6 +127,10 @@ export const filledState = (state: ImageState, { status = {} }: BackingImage): I
     ...(status.checksum ? { digests: { sha512: status.checksum } } : {}),
   };
 };
+
+/** What was promised cannot be told from what is there yet. A usable image was held against it once. */
+const isUnproven = ({ checksum, state }: Image, { status }: BackingImage): boolean =>
+  checksum?.algorithm === 'sha512' && !status?.checksum && state.phase !== 'Available';
 
 /** Longhorn compares as it reads; this makes sure that it did. */
 const checksumFault = ({ checksum }: Image, { status }: BackingImage): string | undefined => {

@@ -16,7 +16,7 @@ const isNews = (image: BackingImage): boolean => {
     case 'failed':
       return true;
     case 'ready':
-      return !image.status?.virtualSize || readyOnes(image) === 1;
+      return !image.status?.virtualSize || !image.status.checksum || readyOnes(image) === 1;
     case 'running':
       return copies.step === 'handing-over' || (copies.step === 'moving' && copies.percent > 0);
   }

@@ -34,14 +34,20 @@ const percentOf = ({ status }: DataVolume): number => {
   return Number.isFinite(percent) ? Math.min(98, Math.max(0, Math.floor(percent))) : 0;
 };
 
-/** The state so far with what a DataVolume tells of its attempts. */
-export const counted = (image: Image, dataVolume: DataVolume): ImageState => {
-  const failed = dataVolume.status?.restartCount ?? 0;
+/**
+ * The state so far with what a DataVolume tells of its attempts. Ours say how many have begun; CDI counts restarts, and one is under way beside them
+ * until it has failed for good.
+ */
+export const counted = (image: Image, dataVolume: DataVolume, { now }: Pick<PlanContext, 'now'>): ImageState => {
   const { state } = image;
-  // Ours say how many have begun; CDI counts restarts, each of which has. 0 is nothing said yet.
-  const attempts = Math.max(state.attempts, dataVolume.status?.detail?.attempts || failed + 1);
+  const most = image.retries + 1;
+  const { phase, detail, restartCount: restarts = 0 } = dataVolume.status ?? {};
+  const failed = Math.min(restarts, most);
+  const isOver = phase === 'Failed';
+  const begun = detail?.attempts || (isOver ? Math.max(1, failed) : failed + 1);
+  const attempts = Math.max(state.attempts, Math.min(begun, most));
   const newFailures = Math.max(0, failed - state.attemptsFailed);
-  const trouble = failed > 0 ? troubleOf(dataVolume) : undefined;
+  const trouble = failed > 0 || isOver ? troubleOf(dataVolume) : undefined;
   return {
     ...state,
     attempts,
@@ -50,6 +56,7 @@ export const counted = (image: Image, dataVolume: DataVolume): ImageState => {
     attemptsFailed: Math.max(state.attemptsFailed, failed),
     failures: state.failures + newFailures,
     lastFailure: trouble ?? state.lastFailure,
+    lastFailureTime: newFailures > 0 ? isoTime(now) : state.lastFailureTime,
     inspection: state.inspection ?? inspectedOf(dataVolume),
     children: { ...state.children, volume: dataVolume.metadata.name },
   };
@@ -59,16 +66,32 @@ type Following = CdiSeen & { readonly dataVolume: DataVolume };
 
 export const followDataVolume = (image: Image, seen: Following, context: PlanContext): Plan => {
   const { dataVolume } = seen;
-  const state = counted(image, dataVolume);
+  const state = counted(image, dataVolume, context);
   const { phase = '' } = dataVolume.status ?? {};
   if (phase === 'Failed') return { actions: [], state: endOf(state, dataVolume, 'not tried again') };
-  if (state.attemptsFailed > image.retries) {
-    // Left alone, it would be tried for ever.
-    return { actions: remove(dataVolumeKind.type, dataVolume), state: endOf(state, dataVolume, 'the last') };
-  }
+  if (hasUsedUp(image, state)) return stopTrying(image, state, dataVolume);
   return runningPhases.includes(phase)
     ? followRunning(image, state, dataVolume, context)
     : stopIfStuck(dataVolume, waitingState(image, state, { phase: 'Pending', ...hindranceOf(seen) }, context));
+};
+
+const hasUsedUp = ({ retries }: Image, { attemptsFailed }: ImageState): boolean => attemptsFailed > retries;
+
+/** Left alone, it would be tried for ever. That its attempts are used up is written down before it goes: nothing else would know it afterwards. */
+const stopTrying = (image: Image, state: ImageState, dataVolume: DataVolume): Plan => {
+  const ended = endOf(state, dataVolume, 'the last');
+  if (hasUsedUp(image, image.state)) return { actions: remove(dataVolumeKind.type, dataVolume), state: ended };
+  const message = `the last attempt failed, and DataVolume ${dataVolume.metadata.name} is being stopped: ${ended.message}`;
+  const step = { phase: 'Pending', reason: 'Stopping', message } as const;
+  return { actions: [], state: { ...state, ...step, deadline: undefined, nextAttemptTime: undefined } };
+};
+
+/** The end of an image whose DataVolume was stopped, and is gone before that was written down; `undefined` where that is not so. */
+export const stoppedState = (image: Image): ImageState | undefined => {
+  const { state } = image;
+  if (!hasUsedUp(image, state)) return undefined;
+  const { reason, message } = state.lastFailure ?? unnamed;
+  return failedState(state, reason, `${message} (attempt ${state.attempts}, the last); ${retryHint}`);
 };
 
 const endOf = (state: ImageState, dataVolume: DataVolume, end: string): ImageState => {

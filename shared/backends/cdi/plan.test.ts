@@ -193,9 +193,24 @@ describe('a DataVolume', () => {
 
   it('that CDI would try for ever is stopped where the image allows no more', () => {
     const status = { phase: 'ImportInProgress', restartCount: 4, conditions: running('Error', 'got 503') };
-    const { actions, state } = stateOf({ attemptsFailed: 3, failures: 3 }, { dataVolume: made(status) });
+    const first = stateOf({ attemptsFailed: 3, failures: 3, attempts: 4 }, { dataVolume: made(status) });
+    expect(first).toMatchObject({ actions: [], state: { reason: 'Stopping', attemptsFailed: 4, failures: 4 } });
+    expect(first.state.lastFailureTime).toBe(new Date(testTime).toISOString().replace('.000', ''));
+    const { actions, state } = stateOf(first.state, { dataVolume: made(status) });
     expect(actions).toMatchObject([{ do: 'delete', key: { name: 'ubuntu' }, uid: 'dv-uid' }]);
-    expect(state).toMatchObject({ phase: 'Failed', reason: 'Error', failures: 4, attempts: 5 });
+    expect(state).toMatchObject({ phase: 'Failed', reason: 'Error', failures: 4, attempts: 4, attemptsFailed: 4 });
+    // The process may die after it is deleted and before that is written down.
+    for (const what of [{}, { dataVolume: leaving(made(status)) }])
+      expect(stateOf(first.state, what)).toMatchObject({ actions: [], state: { phase: 'Failed', failures: 4 } });
+  });
+
+  it('that failed for good counts its attempts, and none beside them', () => {
+    const status = { phase: 'Failed', restartCount: 4, conditions: running('Error', 'got 503') };
+    expect(stateOf({}, { dataVolume: made(status) }).state).toMatchObject({
+      attempts: 4,
+      attemptsFailed: 4,
+      failures: 4,
+    });
   });
 
   it('that is stuck is stopped, with what its claim complains about', () => {

@@ -5,7 +5,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { create, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { counted, followDataVolume } from '#shared/backends/cdi/following.ts';
+import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
@@ -42,17 +42,21 @@ const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (taken !== undefined) return { actions: [], state: takenState(image, taken, context) };
   const { dataVolume, claim } = seen;
   if (image.state.phase === 'Available' && isLost(dataVolume, claim)) return planLost(image);
-  return dataVolume === undefined ? planNew(image, seen, context) : planMade(image, { ...seen, dataVolume }, context);
+  if (dataVolume !== undefined) return planMade(image, { ...seen, dataVolume }, context);
+  const stopped = stoppedState(image);
+  return stopped === undefined ? planNew(image, seen, context) : { actions: [], state: stopped };
 };
 
 const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolume }, context: PlanContext): Plan => {
   const { dataVolume, claim } = seen;
+  const stopped = isLeaving(dataVolume) ? stoppedState(image) : undefined;
+  if (stopped !== undefined) return { actions: [], state: stopped };
   if (isLeaving(dataVolume)) {
     const message = `DataVolume ${dataVolume.metadata.name} is being deleted; starting again once it is gone`;
     return wait(image, 'ChildDeleted', message, context);
   }
   if (claim !== undefined && isFilled(dataVolume, claim)) {
-    return { actions: [], state: madeState({ ...image, state: counted(image, dataVolume) }, claim) };
+    return { actions: [], state: madeState({ ...image, state: counted(image, dataVolume, context) }, claim) };
   }
   return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, seen, context);
 };

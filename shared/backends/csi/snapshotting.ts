@@ -4,7 +4,7 @@ import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapsh
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { failedState, retryHint, usableState, waitingState } from '#shared/backends/state.ts';
+import { failedState, retryHint, storageWaitingState, usableState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { buildSnapshot, chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { type Population, provisionerOf } from '#shared/populate/volume.ts';
@@ -67,5 +67,6 @@ const snapshotState = (
     error === undefined
       ? { reason: 'Snapshotting', message: `waiting for VolumeSnapshot ${name} to become ready` }
       : { reason: 'SnapshotFailed', message: `VolumeSnapshot ${name} is in error: ${error}` };
-  return waitingState(image, state, { phase: 'Snapshotting', ...step }, context);
+  const wait = { ...step, phase: 'Snapshotting', child: snapshot, isComplaining: error !== undefined } as const;
+  return storageWaitingState(image, state, wait, context);
 };

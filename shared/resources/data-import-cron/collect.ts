@@ -3,7 +3,7 @@ import type { VersionEventType } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, remove } from '#shared/backends/actions.ts';
 import { outdatedVersions } from '#shared/golden/retention.ts';

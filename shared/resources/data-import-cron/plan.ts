@@ -1,7 +1,7 @@
 // The next step of a cron towards its newest version being in use. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';

@@ -9,7 +9,7 @@ import {
   persistentVolumeClaims,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
-import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import {
   type VolumeSnapshot,
   type VolumeSnapshotClass,

@@ -1,7 +1,7 @@
 // The data volume that imports one version. Pure.
 import { cdiAnnotations, cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
-import type { DataVolume } from '#shared/api/foreign/data-volume.ts';
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';

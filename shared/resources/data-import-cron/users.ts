@@ -1,7 +1,7 @@
 // Who reads from the versions of a cron: data sources, disks being made, snapshots being taken. A version in use is never collected.
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

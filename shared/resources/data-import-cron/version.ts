@@ -2,7 +2,7 @@
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { placedName } from '#shared/golden/version.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';

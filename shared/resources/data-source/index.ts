@@ -2,7 +2,7 @@
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataSource, type DataSourceStatus, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';

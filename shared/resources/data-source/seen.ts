@@ -1,7 +1,7 @@
 // What a DataSource stands for, as far as it can be followed. Reads, and decides nothing.
 import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

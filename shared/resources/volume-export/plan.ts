@@ -13,6 +13,7 @@ import {
   failedState,
   restartedState,
   restartingState,
+  storageWaitingState,
   takenState,
   usableState,
   waitingState,
@@ -97,9 +98,14 @@ const planSnapshot = (subject: Going, seen: Starting, className: string, context
   const { origin, snapshot, copy } = seen;
   const name = exportName(subject);
   const next = { ...subject.state, children: { ...subject.state.children, snapshot: name } };
-  const waitFor = (step: { readonly reason: string; readonly message: string }): ExportState =>
-    waitingState(subject, next, { phase: 'Snapshotting', ...step }, context);
   const taking = { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` };
+  const waitFor = (step: { readonly reason: string; readonly message: string }): ExportState =>
+    storageWaitingState(
+      subject,
+      next,
+      { ...step, phase: 'Snapshotting', child: snapshot, isComplaining: step.reason !== taking.reason },
+      context,
+    );
   if (snapshot === undefined) {
     const made = buildSnapshot(subject.ref, name, claimNameOf(subject.source), className);
     return { actions: [create(volumeSnapshots, made)], state: waitFor(taking) };

@@ -3,7 +3,7 @@ import type { StorageClass, TypedLocalReference } from '#shared/api/foreign/core
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { failedState, waitingState } from '#shared/backends/state.ts';
+import { failedState, storageWaitingState } from '#shared/backends/state.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { type ClaimProfile, cloneStrategyOf } from '#shared/populate/profile.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
@@ -113,6 +113,11 @@ const planSourceSnapshot = (volume: Volume, { origin, sourceSnapshot }: Cloning,
       sourceSnapshot === undefined
         ? [create(volumeSnapshots, buildSnapshot(volume.ref, name, claimName, snapshotClass))]
         : [],
-    state: waitingState(volume, next, { phase: 'Cloning', ...step }, context),
+    state: storageWaitingState(
+      volume,
+      next,
+      { ...step, phase: 'Cloning', child: sourceSnapshot, isComplaining: error !== undefined },
+      context,
+    ),
   };
 };

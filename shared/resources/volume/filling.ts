@@ -5,7 +5,7 @@ import { create, patch, remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
-import { countAttempts, waitingState } from '#shared/backends/state.ts';
+import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
@@ -60,7 +60,8 @@ const planByStorage = (
           reason: warning.reason ?? 'Cloning',
           message: `claim ${claim.metadata.name}: ${redact(warning.message ?? '')}`,
         };
-  return { actions: [], state: waitingState(volume, volume.state, { phase: 'Cloning', ...step }, context) };
+  const wait = { ...step, phase: 'Cloning', child: claim, isComplaining: warning !== undefined } as const;
+  return { actions: [], state: storageWaitingState(volume, volume.state, wait, context) };
 };
 
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };

@@ -374,3 +374,37 @@ describe('planVolume', () => {
     });
   });
 });
+
+describe('storage that clones', () => {
+  const at = (seconds: number) => ({ ...context, now: testTime + seconds * 1000 });
+  const warning = {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: 'e' },
+    involvedObject: {},
+    reason: 'ProvisioningFailed',
+    message: 'the pool is full',
+  };
+  const base = aClaim(clone('csi-clone'));
+  const made = new Date(testTime).toISOString();
+  const claim = { ...base, metadata: { ...base.metadata, creationTimestamp: made } };
+  const step = (state: ImageState, seconds: number, warnings: readonly (typeof warning)[] = []): ImageState =>
+    planVolume(aVolume({ state }), { pods: [], claim, storageClass, warnings }, at(seconds)).state;
+  const { attemptSeconds, childSeconds } = testSettings;
+  const begun = step({ ...initialState, phase: 'Cloning', reason: 'Starting', deadline: made }, 1);
+
+  it('has as long as an attempt that moves the same bytes, whatever was waited for before', () => {
+    expect(step(begun, attemptSeconds)).toMatchObject({ phase: 'Cloning', reason: 'Cloning' });
+    expect(step(begun, attemptSeconds + childSeconds)).toMatchObject({ phase: 'Failed', reason: 'Cloning' });
+  });
+
+  it('is given up sooner once it complains', () => {
+    const complaining = step(begun, 3_600, [warning]);
+    expect(complaining).toMatchObject({ phase: 'Cloning', reason: 'ProvisioningFailed' });
+    expect(step(complaining, 3_600 + childSeconds - 1, [warning])).toMatchObject({ phase: 'Cloning' });
+    expect(step(complaining, 3_600 + childSeconds, [warning])).toMatchObject({
+      phase: 'Failed',
+      message: expect.stringContaining('pool is full') as string,
+    });
+  });
+});

@@ -9,17 +9,21 @@ import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { aFault, aHarvesterImage, aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 
 const hours = 3_600_000;
 const success: AttemptScript = { runMs: 4_000, end: aSuccess() };
 const flaky: AttemptScript = { runMs: 4_000, end: aFault() };
 const images = harvesterImageKind.type;
+const killed: Verdict = { is: 'kill' };
 const key = { namespace: 'default', name: 'image-leap' };
 
 export interface LifeOptions {
   /** Whether its transfers can fail. */
   readonly fails?: boolean;
+  /** Whether disks go on reading the image: it then lasts as long as they do. */
+  readonly disksShareIt?: boolean;
   /** Calls of functions from creation to usable, for an import of one attempt, stay below this. */
   readonly calls?: number;
 }
@@ -36,7 +40,7 @@ interface Lived {
 export const describeLife = (
   name: string,
   registry: BackendRegistry,
-  { fails = true, calls: mostCalls = 25 }: LifeOptions = {},
+  { fails = true, disksShareIt = false, calls: mostCalls = 25 }: LifeOptions = {},
 ): void => {
   const begin = (options: Partial<WorldOptions> = {}): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
@@ -107,10 +111,16 @@ export const describeLife = (
     );
 
     it('comes to the same end wherever its function is killed', { timeout: 240_000 }, async () => {
-      const calls = (await live()).world.trace.length;
-      for (let at = 0; at < calls; at += 1) {
-        const judge: WorldOptions['judge'] = (_call, index) => (index === at ? { is: 'kill' } : undefined);
-        expect((await live({ judge })).image()?.status?.phase, `killed at call ${at}`).toBe('Imported');
+      const calls = (await live()).callsToReady();
+      for (const [at, call] of calls.entries()) {
+        // Before the call, and where it changes anything also after it took effect.
+        const deaths: readonly Verdict[] = / (get|list) /.test(call) ? [killed] : [killed, deathAfterEffect];
+        for (const death of deaths) {
+          const { image } = await live({ judge: (_call, index) => (index === at ? death : undefined) });
+          expect(image()?.status?.phase, `${death.is === 'kill' ? 'before' : 'after'} call ${at}: ${call}`).toBe(
+            'Imported',
+          );
+        }
       }
     });
 
@@ -131,13 +141,9 @@ export const describeLife = (
       expect(disk.is === 'class' ? disk.className : disk.volume).not.toBe('');
     });
 
-    it('lasts while a disk stands on it', async () => {
+    it.runIf(disksShareIt)('lasts while a disk stands on it', async () => {
       const { world, image } = await live();
       const { storageClassName = '' } = image()!.status!;
-      const ownsClass = world.kube
-        .all(storageClasses)
-        .some(({ metadata }) => metadata.name === storageClassName && metadata.labels?.[labels.ownerUid] !== undefined);
-      if (!ownsClass) return;
       world.kube.seed(persistentVolumeClaims, {
         apiVersion: 'v1',
         kind: 'PersistentVolumeClaim',

@@ -3,7 +3,7 @@
 // learns of a conflict and looks again. Only a golden volume holds one: any other becomes the disk of a machine, which writes to it, and who
 // is cloned from it then would have that machine's disk in place of the image. Others may still be cloned from a golden one. Pure.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
-import type { DataVolume } from '#shared/api/foreign/data-volume.ts';
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';

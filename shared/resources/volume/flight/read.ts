@@ -1,7 +1,7 @@
 // Who fetches the bytes that a volume is to hold, and how far that has come. Called by seen.ts.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
-import { type DataVolume, dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { contentOf, leaseNameOf } from '#shared/resources/volume/flight/content.ts';
