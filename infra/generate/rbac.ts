@@ -102,6 +102,8 @@ export const buildDriverAccess = (
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
     rule(leases, ['get', 'create', 'update', 'patch']),
     ...(fn.carriesOutTemplates ? templateRules : []),
+    // Whether the service account of a cron may clone a volume of another namespace.
+    rule(subjectAccessReviews, ['create']),
     // Dead letters about one object are counted on one Event.
     rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);

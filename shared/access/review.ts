@@ -11,6 +11,12 @@ export interface Requester {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
+/** A service account as the API server names it, with the groups it is always of. */
+export const serviceAccountRequester = (namespace: string, name: string): Requester => ({
+  username: `system:serviceaccount:${namespace}:${name}`,
+  groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+});
+
 /** What a user would do. Without `name`: to every object of the namespace; without `namespace`: in every namespace. */
 export interface Wish {
   readonly verb: string;

@@ -34,6 +34,8 @@ export interface VolumeCronSource {
   readonly type: 'pvc';
   readonly namespace?: string | undefined;
   readonly name: string;
+  /** Service account of the cron's namespace that must be allowed to clone a volume of another one. */
+  readonly account: string;
 }
 
 export type CronSource = RegistryCronSource | HttpCronSource | S3CronSource | VolumeCronSource;
@@ -58,8 +60,14 @@ export const readCronSource = (spec: DataImportCronSpec): ReadSource => {
   if (set.length === 0 || only === undefined)
     return fault(field, `Missing source: must have one of ${followed.join(', ')}`);
   if (set.length > 1) return fault(field, `must have one source, and has ${set.join(', ')}`);
-  return readers[only](source, `${field}.${only}`, spec.source !== undefined);
+  const read = readers[only](source, `${field}.${only}`, spec.source !== undefined);
+  return 'value' in read && read.value.type === 'pvc'
+    ? { value: { ...read.value, account: spec.serviceAccountName ?? defaultAccount } }
+    : read;
 };
+
+/** The one that every namespace has. */
+const defaultAccount = 'default';
 
 type Reader = (source: CronSourceSpec, field: string, isShort: boolean) => ReadSource;
 
@@ -105,7 +113,7 @@ const readS3: Reader = ({ s3 }, field) => {
 
 const readVolume: Reader = ({ pvc }, field) => {
   if (pvc === undefined || pvc.name === '') return fault(`${field}.name`, 'must name a volume');
-  return { value: { type: 'pvc', namespace: pvc.namespace, name: pvc.name } };
+  return { value: { type: 'pvc', namespace: pvc.namespace, name: pvc.name, account: defaultAccount } };
 };
 
 const readers: Readonly<Record<(typeof followed)[number], Reader>> = {
@@ -130,3 +138,7 @@ export const sourceName = (source: CronSource): string => {
       return `${source.namespace ?? ''}/${source.name}`;
   }
 };
+
+/** Why a volume of another namespace is not cloned, and what to do. */
+export const notAuthorized = (own: string, account: string, namespace: string): string =>
+  `service account ${own}/${account} may not clone from namespace ${namespace}: give it the right to create datavolumes/source of cdi.kubevirt.io there, or name another one in serviceAccountName`;

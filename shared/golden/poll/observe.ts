@@ -1,4 +1,6 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is seen.
+import { serviceAccountRequester } from '#shared/access/review.ts';
+import { grantFor } from '#shared/access/sources.ts';
 import { persistentVolumeClaims, configMaps, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
@@ -16,7 +18,14 @@ import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import { type RoundAnswers, createRoundAnswers } from '#shared/golden/poll/round.ts';
 import { pollRegistry } from '#shared/golden/poll/registry.ts';
 import { pollS3 } from '#shared/golden/poll/s3.ts';
-import type { CronSource, HttpCronSource, RegistryCronSource, S3CronSource } from '#shared/golden/source.ts';
+import {
+  type CronSource,
+  type HttpCronSource,
+  type RegistryCronSource,
+  type S3CronSource,
+  type VolumeCronSource,
+  notAuthorized,
+} from '#shared/golden/source.ts';
 import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
@@ -71,7 +80,7 @@ export const createObserver = (options: ObserveOptions): Observe => {
 
 const look = async (tools: Tools, request: ObserveRequest): Promise<Observation> => {
   const { source } = request;
-  if (source.type === 'pvc') return lookAtVolume(tools, source.namespace ?? request.namespace, source.name);
+  if (source.type === 'pvc') return lookAtVolume(tools, request.namespace, source);
   const ca = await readCa(tools, request.namespace, source.caName);
   const http = createHttpClient({
     isRefused: createAddressPolicy(tools.allowedAddresses),
@@ -134,7 +143,16 @@ const lookAtObject = async (
   return pollS3(createS3Client({ http, endpoint, region, pathStyle: true, credentials }), source, known);
 };
 
-const lookAtVolume = async ({ kube }: Tools, namespace: string, name: string): Promise<Observation> => {
+/** Who may not clone a volume is not told whether there is one. */
+const lookAtVolume = async (
+  { kube }: Tools,
+  own: string,
+  { namespace = own, name, account }: VolumeCronSource,
+): Promise<Observation> => {
+  const requester = serviceAccountRequester(own, account);
+  const isOpen =
+    namespace === own || (await grantFor(kube, requester, { use: 'clone-claim', namespace, name })) !== undefined;
+  if (!isOpen) return { is: 'failed', reason: 'NotAuthorized', message: notAuthorized(own, account, namespace) };
   const volume = await kube.get(persistentVolumeClaims, { namespace, name });
   if (volume === undefined) {
     return { is: 'failed', reason: 'VolumeNotFound', message: `volume ${namespace}/${name} does not exist` };

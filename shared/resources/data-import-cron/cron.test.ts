@@ -650,12 +650,6 @@ describe('admission', () => {
     const after = { ...before, spec: { ...before.spec, template } };
     expect(await review('UPDATE', after, before)).toMatchObject({ kind: 'refused', faults: [{ field: 'spec' }] });
   });
-
-  it('refuses a volume of another namespace, whose owner was not asked', async () => {
-    const cron = aCron({ template: { spec: { source: { pvc: { namespace: 'other', name: 'x' } } } } });
-    const field = 'spec.template.spec.source.pvc.namespace';
-    expect(await review('CREATE', cron)).toMatchObject({ kind: 'refused', faults: [{ field }] });
-  });
 });
 
 describe('polls', () => {

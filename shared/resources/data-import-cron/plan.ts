@@ -1,25 +1,22 @@
 // The next step of a cron towards its newest version being in use. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { type Action, create, patch } from '#shared/backends/actions.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { create } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
-import { isoTime, retryHint } from '#shared/backends/state.ts';
+import { retryHint } from '#shared/backends/state.ts';
+import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
-import { removeVersion, collect, dropOtherForm, supersede } from '#shared/resources/data-import-cron/collect.ts';
-import { isKept, offer } from '#shared/resources/data-import-cron/offer.ts';
-import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import { removeVersion, supersede } from '#shared/resources/data-import-cron/collect.ts';
+import { offer } from '#shared/resources/data-import-cron/offer.ts';
+import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
 import { type CronState, type CronSubject, isRetryWanted } from '#shared/resources/data-import-cron/subject.ts';
-import { buildVersionSnapshot, formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
+import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type Verdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import { takeSnapshot, useVersion } from '#shared/resources/data-import-cron/using.ts';
 import { classOf, hasSnapshot, hasVolume, targetName } from '#shared/resources/data-import-cron/version.ts';
-import type { Step } from '#shared/resources/driven.ts';
+import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
 import type { Note } from '#shared/resources/transitions.ts';
-
-type CronStep = Step<CronState>;
 
 export const plan = (cron: CronSubject, seen: CronSeen, context: PlanContext): CronStep => {
   const state: CronState = { ...cron.state, nextPoll: cron.object.metadata.annotations?.[cdiAnnotations.nextCronTime] };
@@ -49,7 +46,25 @@ const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep
   return { actions: [], state: { ...conclude(cron, { ...state, offered: undefined }, verdict), notes: [note] } };
 };
 
+const isUnauthorized = ({ right }: CronSeen): boolean => right.is === 'asked' && right.grant === undefined;
+
+/** Nothing is imported; what is in use stays so. */
+const unauthorized = ({ source, namespace }: CronSubject): Verdict => {
+  const place = source?.type === 'pvc' ? source : { account: '', namespace };
+  return {
+    phase: 'Waiting',
+    progressing: progressing.notAuthorized,
+    upToDate: upToDate.noDigest,
+    trouble: {
+      reason: 'NotAuthorized',
+      message: notAuthorized(namespace, place.account, place.namespace ?? namespace),
+    },
+  };
+};
+
 const waitForDigest = (cron: CronSubject, seen: CronSeen, state: CronState): CronStep => {
+  if (isUnauthorized(seen))
+    return { actions: offer(cron, seen, state), state: conclude(cron, state, unauthorized(cron)) };
   const verdict: Verdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.noDigest };
   return { actions: offer(cron, seen, state), state: conclude(cron, state, verdict) };
 };
@@ -60,16 +75,6 @@ const refuseDigest = (cron: CronSubject, seen: CronSeen, state: CronState, probl
   const verdict: Verdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.outdated, trouble };
   return { actions: offer(cron, seen, state), state: conclude(cron, state, verdict) };
 };
-
-/** One version on its way. */
-interface Work {
-  readonly cron: CronSubject;
-  readonly seen: CronSeen;
-  readonly state: CronState;
-  readonly name: string;
-  readonly version: SeenVersion;
-  readonly context: PlanContext;
-}
 
 const planVersion = (work: Work): CronStep => {
   const { version, seen, name } = work;
@@ -82,18 +87,6 @@ const planVersion = (work: Work): CronStep => {
   return version.volume === undefined ? startImport(work) : waitForName(work);
 };
 
-/** The version in use stays so, whatever becomes of the next one. */
-const goOn = ({ cron, seen, state }: Work, actions: readonly Action[], verdict: Verdict): CronStep => ({
-  actions: [...actions, ...offer(cron, seen, state)],
-  state: conclude(cron, state, adviseKept(cron, seen, verdict)),
-});
-
-const adviseKept = (cron: CronSubject, { dataSource }: CronSeen, verdict: Verdict): Verdict => {
-  if (verdict.trouble !== undefined || dataSource === undefined || !isKept(cron, dataSource)) return verdict;
-  const message = `DataSource ${cron.dataSource} is somebody else's and in use: label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} to have it follow this cron`;
-  return { ...verdict, trouble: { reason: 'DataSourceUnmanaged', message } };
-};
-
 const refuseName = (work: Work): CronStep => {
   const message = `PVC ${work.name} exists and is none of this cron's: remove it, or label it cdi.kubevirt.io/dataImportCron=${work.cron.ref.name} if it holds this version`;
   const trouble = { reason: 'NameTaken', message };
@@ -102,6 +95,7 @@ const refuseName = (work: Work): CronStep => {
 
 const startImport = (work: Work): CronStep => {
   const { cron, seen, state, name } = work;
+  if (isUnauthorized(seen)) return goOn(work, [], { ...unauthorized(cron), upToDate: upToDate.outdated });
   const began = { ...state, handledRetryToken: cron.retryToken ?? state.handledRetryToken };
   const note: Note = {
     type: 'Normal',
@@ -110,7 +104,7 @@ const startImport = (work: Work): CronStep => {
     occurrence: `import/${name}/${began.handledRetryToken ?? ''}`,
   };
   const verdict: Verdict = { phase: 'Importing', progressing: progressing.of('Pending'), upToDate: upToDate.outdated };
-  const step = goOn({ ...work, state: began }, [create(dataVolumes, buildImport(cron, name, seen.profile))], verdict);
+  const step = goOn({ ...work, state: began }, [create(dataVolumes, buildImport(cron, name, seen))], verdict);
   return { ...step, state: { ...step.state, notes: [note] } };
 };
 
@@ -164,67 +158,4 @@ const failImport = (work: Work): CronStep => {
     occurrence: `failed/${name}/${cron.retryToken ?? ''}`,
   };
   return { ...step, state: { ...step.state, notes: cron.state.phase === 'Failed' ? [] : [note] } };
-};
-
-const takeSnapshot = (work: Work): CronStep => {
-  const snapshot = buildVersionSnapshot(work.cron, work.seen, work.version);
-  if (snapshot === undefined) return useVersion(work, 'pvc');
-  const actions = work.version.snapshot === undefined ? [create(volumeSnapshots, snapshot)] : [];
-  return goOn(work, actions, { phase: 'Importing', progressing: progressing.snapshot, upToDate: upToDate.snapshot });
-};
-
-/** When it was last what the cron offered; in milliseconds, so that successive versions stay in order. */
-const touch = ({ version, context }: Work, format: 'pvc' | 'snapshot'): readonly Action[] => {
-  const change = { metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(context.now).toISOString() } } };
-  if (format === 'snapshot')
-    return version.snapshot === undefined ? [] : [patch(volumeSnapshots, version.snapshot, change)];
-  return version.volume === undefined ? [] : [patch(persistentVolumeClaims, version.volume, change)];
-};
-
-/** The one before was in use until now. */
-const touchPrevious = ({ seen, state, context, ...work }: Work): readonly Action[] => {
-  const version = state.offered === undefined ? undefined : seen.versions.get(state.offered);
-  if (version === undefined || state.offered === work.name) return [];
-  const earlier = { ...context, now: context.now - 1 };
-  return touch({ ...work, seen, state, version, context: earlier }, state.format ?? 'pvc');
-};
-
-const noteClass = ({ cron, seen, version }: Work): readonly Action[] => {
-  const place = classOf(version) ?? seen.storageClass?.metadata.name;
-  if (place === undefined || cron.object.metadata.annotations?.[cdiAnnotations.storageClass] === place) return [];
-  return [
-    patch(dataImportCronKind.type, cron.object, {
-      metadata: { annotations: { [cdiAnnotations.storageClass]: place } },
-    }),
-  ];
-};
-
-const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => {
-  const { cron, seen, state, name, version, context } = work;
-  const isNew = state.offered !== name || state.format !== format;
-  const importedAt = isNew || state.importedAt === undefined ? isoTime(context.now) : state.importedAt;
-  const offered: CronState = {
-    ...state,
-    offered: name,
-    format,
-    importedAt,
-    handledRetryToken: cron.retryToken ?? state.handledRetryToken,
-  };
-  const collected = collect(cron, seen, name);
-  const touched = isNew ? [...touchPrevious(work), ...touch(work, format)] : [];
-  const step = goOn({ ...work, state: offered }, touched, {
-    phase: 'Ready',
-    progressing: progressing.none,
-    upToDate: upToDate.yes,
-  });
-  const note: Note = {
-    type: 'Normal',
-    reason: 'VersionImported',
-    message: `${name} (${cron.digest}) is in use`,
-    occurrence: `imported/${name}/${importedAt}`,
-  };
-  return {
-    actions: [...step.actions, ...dropOtherForm(version, format), ...collected.actions, ...noteClass(work)],
-    state: { ...step.state, notes: [...(isNew ? [note] : []), ...collected.notes] },
-  };
 };

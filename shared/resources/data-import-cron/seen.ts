@@ -1,4 +1,7 @@
 // What a cron's next step depends on: its data source, its versions, where the next one is to lie, who uses the old ones.
+import type { Grant } from '#shared/access/grant.ts';
+import { serviceAccountRequester } from '#shared/access/review.ts';
+import { grantFor } from '#shared/access/sources.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
@@ -45,6 +48,8 @@ export interface CronSeen {
   readonly snapshotClasses: readonly VolumeSnapshotClass[];
   /** Names of versions that somebody reads from; read only where there is something to collect. */
   readonly inUse: ReadonlySet<string>;
+  /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */
+  readonly right: { readonly is: 'not needed' } | { readonly is: 'asked'; readonly grant: Grant | undefined };
 }
 
 /** Kinds that a cluster may lack altogether. */
@@ -70,13 +75,21 @@ export const check = async (kube: KubeClient, cron: CronSubject): Promise<CronSe
     listOf(kube, volumeSnapshotClasses),
   ]);
   const className = storageClass?.metadata.name;
-  const [rival, profile, foreign, inUse] = await Promise.all([
+  const [rival, profile, foreign, inUse, right] = await Promise.all([
     readRival(kube, cron, dataSource),
     className === undefined ? undefined : kube.get(storageProfiles, { name: className }),
     readForeign(kube, cron, versions),
     cron.collects && versions.size > cron.keep ? readUsers(kube, cron, [...versions.keys()]) : new Set<string>(),
+    readRight(kube, cron),
   ]);
-  return { dataSource, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse };
+  return { dataSource, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
+};
+
+const readRight = async (kube: KubeClient, { source, namespace: own }: CronSubject): Promise<CronSeen['right']> => {
+  if (source?.type !== 'pvc' || source.namespace === undefined || source.namespace === own) return { is: 'not needed' };
+  const { namespace, name, account } = source;
+  const used = { use: 'clone-claim', namespace, name } as const;
+  return { is: 'asked', grant: await grantFor(kube, serviceAccountRequester(own, account), used) };
 };
 
 const readVersions = async (

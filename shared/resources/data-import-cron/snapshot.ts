@@ -1,11 +1,12 @@
 // Golden images kept as snapshots: whether the class asks for it, and the snapshot of an imported volume. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type Action, patch } from '#shared/backends/actions.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject, SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
-import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
+import { managedMetadata, sizeOf } from '#shared/resources/data-import-cron/template.ts';
 
 /** What the storage profile of the class says; volumes where it says nothing. */
 export const formatOf = ({ profile }: CronSeen): SourceFormat =>
@@ -13,18 +14,41 @@ export const formatOf = ({ profile }: CronSeen): SourceFormat =>
     ? 'snapshot'
     : 'pvc';
 
+/** The snapshot class that versions are to have; `undefined` where they are no snapshots, or the driver makes none. */
+export const snapshotClassFor = (seen: CronSeen): string | undefined =>
+  formatOf(seen) === 'snapshot' ? classFor(seen) : undefined;
+
 const classFor = ({ profile, snapshotClasses, storageClass }: CronSeen): string | undefined => {
   const asked = profile?.metadata.annotations?.[cdiAnnotations.snapshotClass] ?? profile?.status?.snapshotClass;
   const choice = chooseSnapshotClass(snapshotClasses, storageClass?.provisioner, asked);
   return choice.is === 'found' ? choice.name : undefined;
 };
 
-/** The larger of what was asked for and what the volume has. */
-const restoreSize = (volume: SeenVersion['volume']): string | undefined => {
-  const sizes = [volume?.spec.resources?.requests?.['storage'], volume?.status?.capacity?.['storage']].filter(
-    (size) => size !== undefined,
-  );
-  return sizes.sort((a, b) => (parseQuantity(b) ?? 0) - (parseQuantity(a) ?? 0))[0];
+interface KnownSizes {
+  /** What the template asks for. */
+  readonly asked?: string | undefined;
+  /** What the volume asked for: stands in where the template leaves the size open. */
+  readonly volume?: string | undefined;
+  /** What the driver says a restored volume needs, once the snapshot is there. */
+  readonly restore?: string | undefined;
+}
+
+/** Size of a volume that is restored from a version. */
+export const advisedRestoreSize = ({ asked, volume, restore }: KnownSizes): string | undefined => {
+  const wanted = asked ?? volume;
+  const isLarger = (parseQuantity(restore ?? '') ?? 0) > (parseQuantity(wanted ?? '') ?? 0);
+  return isLarger ? restore : wanted;
+};
+
+/** The driver tells what it needs when it is done; its word counts where it is larger. */
+export const noteRestoreSize = (cron: CronSubject, { snapshot }: SeenVersion): readonly Action[] => {
+  if (snapshot === undefined) return [];
+  const noted = snapshot.metadata.annotations?.[cdiAnnotations.advisedRestoreSize];
+  const size = advisedRestoreSize({ asked: sizeOf(cron), volume: noted, restore: snapshot.status?.restoreSize });
+  if (size === undefined || size === noted) return [];
+  return [
+    patch(volumeSnapshots, snapshot, { metadata: { annotations: { [cdiAnnotations.advisedRestoreSize]: size } } }),
+  ];
 };
 
 /** `undefined` where the driver makes no snapshots. */
@@ -36,7 +60,10 @@ export const buildVersionSnapshot = (
   const className = classFor(seen);
   if (className === undefined || volume === undefined) return undefined;
   const metadata = managedMetadata(cron, 'version', volume.metadata.name);
-  const size = restoreSize(volume);
+  const size = advisedRestoreSize({
+    asked: sizeOf(cron),
+    volume: volume.spec.resources?.requests?.['storage'],
+  });
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',

@@ -4,11 +4,11 @@ import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cro
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
-import { type CronSource, readCronSource, sourceFieldOf } from '#shared/golden/source.ts';
+import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
 import type { DrivenState, Subject } from '#shared/resources/driven.ts';
-import { faultIf, faultOf } from '#shared/resources/rule.ts';
+import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -93,13 +93,10 @@ const readState = (object: DataImportCron): CronState => {
 
 const defaultKeep = 3;
 
-const faultsOf = ({ metadata, spec }: DataImportCron): readonly Fault[] => {
+const faultsOf = ({ spec }: DataImportCron): readonly Fault[] => {
   const source = readCronSource(spec);
   const schedule = spec.schedule === '' ? [] : faultOf(parseSchedule(spec.schedule), 'spec.schedule');
-  const own = metadata.namespace ?? '';
-  const isElsewhere = 'value' in source && source.value.type === 'pvc' && (source.value.namespace ?? own) !== own;
-  const elsewhere = faultIf(isElsewhere, `${sourceFieldOf(spec)}.pvc.namespace`, 'must be that of the cron');
-  return [...('faults' in source ? source.faults : []), ...schedule, ...elsewhere];
+  return [...('faults' in source ? source.faults : []), ...schedule];
 };
 
 const targetsOf = ({ spec, status }: DataImportCron, digest: string): readonly string[] => {

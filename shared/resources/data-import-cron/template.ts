@@ -1,10 +1,13 @@
 // The data volume that imports one version. Pure.
+import { toGrantText } from '#shared/access/grant.ts';
 import { cdiAnnotations, cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
-import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import type { DataVolume } from '#shared/api/foreign/data-volume.ts';
+import { annotations } from '#shared/api/names.ts';
 import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
+import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -18,6 +21,14 @@ export const classNameOf = (cron: CronSubject): string | undefined => {
   const { storage, pvc } = templateOf(cron);
   const name = fieldsOf(storage)['storageClassName'] ?? fieldsOf(pvc)['storageClassName'];
   return typeof name === 'string' && name !== '' ? name : undefined;
+};
+
+/** The size the template asks for. */
+export const sizeOf = (cron: CronSubject): string | undefined => {
+  const { storage, pvc } = templateOf(cron);
+  const { resources } = pvc === undefined ? fieldsOf(storage) : fieldsOf(pvc);
+  const size = fieldsOf(fieldsOf(resources)['requests'])['storage'];
+  return typeof size === 'string' || typeof size === 'number' ? String(size) : undefined;
 };
 
 /** Found by label, and kept by its cron alone: it may outlive it, so there is no owner reference. */
@@ -64,7 +75,13 @@ const storageOf = (cron: CronSubject, profile: StorageProfile | undefined): Fiel
   return { storage: isSingleWriter && isOpen ? { ...written, accessModes: ['ReadWriteOnce'] } : written };
 };
 
-export const buildImport = (cron: CronSubject, name: string, profile: StorageProfile | undefined): DataVolume => {
+/** What was asked for its service account; our own account writes it, and nobody else may. */
+const grantOf = ({ right }: Pick<CronSeen, 'right'>): Readonly<Record<string, string>> => {
+  const text = right.is === 'asked' && right.grant !== undefined ? toGrantText([right.grant]) : undefined;
+  return text === undefined ? {} : { [annotations.granted]: text };
+};
+
+export const buildImport = (cron: CronSubject, name: string, seen: Pick<CronSeen, 'profile' | 'right'>): DataVolume => {
   const template = cron.object.spec.template;
   const metadata = managedMetadata(cron, 'version', name);
   const retainPod = cron.object.metadata.annotations?.[cdiAnnotations.retainPod];
@@ -79,9 +96,10 @@ export const buildImport = (cron: CronSubject, name: string, profile: StoragePro
         ...metadata.annotations,
         // Nobody consumes a golden volume: it must not wait for somebody who does.
         [cdiAnnotations.immediateBinding]: 'true',
+        ...grantOf(seen),
         ...(retainPod === undefined ? {} : { [cdiAnnotations.retainPod]: retainPod }),
       },
     },
-    spec: { ...templateOf(cron), source: sourceOf(cron), ...storageOf(cron, profile) },
+    spec: { ...templateOf(cron), source: sourceOf(cron), ...storageOf(cron, seen.profile) },
   };
 };

@@ -8,6 +8,7 @@ const say = (status: Said['status'], reason: string, message: string): Said => (
 
 export const progressing = {
   none: say('False', 'NoImport', 'No current import'),
+  notAuthorized: say('False', 'NotAuthorized', 'Not authorized to create DataVolume'),
   /** By the phase of the data volume. */
   of: (phase: string): Said => {
     if (phase === 'ImportScheduled') return say('False', 'ImportScheduled', 'Import is scheduled');

@@ -7,6 +7,7 @@ import { placedName } from '#shared/golden/version.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 
 const isThere = (object: { readonly metadata: { readonly deletionTimestamp?: string } } | undefined): boolean =>
@@ -50,20 +51,27 @@ const placeOf = (cron: CronSubject, name: string, version: SeenVersion): string 
   (cron.state.offered === name ? cron.object.metadata.annotations?.[cdiAnnotations.storageClass] : undefined);
 
 /**
- * The name of the version to have. A usable version in another class than the default one keeps its name and its users until the same bytes are
- * ready in the new class, under a name of their own.
+ * The name of the version to have. A usable version in another class than the default one, or of another snapshot class, keeps its name and
+ * its users until the same bytes are ready where they belong, under a name of their own.
  */
 export const targetName = (cron: CronSubject, seen: CronSeen): string => {
   const plain = cron.targets.at(-1) ?? '';
   const present = cron.targets[0] ?? plain;
-  const wanted = seen.storageClass?.metadata.name;
-  if (wanted === undefined || classNameOf(cron) !== undefined) return present;
+  const wanted = classNameOf(cron) === undefined ? seen.storageClass?.metadata.name : undefined;
+  const snapshotClass = snapshotClassFor(seen);
   const isElsewhere = (name: string): boolean => {
     const version = seen.versions.get(name);
     if (version === undefined || !isUsable(version)) return false;
-    const place = placeOf(cron, name, version);
-    return place !== undefined && place !== '' && place !== wanted;
+    return isOther(placeOf(cron, name, version), wanted) || isOther(snapshotClassOf(version), snapshotClass);
   };
   if (!isElsewhere(present)) return present;
-  return isElsewhere(plain) ? placedName(plain, wanted) : plain;
+  const place = [wanted ?? seen.storageClass?.metadata.name, snapshotClass].filter((name) => name !== undefined);
+  return isElsewhere(plain) ? placedName(plain, place.join(' ')) : plain;
 };
+
+const isOther = (place: string | undefined, wanted: string | undefined): boolean =>
+  wanted !== undefined && place !== undefined && place !== '' && place !== wanted;
+
+/** Of a version that is a snapshot and nothing else: one with a volume can be snapshotted anew. */
+const snapshotClassOf = (version: SeenVersion): string | undefined =>
+  hasVolume(version) ? undefined : version.snapshot?.spec.volumeSnapshotClassName;

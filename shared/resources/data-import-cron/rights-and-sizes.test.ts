@@ -1,0 +1,289 @@
+// Conformance scenarios of CDI that are tables: 15 (sizes), 19 (rights to a volume elsewhere), 20 (one writer); and snapshot classes (14).
+import { beforeEach, describe, expect, it } from 'vitest';
+import { grantFor } from '#shared/access/sources.ts';
+import { serviceAccountRequester } from '#shared/access/review.ts';
+import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
+import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { annotations } from '#shared/api/names.ts';
+import { refOf } from '#shared/api/object.ts';
+import { createObserver } from '#shared/golden/poll/observe.ts';
+import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
+import { advisedRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
+import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { buildImport } from '#shared/resources/data-import-cron/template.ts';
+import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { tick } from '#shared/resources/tick.ts';
+import { rightOf, withAccess } from '#test/support/admission.ts';
+import { aSnapshotClass } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+import type { MemoryKube } from '#test/support/memory-kube.ts';
+
+const namespace = 'golden-images';
+const digest = `sha256:${'a'.repeat(64)}`;
+const version = `fedora-${'a'.repeat(12)}`;
+
+const aCron = (spec: Partial<DataImportCronSpec> = {}, found: Record<string, string> = {}): DataImportCron => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataImportCron',
+  metadata: { namespace, name: 'cron', annotations: found },
+  spec: {
+    schedule: '0 */12 * * *',
+    managedDataSource: 'fedora',
+    template: {
+      spec: {
+        source: { registry: { url: 'docker://quay.io/containerdisks/fedora:latest' } },
+        storage: { resources: { requests: { storage: '1Gi' } } },
+      },
+    },
+    ...spec,
+  },
+});
+
+describe('15: the size that is advised for volumes restored from a version', () => {
+  it.each([
+    [{ asked: '1Gi' }, '1Gi'],
+    [{ asked: '2Gi', restore: '1Gi' }, '2Gi'],
+    [{ asked: '1Gi', restore: '2Gi' }, '2Gi'],
+    [{ volume: '500Mi' }, '500Mi'],
+    [{ asked: '1Gi', volume: '500Mi' }, '1Gi'],
+  ])('of %j is %s', (sizes, advised) => {
+    expect(advisedRestoreSize(sizes)).toBe(advised);
+  });
+});
+
+describe('20: one writer, where the profile of the class says so', () => {
+  const profile: StorageProfile = {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'StorageProfile',
+    metadata: { name: 'local', annotations: { [cdiAnnotations.singleWriter]: 'true' } },
+    spec: {},
+  };
+  const modesOf = (storage: object, seen: StorageProfile | undefined) => {
+    const source = { registry: { url: 'docker://quay.io/x' } };
+    const cron = readCron(
+      aCron({ template: { spec: { source, storage } } }, { [cdiAnnotations.desiredDigest]: digest }),
+    );
+    return buildImport(cron, version, { profile: seen, right: { is: 'not needed' } }).spec.storage?.['accessModes'];
+  };
+  it.each([
+    ['is the one', {}, profile, ['ReadWriteOnce']],
+    ['is the one for an empty list', { accessModes: [] }, profile, ['ReadWriteOnce']],
+    ['is not, where the template names modes', { accessModes: ['ReadWriteMany'] }, profile, ['ReadWriteMany']],
+    ['is not, where the profile does not say so', {}, undefined, undefined],
+  ])('%s', (_what, storage, seen, modes) => {
+    expect(modesOf(storage, seen)).toEqual(modes);
+  });
+});
+
+let deps: DriverDeps & { readonly kube: MemoryKube };
+let kube: MemoryKube;
+beforeEach(() => {
+  deps = createTestDriver();
+  kube = deps.kube;
+  kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
+    metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+  });
+});
+const cronNow = () => kube.all(dataImportCronKind.type)[0]!;
+const conditionsOf = () =>
+  Object.fromEntries(
+    (cronNow().status?.conditions ?? []).map(({ type, status, reason }) => [type, `${status}/${reason}`]),
+  );
+const driveCron = (with_: DriverDeps = deps) => drive(with_, refOf(cronNow()), { which: 'all' });
+
+describe('19: a volume that a cron follows', () => {
+  const right = 'create datavolumes/source other/*';
+  const account = 'system:serviceaccount:golden-images:importer';
+  const acting = (mayDo: (user: string, right: string) => boolean): DriverDeps => {
+    const asked = withAccess(kube, (question) => mayDo(question.user ?? '', rightOf(question)));
+    return {
+      ...deps,
+      kube: asked,
+      observe: createObserver({
+        kube: asked,
+        allowedAddresses: [],
+        plainRegistries: [],
+        architecture: 'amd64',
+        now: deps.now,
+      }),
+    };
+  };
+  const volumeIn = (place: string) =>
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { namespace: place, name: 'source', uid: '12345678-9abc-def0-1234-56789abcdef0' },
+      spec: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+      status: { phase: 'Bound' },
+    });
+  const following = (place: string | undefined, serviceAccountName?: string) =>
+    kube.seed(
+      dataImportCronKind.type,
+      aCron({
+        template: { spec: { source: { pvc: { name: 'source', ...(place && { namespace: place }) } }, storage: {} } },
+        ...(serviceAccountName && { serviceAccountName }),
+      }),
+    );
+
+  it('may be any of its own namespace', async () => {
+    volumeIn(namespace);
+    following(undefined);
+    await tick(acting(() => false));
+    expect(kube.all(dataVolumes)[0]).toMatchObject({
+      metadata: { name: 'fedora-12345678-9ab' },
+      spec: { source: { pvc: { namespace, name: 'source' } } },
+    });
+  });
+
+  it('may be of another one where its service account may clone it, which the import tells', async () => {
+    volumeIn('other');
+    following('other', 'importer');
+    await tick(acting((user, asked) => user === account && asked === right));
+    const [imported] = kube.all(dataVolumes);
+    expect(imported?.spec.source).toEqual({ pvc: { namespace: 'other', name: 'source' } });
+    expect(imported?.metadata.annotations?.[annotations.granted]).toBe(
+      '[{"use":"clone-claim","namespace":"other","name":"*"}]',
+    );
+  });
+
+  it.each([
+    ['another account may', (user: string) => user === `${account}-2`],
+    ['nobody may', () => false],
+  ])('is not imported where %s, and the cron says so and what to do', async (_what, mayDo) => {
+    volumeIn('other');
+    following('other', 'importer');
+    await tick(acting(mayDo));
+    expect(kube.all(dataVolumes)).toEqual([]);
+    expect(conditionsOf()).toMatchObject({
+      Progressing: 'False/NotAuthorized',
+      UpToDate: 'False/NoDigest',
+      Degraded: 'True/NotAuthorized',
+    });
+    const degraded = cronNow().status?.conditions?.find(({ type }) => type === 'Degraded');
+    expect(degraded?.message).toContain('golden-images/importer may not clone from namespace other: give it the right');
+    // Who may not clone is not told what is there.
+    expect(JSON.stringify(cronNow())).not.toContain('12345678-9abc');
+  });
+
+  it('is not imported either for a digest that somebody wrote', async () => {
+    following('other');
+    const refused = acting(() => false);
+    await recordObservation(refused, refOf(cronNow()), {
+      is: 'found',
+      digest: 'uid:12345678-9abc',
+      message: '',
+      memory: {},
+    });
+    expect(kube.all(dataVolumes)).toEqual([]);
+    expect(conditionsOf()).toMatchObject({ Progressing: 'False/NotAuthorized' });
+  });
+
+  it('is asked for in the name of the default account where none is named', async () => {
+    const asked = withAccess(kube, () => true);
+    await grantFor(asked, serviceAccountRequester(namespace, 'default'), {
+      use: 'clone-claim',
+      namespace: 'other',
+      name: 'source',
+    });
+    expect(asked.questions[0]).toMatchObject({
+      user: 'system:serviceaccount:golden-images:default',
+      groups: ['system:serviceaccounts', 'system:serviceaccounts:golden-images', 'system:authenticated'],
+    });
+  });
+});
+
+describe('14: versions that are snapshots', () => {
+  const wantClass = (name: string) => {
+    kube.edit(storageProfiles, { name: 'local' }, ({ metadata }) => {
+      metadata.annotations = { [cdiAnnotations.snapshotClass]: name };
+    });
+  };
+  const arrive = async (name: string) => {
+    kube.edit(dataVolumes, { namespace, name }, (object) => {
+      object.status = { phase: 'Succeeded' };
+    });
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: {
+        namespace,
+        name,
+        labels: { [cdiLabels.cron]: 'cron' },
+        ownerReferences: [
+          {
+            apiVersion: 'cdi.kubevirt.io/v1beta1',
+            kind: 'DataVolume',
+            name,
+            uid: kube.all(dataVolumes).find(({ metadata }) => metadata.name === name)?.metadata.uid ?? '',
+          },
+        ],
+      },
+      spec: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+      status: { phase: 'Bound' },
+    });
+    await driveCron();
+  };
+  const makeReady = async (name: string, restoreSize = '1Gi') => {
+    kube.edit(volumeSnapshots, { namespace, name }, (snapshot) => {
+      snapshot.status = { readyToUse: true, restoreSize };
+    });
+    await driveCron();
+    kube.collectGarbage();
+    await driveCron();
+  };
+  const offered = () => kube.all(dataSourceKind.type)[0]?.spec.source.snapshot?.name;
+  const snapshots = () =>
+    kube.all(volumeSnapshots).map(({ metadata, spec }) => [metadata.name, spec.volumeSnapshotClassName]);
+
+  beforeEach(async () => {
+    kube.seed(volumeSnapshotClasses, { ...aSnapshotClass(), metadata: { name: 'other' } });
+    kube.seed(storageProfiles, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name: 'local' },
+      status: { dataImportCronSourceFormat: 'snapshot', snapshotClass: 'other' },
+    } as StorageProfile);
+    kube.seed(dataImportCronKind.type, aCron({ importsToKeep: 1 }, { [cdiAnnotations.desiredDigest]: digest }));
+    await driveCron();
+    await arrive(version);
+  });
+
+  it('are of the class that the profile’s status names, or its annotation before it', () => {
+    expect(snapshots()).toEqual([[version, 'other']]);
+  });
+
+  it('say what the driver needs, once it told', async () => {
+    await makeReady(version, '3Gi');
+    const [snapshot] = kube.all(volumeSnapshots);
+    expect(snapshot?.metadata.annotations?.[cdiAnnotations.advisedRestoreSize]).toBe('3Gi');
+  });
+
+  it('stay in use while one of another class is made', async () => {
+    await makeReady(version);
+    expect(offered()).toBe(version);
+    wantClass(aSnapshotClass().metadata.name);
+    await driveCron();
+    const next = kube.all(dataVolumes).at(-1)?.metadata.name ?? '';
+    expect(next).toMatch(new RegExp(`^${version}-[0-9a-f]{8}$`));
+    await arrive(next);
+    expect(offered()).toBe(version);
+    await makeReady(next);
+    expect(offered()).toBe(next);
+    expect(snapshots()).toEqual([[next, aSnapshotClass().metadata.name]]);
+    // And it stays so.
+    await driveCron();
+    expect(kube.all(dataVolumes)).toEqual([]);
+  });
+
+  it('of a class that is no longer wanted make room before they are ready', async () => {
+    wantClass(aSnapshotClass().metadata.name);
+    await driveCron();
+    await driveCron();
+    expect(snapshots()).toEqual([[version, aSnapshotClass().metadata.name]]);
+  });
+});

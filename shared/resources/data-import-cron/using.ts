@@ -1,0 +1,90 @@
+// A version whose bytes are there: snapshot it where its class asks for one, and put it to use. Pure; called by plan.ts.
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
+import { isoTime } from '#shared/backends/state.ts';
+import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
+import { buildVersionSnapshot, noteRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
+import type { CronState } from '#shared/resources/data-import-cron/subject.ts';
+import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import { classOf } from '#shared/resources/data-import-cron/version.ts';
+import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+
+/** One of another class, which is not ready, makes room. */
+const snapshotActions = (wanted: VolumeSnapshot, there: VolumeSnapshot | undefined): readonly Action[] => {
+  if (there === undefined) return [create(volumeSnapshots, wanted)];
+  const isRight = there.spec.volumeSnapshotClassName === wanted.spec.volumeSnapshotClassName;
+  return isRight ? [] : remove(volumeSnapshots, there);
+};
+
+export const takeSnapshot = (work: Work): CronStep => {
+  const snapshot = buildVersionSnapshot(work.cron, work.seen, work.version);
+  if (snapshot === undefined) return useVersion(work, 'pvc');
+  const actions = snapshotActions(snapshot, work.version.snapshot);
+  return goOn(work, actions, { phase: 'Importing', progressing: progressing.snapshot, upToDate: upToDate.snapshot });
+};
+
+/** When it was last what the cron offered; in milliseconds, so that successive versions stay in order. */
+const touch = ({ version, context }: Work, format: 'pvc' | 'snapshot'): readonly Action[] => {
+  const change = { metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(context.now).toISOString() } } };
+  if (format === 'snapshot')
+    return version.snapshot === undefined ? [] : [patch(volumeSnapshots, version.snapshot, change)];
+  return version.volume === undefined ? [] : [patch(persistentVolumeClaims, version.volume, change)];
+};
+
+/** The one before was in use until now. */
+const touchPrevious = ({ seen, state, context, ...work }: Work): readonly Action[] => {
+  const version = state.offered === undefined ? undefined : seen.versions.get(state.offered);
+  if (version === undefined || state.offered === work.name) return [];
+  const earlier = { ...context, now: context.now - 1 };
+  return touch({ ...work, seen, state, version, context: earlier }, state.format ?? 'pvc');
+};
+
+const noteClass = ({ cron, seen, version }: Work): readonly Action[] => {
+  const place = classOf(version) ?? seen.storageClass?.metadata.name;
+  if (place === undefined || cron.object.metadata.annotations?.[cdiAnnotations.storageClass] === place) return [];
+  return [
+    patch(dataImportCronKind.type, cron.object, {
+      metadata: { annotations: { [cdiAnnotations.storageClass]: place } },
+    }),
+  ];
+};
+
+export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => {
+  const { cron, seen, state, name, version, context } = work;
+  const isNew = state.offered !== name || state.format !== format;
+  const importedAt = isNew || state.importedAt === undefined ? isoTime(context.now) : state.importedAt;
+  const offered: CronState = {
+    ...state,
+    offered: name,
+    format,
+    importedAt,
+    handledRetryToken: cron.retryToken ?? state.handledRetryToken,
+  };
+  const collected = collect(cron, seen, name);
+  const touched = isNew ? [...touchPrevious(work), ...touch(work, format)] : [];
+  const step = goOn({ ...work, state: offered }, touched, {
+    phase: 'Ready',
+    progressing: progressing.none,
+    upToDate: upToDate.yes,
+  });
+  const note: Note = {
+    type: 'Normal',
+    reason: 'VersionImported',
+    message: `${name} (${cron.digest}) is in use`,
+    occurrence: `imported/${name}/${importedAt}`,
+  };
+  return {
+    actions: [
+      ...step.actions,
+      ...dropOtherForm(version, format),
+      ...collected.actions,
+      ...noteClass(work),
+      ...(format === 'snapshot' ? noteRestoreSize(cron, version) : []),
+    ],
+    state: { ...step.state, notes: [...(isNew ? [note] : []), ...collected.notes] },
+  };
+};
