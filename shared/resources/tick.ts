@@ -1,4 +1,5 @@
 // What happens each minute: what is not settled is driven, and sources that are due are asked. One listing serves both. Called by cron-tick.
+import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
@@ -8,10 +9,13 @@ import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
 export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
-  await ensureProfiles(deps);
+  const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
   const polls = createDuePolls(deps);
   // First: what templates ask for is then driven in the same minute.
   const templates = await syncTemplates(deps);
-  const swept = await sweep(deps, signal, polls.visit);
-  return worstOf([templates, swept, await polls.run(signal)]);
+  const swept = await sweep(deps, signal, (object) => {
+    polls.visit(object);
+    misplaced.visit(object);
+  });
+  return worstOf([templates, swept, await misplaced.run(), await polls.run(signal)]);
 };

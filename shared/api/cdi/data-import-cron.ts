@@ -100,6 +100,7 @@ export const DataImportCronStatus = z.object({
   lastExecutionTimestamp: z.string().optional().describe('when the source was asked last'),
   nextExecutionTimestamp: z.string().optional().describe('when the source is asked next'),
   sourceFormat: z.string().optional().describe('pvc or snapshot'),
+  snapshotClass: z.string().optional().describe('of the snapshot in use'),
   importsToKeep: z.int().optional().describe('the number in effect'),
   lastPoll: PollStatus.optional(),
   retryHandled: z.string().optional().describe('the newest value of the retry annotation that was acted on'),

@@ -57,6 +57,7 @@ const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, n
     lastExecutionTimestamp: lastPoll?.time,
     nextExecutionTimestamp: state.nextPoll,
     sourceFormat: state.format,
+    snapshotClass: state.snapshotClass,
     importsToKeep: cron.keep,
     lastPoll,
     retryHandled: state.handledRetryToken,

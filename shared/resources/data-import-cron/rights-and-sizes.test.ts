@@ -246,6 +246,7 @@ describe('14: versions that are snapshots', () => {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
       kind: 'StorageProfile',
       metadata: { name: 'local' },
+      spec: { dataImportCronSourceFormat: 'snapshot', snapshotClass: 'other' },
       status: { dataImportCronSourceFormat: 'snapshot', snapshotClass: 'other' },
     } as StorageProfile);
     kube.seed(dataImportCronKind.type, aCron({ importsToKeep: 1 }, { [cdiAnnotations.desiredDigest]: digest }));
@@ -267,7 +268,7 @@ describe('14: versions that are snapshots', () => {
     await makeReady(version);
     expect(offered()).toBe(version);
     wantClass(aSnapshotClass().metadata.name);
-    await driveCron();
+    await tick(deps);
     const next = kube.all(dataVolumes).at(-1)?.metadata.name ?? '';
     expect(next).toMatch(new RegExp(`^${version}-[0-9a-f]{8}$`));
     await arrive(next);
@@ -275,9 +276,31 @@ describe('14: versions that are snapshots', () => {
     await makeReady(next);
     expect(offered()).toBe(next);
     expect(snapshots()).toEqual([[next, aSnapshotClass().metadata.name]]);
-    // And it stays so.
-    await driveCron();
+    // And it stays so: a minute costs no write.
+    await tick(deps);
+    const before = kube.calls.length;
+    await tick(deps);
     expect(kube.all(dataVolumes)).toEqual([]);
+    expect(kube.calls.slice(before).filter(({ verb }) => !['get', 'list'].includes(verb))).toEqual([]);
+  });
+
+  it('become volumes again within a minute of the profile saying so, and volumes snapshots', async () => {
+    await makeReady(version);
+    const ask = (format: string) =>
+      kube.edit(storageProfiles, { name: 'local' }, (profile) => {
+        Object.assign(profile, { spec: { ...profile.spec, dataImportCronSourceFormat: format } });
+      });
+    ask('pvc');
+    await tick(deps);
+    await tick(deps);
+    expect(offered()).toBe(version);
+    await arrive(version);
+    expect(kube.all(dataSourceKind.type)[0]?.spec.source).toEqual({ pvc: { namespace, name: version } });
+    ask('snapshot');
+    await tick(deps);
+    await tick(deps);
+    await makeReady(version);
+    expect(offered()).toBe(version);
   });
 
   it('of a class that is no longer wanted make room before they are ready', async () => {

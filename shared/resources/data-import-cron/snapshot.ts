@@ -9,16 +9,18 @@ import type { CronSubject, SourceFormat } from '#shared/resources/data-import-cr
 import { managedMetadata, sizeOf } from '#shared/resources/data-import-cron/template.ts';
 
 /** What the storage profile of the class says; volumes where it says nothing. */
-export const formatOf = ({ profile }: CronSeen): SourceFormat =>
+export const formatOf = ({ profile }: Pick<CronSeen, 'profile'>): SourceFormat =>
   (profile?.status?.dataImportCronSourceFormat ?? profile?.spec?.dataImportCronSourceFormat) === 'snapshot'
     ? 'snapshot'
     : 'pvc';
 
 /** The snapshot class that versions are to have; `undefined` where they are no snapshots, or the driver makes none. */
-export const snapshotClassFor = (seen: CronSeen): string | undefined =>
+export const snapshotClassFor = (seen: Placing): string | undefined =>
   formatOf(seen) === 'snapshot' ? classFor(seen) : undefined;
 
-const classFor = ({ profile, snapshotClasses, storageClass }: CronSeen): string | undefined => {
+type Placing = Pick<CronSeen, 'profile' | 'snapshotClasses' | 'storageClass'>;
+
+const classFor = ({ profile, snapshotClasses, storageClass }: Placing): string | undefined => {
   const asked = profile?.metadata.annotations?.[cdiAnnotations.snapshotClass] ?? profile?.status?.snapshotClass;
   const choice = chooseSnapshotClass(snapshotClasses, storageClass?.provisioner, asked);
   return choice.is === 'found' ? choice.name : undefined;

@@ -31,6 +31,8 @@ export interface CronState extends DrivenState {
   /** Name of the version in use. */
   readonly offered?: string | undefined;
   readonly format?: SourceFormat | undefined;
+  /** Of the snapshot in use. */
+  readonly snapshotClass?: string | undefined;
   /** RFC 3339: when the version in use was imported. */
   readonly importedAt?: string | undefined;
   /** RFC 3339: what `nextCronTime` said when it was looked at. */
@@ -83,6 +85,7 @@ const readState = (object: DataImportCron): CronState => {
     current: current && { name: current.DataVolumeName, digest: current.Digest },
     offered: status.lastImportedPVC?.name,
     format: status.sourceFormat === 'snapshot' ? 'snapshot' : status.sourceFormat === 'pvc' ? 'pvc' : undefined,
+    snapshotClass: status.snapshotClass,
     importedAt: status.lastImportTimestamp,
     nextPoll: status.nextExecutionTimestamp,
     lastPoll: status.lastPoll,

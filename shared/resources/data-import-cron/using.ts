@@ -61,6 +61,7 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
     ...state,
     offered: name,
     format,
+    snapshotClass: format === 'snapshot' ? version.snapshot?.spec.volumeSnapshotClassName : undefined,
     importedAt,
     handledRetryToken: cron.retryToken ?? state.handledRetryToken,
   };

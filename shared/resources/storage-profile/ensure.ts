@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
+import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
@@ -24,10 +25,17 @@ const isTrue = ({ status = {} }: StorageProfile, described: ReturnType<typeof de
   return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), told);
 };
 
-/** What is missing is made; what is no longer true is looked at again. A CDI that is installed does this itself. */
-export const ensureProfiles = async (deps: DriverDeps): Promise<void> => {
+/** What there is to store volumes in, and what is said of it. */
+export interface StorageFacts {
+  readonly classes: readonly StorageClass[];
+  readonly snapshotClasses: readonly VolumeSnapshotClass[];
+  readonly profiles: readonly StorageProfile[];
+}
+
+/** What is missing is made; what is no longer true is looked at again. A CDI that is installed does this itself: `undefined`. */
+export const ensureProfiles = async (deps: DriverDeps): Promise<StorageFacts | undefined> => {
   const { kube, cdi } = deps;
-  if (cdi === 'use') return;
+  if (cdi === 'use') return undefined;
   const [classes, snapshotClasses, profiles] = await Promise.all([
     kube.list(storageClasses),
     readSnapshotClasses(kube),
@@ -47,4 +55,5 @@ export const ensureProfiles = async (deps: DriverDeps): Promise<void> => {
       await drive(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });
     }
   }
+  return { classes: classes.items, snapshotClasses, profiles: profiles.items };
 };
