@@ -2,6 +2,7 @@
 // `npm run test:faults -- --kills N [--from S]`: kills the embedded API server as often as asked for.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
+import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { type Run, type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
 
@@ -58,6 +59,25 @@ const runStorms = async (first: number, count: number): Promise<number> => {
     if (failed[0] !== undefined) console.log(await describeFailure(scenario, failed[0], expected));
   }
   console.log(`${chosen.length * count - failures} passed, ${failures} failed`);
+  return failures + (await runCronStorms(first, count));
+};
+
+/** Where each version ends is up to the storm, so that they are judged by what must hold, not by a calm run. */
+const runCronStorms = async (first: number, count: number): Promise<number> => {
+  let failures = 0;
+  for (const scenario of cronScenarios.filter(
+    ({ name }) => values.scenario === undefined || name === values.scenario,
+  )) {
+    const began = performance.now();
+    const failed: string[] = [];
+    for (let seed = first; seed < first + count; seed += 1) {
+      const { violations } = await runCron(scenario, seed);
+      if (violations.length > 0) failed.push(`  seed ${seed}: ${violations.join('; ')}`);
+    }
+    failures += failed.length;
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    console.log([`${scenario.name}: ${count} seeds, ${failed.length} failed, ${seconds} s`, ...failed].join('\n'));
+  }
   return failures;
 };
 

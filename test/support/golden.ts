@@ -4,6 +4,7 @@ import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
+import { isRetryable } from '#shared/runtime/errors.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 export const conditionOf = (object: DataImportCron | DataSource | undefined, type: string) =>
@@ -42,6 +43,12 @@ export interface GoldenFlow {
 
 const patience = 240_000;
 
+/** A machine that is busy may answer late: what was asked is asked again. */
+const unlessRetryable = (error: unknown): undefined => {
+  if (!isRetryable(error)) throw error;
+  return undefined;
+};
+
 export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlow => {
   const get: GoldenFlow['get'] = (type, name) => kube.get(type, { namespace, name });
   const annotate: GoldenFlow['annotate'] = (name, annotations) =>
@@ -59,8 +66,9 @@ export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlo
     until: async (type, name, isSo) => {
       const deadline = Date.now() + patience;
       for (;;) {
-        const object = await get(type, name);
-        if (isSo(object)) return object as NonNullable<typeof object>;
+        const answer = await get(type, name).then((object) => ({ object }), unlessRetryable);
+        const { object } = answer ?? {};
+        if (answer !== undefined && isSo(object)) return object as NonNullable<typeof object>;
         if (Date.now() > deadline)
           throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
         await sleep(50);

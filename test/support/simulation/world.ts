@@ -9,6 +9,8 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Observation } from '#shared/golden/poll/observation.ts';
+import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
@@ -34,6 +36,8 @@ export interface WorldOptions {
   readonly snapshotError?: string;
   /** Left out: those of the product. */
   readonly backends?: BackendRegistry;
+  /** What sources of golden images say when they are asked, `now` ms since the epoch; left out: they are not asked. */
+  readonly observe?: (request: ObserveRequest, now: number) => Observation;
   /** Decides each call instead of the seed: for tests that kill at one exact place. */
   readonly judge?: (call: string, index: number) => Verdict | undefined;
 }
@@ -76,6 +80,11 @@ const maxWebhookOutageMs = 120_000;
 const retryAfterSeconds = 5;
 
 const source = 'simulation';
+
+const accepted = {
+  kind: 'answered',
+  answer: { status: 202, headers: new Headers(), body: new Uint8Array() },
+} as const;
 
 export const createWorld = (options: WorldOptions): World => {
   const { seed = 1, chaos = calm, stormMs = 0 } = options;
@@ -139,6 +148,19 @@ export const createWorld = (options: WorldOptions): World => {
     return true;
   };
 
+  const { observe } = options;
+  /** Answers go over the broker, and may be lost there. */
+  const polling: Pick<DriverDeps, 'observe' | 'send'> =
+    observe === undefined
+      ? {}
+      : {
+          observe: async (request) => observe(request, clock),
+          send: async (event) => {
+            publish(event);
+            return { isDelivered: true, attempts: 1, last: accepted };
+          },
+        };
+
   const depsFor = (client: KubeClient): DriverDeps => ({
     kube: client,
     backends: options.backends ?? backends,
@@ -146,6 +168,7 @@ export const createWorld = (options: WorldOptions): World => {
     now,
     log: silentLogger,
     announce,
+    ...polling,
   });
 
   const handle = ({ route, event }: Delivery, client: KubeClient): Promise<Outcome> => {

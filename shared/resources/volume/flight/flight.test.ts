@@ -55,8 +55,8 @@ describe('the content of a volume', () => {
 interface Shared {
   readonly deps: DriverDeps;
   readonly kube: MemoryKube;
-  /** A version of a cron, unless it is `plain`. */
-  readonly add: (name: string, storageClassName?: string, kind?: 'golden' | 'plain') => DataVolume;
+  /** A version of a cron, the volume of an `image`, or `plain`. */
+  readonly add: (name: string, storageClassName?: string, kind?: 'golden' | 'image' | 'plain') => DataVolume;
   readonly driveAll: (names: readonly string[]) => Promise<void>;
   /** Owners of volumes that a Job fetches from the registry, or did. */
   readonly fetching: () => readonly string[];
@@ -64,6 +64,12 @@ interface Shared {
   /** Every volume that is being filled becomes full, as by its Job or its storage. */
   readonly fill: () => void;
 }
+
+const labelsOf = {
+  golden: { 'cdi.kubevirt.io/dataImportCron': 'cron' },
+  image: { 'bullion.dev/role': 'volume' },
+  plain: {},
+} as const;
 
 const share = (): Shared => {
   const deps = createTestDriver();
@@ -80,7 +86,7 @@ const share = (): Shared => {
           namespace,
           name,
           annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' },
-          ...(kind === 'golden' ? { labels: { 'cdi.kubevirt.io/dataImportCron': 'cron' } } : {}),
+          labels: labelsOf[kind],
         },
         spec: {
           source: { registry: { url: pinned } },
@@ -165,6 +171,24 @@ describe('volumes that want the same bytes', () => {
     add('disk', 'local', 'plain');
     await driveAll(['disk']);
     expect(fetching().length).toBe(1);
+  });
+
+  it.each<readonly [first: 'golden' | 'image', second: 'golden' | 'image']>([
+    ['golden', 'image'],
+    ['image', 'golden'],
+  ])('are fetched once for a cron and an image of one content, the %s first', async (first, second) => {
+    const { add, driveAll, fetching, fill, phaseOf } = share();
+    add('one', 'local', first);
+    await driveAll(['one']);
+    add('two', 'local', second);
+    await driveAll(['two']);
+    fill();
+    for (let round = 0; round < 3; round += 1) {
+      await driveAll(['one', 'two']);
+      fill();
+    }
+    await driveAll(['one', 'two']);
+    expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
   });
 
   it('share nothing across classes', async () => {

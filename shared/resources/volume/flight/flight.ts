@@ -5,7 +5,7 @@
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
 import { type Origin, waitFor } from '#shared/resources/volume/origin.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -60,8 +60,9 @@ const isOut = (holder: DataVolume | undefined, origin: Origin | undefined): bool
   return phase === 'Failed' || (phase === 'Succeeded' && origin?.is === 'waiting');
 };
 
-/** A version of a cron: no machine mounts it. */
-const isGolden = ({ claim }: Volume): boolean => claim.labels?.[cdiLabels.cron] !== undefined;
+/** A version of a cron, or the golden volume of an image: no machine mounts it. */
+const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
+  found[cdiLabels.cron] !== undefined || found[labels.role] === 'volume';
 
 export const decideFlight = (volume: Volume, { leaseName, lease, holder, origin }: FlightSeen): Flight => {
   const lead = (actions: () => readonly Action[]): Flight =>

@@ -1,0 +1,170 @@
+// A cron under a storm: its source changes twice while events are lost and functions die. Called by golden-cron.test.ts and by main.ts.
+import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { Observation } from '#shared/golden/poll/observation.ts';
+import { orphansIn } from '#test/faults/invariants.ts';
+import { aFault, aSnapshotClass, aStorageClass, aSuccess, testTime } from '#test/support/builders.ts';
+import type { Change } from '#test/support/memory-kube.ts';
+import { createRandom } from '#test/support/random.ts';
+import { calm, storm } from '#test/support/simulation/chaos.ts';
+import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import { type World, type WorldOptions, createWorld } from '#test/support/simulation/world.ts';
+
+export interface CronScenario {
+  readonly name: string;
+  readonly spec?: Partial<DataImportCronSpec>;
+  readonly attempt: WorldOptions['attempt'];
+  /** When the user deletes it is chosen by the seed. */
+  readonly isDeleted?: boolean;
+}
+
+const success: AttemptScript = { runMs: 20_000, end: aSuccess() };
+const slow: AttemptScript = { runMs: 150_000, end: aSuccess() };
+const flaky: AttemptScript = { runMs: 7_000, end: aFault() };
+
+export const cronScenarios: readonly CronScenario[] = [
+  { name: 'cron', attempt: () => success },
+  { name: 'cron-flaky', attempt: (_mode, attempt) => (attempt < 3 ? flaky : success) },
+  // Longer than a version lasts: imports on their way are superseded.
+  { name: 'cron-superseded', attempt: () => slow },
+  { name: 'cron-keeps-one', spec: { importsToKeep: 1 }, attempt: () => success },
+  { name: 'cron-deleted', spec: { retentionPolicy: 'None' }, isDeleted: true, attempt: () => success },
+];
+
+const namespace = 'default';
+const key = { namespace, name: 'cron' };
+const type = dataImportCronKind.type as unknown as ResourceType;
+const versionMs = 150_000;
+const stormMs = 8 * 60_000;
+const limitMs = 6 * 3_600_000;
+
+const digestOf = (char: string): string => `sha256:${char.repeat(64)}`;
+const newest = `golden-${'c'.repeat(12)}`;
+
+/** The source changes as time goes by. */
+const say = (now: number): Observation => {
+  const char = 'abc'[Math.min(2, Math.floor((now - testTime) / versionMs))] ?? 'c';
+  return { is: 'found', digest: digestOf(char), message: `it is ${char}`, memory: { sourceDigest: digestOf(char) } };
+};
+
+const aCron = (spec: Partial<DataImportCronSpec> = {}): DataImportCron => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataImportCron',
+  metadata: key,
+  spec: {
+    // The storm asks for polls by hand: those of a schedule would never let the world come to rest.
+    schedule: '0 0 1 1 *',
+    managedDataSource: 'golden',
+    importsToKeep: 2,
+    template: {
+      spec: {
+        source: { registry: { url: 'docker://registry.example/disk:latest' } },
+        storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+      },
+    },
+    ...spec,
+  },
+});
+
+export interface CronRun {
+  readonly world: World;
+  readonly violations: readonly string[];
+}
+
+const sourceIn = (world: World) =>
+  world.kube.all(dataSourceKind.type).find(({ metadata }) => metadata.name === 'golden');
+const cronIn = (world: World) => world.kube.all(dataImportCronKind.type)[0];
+
+/** What may never happen: a name that leads to a volume which is not there, or not full. */
+const watch =
+  (world: World, report: (text: string) => void) =>
+  ({ type: change, object }: Change): void => {
+    const isGoing = cronIn(world)?.metadata.deletionTimestamp !== undefined || cronIn(world) === undefined;
+    const offered = sourceIn(world)?.spec.source.pvc?.name;
+    if (offered === undefined || isGoing) return;
+    if (change === 'DELETED' && object.kind === 'PersistentVolumeClaim' && object.metadata.name === offered)
+      report(`${offered} is gone while it is in use`);
+    if (change === 'DELETED' || object.kind !== 'DataSource') return;
+    const volume = world.kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === offered);
+    const isFilled = world.cluster.contents.get(volume?.metadata.uid ?? '')?.isFilled === true;
+    if (!isFilled) report(`${offered} is offered, and not full`);
+  };
+
+const insist = async (world: World, what: () => Promise<unknown>): Promise<void> => {
+  for (;;) {
+    try {
+      return void (await what());
+    } catch {
+      await new Promise<void>((resolve) => world.schedule(world.elapsed() + 5_000, resolve));
+    }
+  }
+};
+
+const play = (world: World, { spec, isDeleted }: CronScenario, seed: number): void => {
+  const random = createRandom(seed + 7);
+  const at = (ms: number, what: () => Promise<unknown>) => world.schedule(ms, () => void insist(world, what));
+  at(0, () => world.kube.create(type, aCron(spec) as KubeObject));
+  const pollNow = async (): Promise<void> => {
+    if (cronIn(world) === undefined) return;
+    const past = { annotations: { [cdiAnnotations.nextCronTime]: '2020-01-01T00:00:00Z' } };
+    await world.kube.mergePatch(type, key, { metadata: past });
+  };
+  for (let poll = 0; poll < 6; poll += 1) at(random.below(stormMs), pollNow);
+  at(stormMs + 60_000, pollNow);
+  if (isDeleted === true) at(30_000 + random.below(stormMs), () => world.kube.delete(type, key));
+};
+
+/** What is wrong once everything is quiet. */
+const endIn = (world: World, { spec, isDeleted }: CronScenario): readonly string[] => {
+  const [cron, offered] = [cronIn(world), sourceIn(world)?.spec.source.pvc?.name];
+  const volumes = world.kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name);
+  if (isDeleted === true) {
+    const left = world.kube.all().filter(({ kind }) => /^(Data|PersistentVolumeClaim|Job|Pod)/.test(kind));
+    return left.map(({ kind, metadata }) => `${kind} ${metadata.name} is left`);
+  }
+  const isUpToDate = cron?.status?.conditions?.some((one) => one.type === 'UpToDate' && one.status === 'True') === true;
+  const keep = spec?.importsToKeep ?? 2;
+  return [
+    ...(isUpToDate ? [] : [`the cron is not up to date: ${JSON.stringify(cron?.status?.conditions)}`]),
+    ...(offered === newest ? [] : [`${offered} is in use in place of ${newest}`]),
+    ...(volumes.includes(newest) ? [] : [`${newest} is not there`]),
+    ...(volumes.length <= keep ? [] : [`${volumes.length} versions are kept in place of ${keep}: ${volumes.join()}`]),
+    ...world.kube
+      .all(dataVolumes)
+      .filter(({ status }) => status?.phase !== 'Succeeded')
+      .map(({ metadata, status }) => `import ${metadata.name} was left ${status?.phase}`),
+  ];
+};
+
+export const runCron = async (
+  scenario: CronScenario,
+  seed: number,
+  over: Partial<WorldOptions> = {},
+): Promise<CronRun> => {
+  const violations: string[] = [];
+  const options = {
+    seed,
+    chaos: storm,
+    stormMs,
+    attempt: scenario.attempt,
+    observe: (_: unknown, now: number) => say(now),
+  };
+  const world = createWorld({ ...options, ...over });
+  world.kube.seed(storageClasses, aStorageClass('local'));
+  world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
+  const report = (text: string) => void violations.push(`at ${Math.round(world.elapsed() / 1000)} s: ${text}`);
+  world.kube.onChange(watch(world, report));
+  play(world, scenario, seed);
+  await world.run(limitMs);
+  violations.push(...world.cluster.overwrites, ...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`));
+  violations.push(...endIn(world, scenario), ...(scenario.isDeleted === true ? orphansIn(world) : []));
+  return { world, violations };
+};
+
+export const runCalmCron = (scenario: CronScenario, seed: number): Promise<CronRun> =>
+  runCron(scenario, seed, { chaos: calm });

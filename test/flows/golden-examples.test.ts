@@ -1,0 +1,151 @@
+// Manifests as users bring them, unmodified, where a folder of them lies beside the repository: each reaches the state that its first comment
+// names. Their hosts are known to a proxy alone, which leads them to servers of the test.
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { parseAllDocuments } from 'yaml';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
+import { type ForwardProxy, startForwardProxy } from '#test/support/forward-proxy.ts';
+import {
+  type GoldenFlow,
+  conditionOf,
+  createGoldenFlow,
+  isUpToDate,
+  untilOffered,
+  versionOf,
+} from '#test/support/golden.ts';
+import { pushDisk } from '#test/support/registry/images.ts';
+import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+
+const folder = ['../../../shared/examples/', '../../../../shared/examples/']
+  .map((path) => new URL(path, import.meta.url))
+  .find((url) => existsSync(url));
+const types = [dataImportCronKind.type, dataSourceKind.type, dataVolumes, hyperConvergeds, ssps] as readonly unknown[];
+const bytes = 64 * 1024;
+const golden = 'golden-images';
+const automatic = 'kubevirt-os-images';
+
+describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden images', { timeout: 600_000 }, () => {
+  let registry: TestRegistry;
+  let proxy: ForwardProxy;
+  let cluster: TestCluster;
+  let flow: GoldenFlow;
+  const noble = noise('noble', bytes);
+  const nobleDigest = `sha256:${createHash('sha256').update(noble).digest('hex')}`;
+  const closing: (() => Promise<unknown>)[] = [];
+
+  beforeAll(async () => {
+    const validity = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 86_400_000) };
+    const authority = createAuthority('examples', validity);
+    const hosts = ['registry.example', 'myprivateregistry.example', 'images.example'];
+    const tls = issueServer(authority, hosts, validity);
+    registry = await startRegistry({ tls });
+    const files = createServer({ cert: tls.certificate, key: tls.key }, ({ url }, response) =>
+      url?.endsWith('/SHA256SUMS') === true
+        ? response.end(`${nobleDigest.slice(7)} *noble-server-cloudimg-amd64.img\n`)
+        : response.end(noble),
+    );
+    files.listen(0, '127.0.0.1');
+    await once(files, 'listening');
+    closing.push(() => {
+      files.closeAllConnections();
+      return new Promise((resolve) => files.close(resolve));
+    });
+    const port = Number(registry.host.split(':')[1]);
+    proxy = await startForwardProxy({
+      ports: {
+        'registry.example:443': port,
+        'myprivateregistry.example:443': port,
+        'images.example:443': (files.address() as AddressInfo).port,
+      },
+    });
+    cluster = await startTestCluster({
+      functionEnvironment: { HTTPS_PROXY: proxy.url, PROXY_CA: authority.certificate },
+    });
+    flow = createGoldenFlow(cluster.kube, golden);
+    for (const name of [golden, 'kubevirt', 'kubevirt-hyperconverged'])
+      await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  });
+  afterAll(async () => {
+    await cluster?.close();
+    await Promise.all([...closing.map((close) => close()), proxy?.close(), registry?.close()]);
+  });
+
+  const push = (repository: string) =>
+    pushDisk({ host: registry.direct, repository }, noise(repository, bytes), 'latest');
+  const typeOf = ({ kind }: KubeObject) =>
+    (types as readonly ResourceType[]).find((type) => type.kind === kind) as ResourceType;
+  const apply = async (file: string): Promise<readonly KubeObject[]> => {
+    const text = readFileSync(new URL(file, folder), 'utf8');
+    const objects = parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+    for (const object of objects) {
+      const { metadata } = object;
+      const placed = { ...object, metadata: { ...metadata, namespace: metadata.namespace ?? 'default' } };
+      await cluster.kube.create(typeOf(object), placed);
+    }
+    return objects;
+  };
+  const isGone = (object: unknown) => object === undefined;
+
+  it('golden-datasource and golden-datavolume-sourceref: ready with its volume, and cloned from it', async () => {
+    await apply('golden-datasource.yaml');
+    await flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Ready')?.reason === 'NotFound');
+    const { kube } = cluster;
+    await kube.create(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { namespace: golden, name: 'fedora-32-001' },
+      spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    });
+    await flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Ready')?.status === 'True');
+    await apply('golden-datavolume-sourceref.yaml');
+    await createGoldenFlow(kube, 'default').until(
+      dataVolumes,
+      'my-fedora-vm-image',
+      (volume) => volume?.status?.phase === 'Succeeded',
+    );
+    await flow.remove(dataSourceKind.type as unknown as ResourceType, 'fedora');
+    await flow.until(dataSourceKind.type, 'fedora', isGone);
+  });
+
+  it('golden-dataimportcron: the released shape, the short one, and a file with its checksums', async () => {
+    const released = await push('containerdisks/fedora');
+    const short = await push('kubevirt/fedora');
+    await apply('golden-dataimportcron.yaml');
+    await untilOffered(flow, 'fedora', versionOf('fedora', released.digest));
+    await untilOffered(flow, 'fedora-short', versionOf('fedora-short', short.digest));
+    await untilOffered(flow, 'noble', versionOf('noble', nobleDigest));
+    for (const name of ['fedora-image-import-cron', 'fedora-short', 'noble'])
+      await flow.until(dataImportCronKind.type, name, isUpToDate);
+  });
+
+  it('golden-hyperconverged: custom templates are carried out, common ones on the schedule of the cluster', async () => {
+    const [first, second] = [await push('custom1'), await push('custom2')];
+    const [object] = await apply('golden-hyperconverged.yaml');
+    const own = createGoldenFlow(cluster.kube, automatic);
+    await untilOffered(own, 'custom1', versionOf('custom1', first.digest));
+    await untilOffered(own, 'custom2', versionOf('custom2', second.digest));
+    const common = await own.until(dataImportCronKind.type, 'fedora-image-cron', (cron) => cron !== undefined);
+    expect(common.spec.schedule).toMatch(/^\d+ \d+\/12 \* \* \*$/);
+    await cluster.kube.delete(hyperConvergeds, object?.metadata as { namespace: string; name: string });
+    await own.until(dataImportCronKind.type, 'custom-image1', isGone);
+    await own.until(dataImportCronKind.type, 'fedora-image-cron', isGone);
+  });
+
+  it('golden-ssp: a cron and a DataSource for each template', async () => {
+    const { digest } = await push('kubevirt/fedora');
+    await apply('golden-ssp.yaml');
+    await untilOffered(createGoldenFlow(cluster.kube, automatic), 'fedora', versionOf('fedora', digest));
+  });
+});

@@ -1,0 +1,379 @@
+// Conformance scenarios of DataImportCrons that are about their versions, from a real registry: collected, adopted, kept as snapshots, moved to
+// another class, cloned from other namespaces. Numbers are those of the table in shared/resources/data-import-cron/README.md.
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { diskOf } from '#infra/local/demo/import.ts';
+import {
+  type CronSourceSpec,
+  type DataImportCron,
+  type DataImportCronSpec,
+  dataImportCronKind,
+} from '#shared/api/cdi/data-import-cron.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { jobs, namespaces, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import { metricsOf } from '#shared/resources/data-import-cron/metrics.ts';
+import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
+import {
+  type GoldenFlow,
+  conditionOf,
+  createGoldenFlow,
+  isUpToDate,
+  pointsTo,
+  untilOffered,
+  versionOf,
+} from '#test/support/golden.ts';
+import { type PushTarget, pushDisk, pushIndex } from '#test/support/registry/images.ts';
+import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+
+const namespace = 'golden-images';
+const crons = dataImportCronKind.type;
+const erased = (type: unknown): ResourceType => type as ResourceType;
+const bytes = 64 * 1024;
+
+describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 }, () => {
+  let registry: TestRegistry;
+  let cluster: TestCluster;
+  let flow: GoldenFlow;
+  let target: PushTarget;
+  beforeAll(async () => {
+    registry = await startRegistry();
+    target = { host: registry.host, repository: 'disks/fedora' };
+    cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
+    flow = createGoldenFlow(cluster.kube, namespace);
+    for (const name of [namespace, 'elsewhere'])
+      await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  });
+  afterAll(async () => {
+    await cluster?.close();
+    await registry?.close();
+  });
+
+  const push = (name: string, seed: string) => pushDisk(target, noise(seed, bytes), name);
+  const urlOf = (name: string) => `docker://${registry.host}/disks/fedora:${name}`;
+  const fed = (source: CronSourceSpec, storage: object = {}): Partial<DataImportCronSpec> => ({
+    template: { spec: { source, storage: { resources: { requests: { storage: '16Mi' } }, ...storage } } },
+  });
+  const aCron = (name: string, over: Partial<DataImportCronSpec> = {}, storage: object = {}) =>
+    flow.aCron(name, { importsToKeep: 1, ...fed({ registry: { url: urlOf(name) } }, storage), ...over });
+  const isGone = (object: unknown) => object === undefined;
+  /** As versions of earlier times are: filled, and with the label. */
+  const aVolume = (name: string, cron: string, lastUse?: string) =>
+    cluster.kube.create(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: {
+        namespace,
+        name,
+        labels: { [cdiLabels.cron]: cron },
+        ...(lastUse === undefined ? {} : { annotations: { [cdiAnnotations.lastUseTime]: lastUse } }),
+      },
+      spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } },
+    });
+  const contentOf = async (claim: string, place = namespace): Promise<Buffer> =>
+    (await readFile(await diskOf(cluster, { namespace: place, name: claim }))).subarray(0, bytes);
+
+  it('7: a cron that hangs goes at once, with its import, Job and pod, and one whose ConfigMap is missing too', async () => {
+    const { digest, layers } = await push('seven', 'seven');
+    registry.intercept = ({ path }) => path.includes(layers[0]?.digest ?? 'none');
+    await aCron('seven');
+    const version = versionOf('seven', digest);
+    await flow.until(dataVolumes, version, (object) => object?.status?.phase === 'ImportInProgress');
+    await flow.aCron('no-ca', fed({ registry: { url: urlOf('seven'), certConfigMap: 'missing' } }));
+    await flow.until(crons, 'no-ca', (cron) => conditionOf(cron, 'Degraded')?.reason === 'PollFailed');
+    for (const name of ['seven', 'no-ca']) {
+      await flow.remove(erased(crons), name);
+      await flow.until(crons, name, isGone);
+    }
+    await flow.until(dataVolumes, version, isGone);
+    await flow.until(persistentVolumeClaims, version, isGone);
+    registry.intercept = undefined;
+    for (const type of [jobs, pods])
+      expect((await cluster.kube.list(erased(type), { namespace })).items.map(({ metadata }) => metadata.name)).toEqual(
+        [],
+      );
+  });
+
+  it('9: a poll by hand finds what the schedule has not looked for yet', async () => {
+    const first = await push('nine', 'nine-1');
+    await aCron('nine', { schedule: '0 0 1 1 *' });
+    await untilOffered(flow, 'nine', versionOf('nine', first.digest));
+    const second = await push('nine', 'nine-2');
+    await flow.pollNow('nine');
+    const cron = await flow.until(
+      crons,
+      'nine',
+      (object) => object?.metadata.annotations?.[cdiAnnotations.desiredDigest] === second.digest,
+    );
+    expect(Date.parse(cron.metadata.annotations?.[cdiAnnotations.nextCronTime] ?? '')).toBeGreaterThan(Date.now());
+    await untilOffered(flow, 'nine', versionOf('nine', second.digest));
+  });
+
+  it('10: an index gives the image of the architecture asked for, and its digest names the version', async () => {
+    const [amd64, arm64, newer] = [await push('amd', 'amd-1'), await push('arm', 'arm-1'), await push('amd', 'amd-2')];
+    await pushIndex(
+      target,
+      [
+        { architecture: 'amd64', image: amd64 },
+        { architecture: 'arm64', image: arm64 },
+      ],
+      'ten',
+    );
+    const source = { registry: { url: urlOf('ten'), pullMethod: 'node', platform: { architecture: 'arm64' } } };
+    await flow.aCron('ten', fed(source));
+    const version = versionOf('ten', arm64.digest);
+    await untilOffered(flow, 'ten', version);
+    expect(await contentOf(version)).toEqual(noise('arm-1', bytes));
+    // Another architecture is nobody's business.
+    await pushIndex(
+      target,
+      [
+        { architecture: 'amd64', image: newer },
+        { architecture: 'arm64', image: arm64 },
+      ],
+      'ten',
+    );
+    const before = (await flow.get(crons, 'ten'))?.status?.lastPoll?.sourceDigest;
+    await flow.pollNow('ten');
+    const cron = await flow.until(
+      crons,
+      'ten',
+      (object) => object?.status?.lastPoll?.sourceDigest !== before && isUpToDate(object),
+    );
+    expect(cron.status?.lastImportedPVC?.name).toBe(version);
+  });
+
+  it('11: of as many versions as are to be kept the newest is one, and those used last the others', async () => {
+    for (const [index, day] of ['2020-01-01', '2020-01-03', '2020-01-02'].entries())
+      await aVolume(`eleven-old-${index}`, 'eleven', `${day}T00:00:00.5Z`);
+    const { digest } = await push('eleven', 'eleven');
+    await aCron('eleven', { importsToKeep: 2 });
+    const version = versionOf('eleven', digest);
+    await untilOffered(flow, 'eleven', version);
+    for (const name of ['eleven-old-0', 'eleven-old-2']) await flow.until(persistentVolumeClaims, name, isGone);
+    const { items } = await cluster.kube.list(persistentVolumeClaims, {
+      namespace,
+      labelSelector: `${cdiLabels.cron}=eleven`,
+    });
+    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual([version, 'eleven-old-1'].sort());
+    const used = items.find(({ metadata }) => metadata.name === version)?.metadata.annotations?.[
+      cdiAnnotations.lastUseTime
+    ];
+    expect(Date.parse(used ?? '')).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('12: a version that is there already is put to use, and nothing is imported', async () => {
+    const { digest } = await push('twelve', 'twelve');
+    const version = versionOf('twelve', digest);
+    await aVolume(version, 'twelve');
+    await flow.until(persistentVolumeClaims, version, (claim) => claim?.status?.phase === 'Bound');
+    await aCron('twelve');
+    await untilOffered(flow, 'twelve', version);
+    const cron = await flow.until(crons, 'twelve', isUpToDate);
+    expect(cron.status).toMatchObject({
+      currentImports: [{ DataVolumeName: version }],
+      lastImportedPVC: { name: version },
+    });
+    expect(await flow.get(dataVolumes, version)).toBe(undefined);
+  });
+
+  it('13, 14: a version becomes a snapshot of the class the profile names, is cloned the same, and becomes a volume again', async () => {
+    const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
+    await cluster.kube.create(storageClasses, {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'formed' },
+      provisioner,
+      allowVolumeExpansion: true,
+      volumeBindingMode: 'Immediate',
+    });
+    const { apiVersion, kind, driver, deletionPolicy } = (await cluster.kube.get(volumeSnapshotClasses, {
+      name: 'local',
+    }))!;
+    await cluster.kube.create(volumeSnapshotClasses, {
+      apiVersion,
+      kind,
+      metadata: { name: 'images' },
+      driver,
+      deletionPolicy,
+    });
+    const { digest } = await push('formed', 'formed');
+    const version = versionOf('formed', digest);
+    await aCron('formed', {}, { storageClassName: 'formed' });
+    await untilOffered(flow, 'formed', version);
+    const clone = async (name: string): Promise<void> => {
+      await cluster.kube.create(dataVolumeKind.type, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataVolume',
+        metadata: { namespace, name, annotations: { [cdiAnnotations.immediateBinding]: 'true' } },
+        spec: { sourceRef: { kind: 'DataSource', name: 'formed' }, storage: { storageClassName: 'formed' } },
+      });
+      await flow.until(dataVolumes, name, (object) => object?.status?.phase === 'Succeeded');
+      expect(await contentOf(name)).toEqual(noise('formed', bytes));
+    };
+    await clone('of-the-volume');
+    const ask = (format: string) =>
+      cluster.kube.mergePatch(
+        storageProfiles,
+        { name: 'formed' },
+        {
+          metadata: { annotations: { [cdiAnnotations.snapshotClass]: 'images' } },
+          spec: { dataImportCronSourceFormat: format },
+        },
+      );
+    await flow.until(crons, 'formed', isUpToDate);
+    await ask('snapshot');
+    const source = await flow.until(dataSourceKind.type, 'formed', pointsTo(version, 'snapshot'));
+    expect(source.spec.source).toEqual({ snapshot: { namespace, name: version } });
+    await flow.until(persistentVolumeClaims, version, isGone);
+    expect(await flow.get(volumeSnapshots, version)).toMatchObject({
+      metadata: {
+        labels: { [cdiLabels.cron]: 'formed' },
+        annotations: {
+          [cdiAnnotations.advisedRestoreSize]: expect.any(String),
+          [cdiAnnotations.sourceVolumeMode]: expect.stringMatching(/^(Block|Filesystem)$/),
+        },
+      },
+      spec: { volumeSnapshotClassName: 'images' },
+    });
+    await clone('of-the-snapshot');
+    await flow.until(crons, 'formed', isUpToDate);
+    await ask('pvc');
+    const again = await flow.until(dataSourceKind.type, 'formed', pointsTo(version));
+    expect(again.spec.source).toEqual({ pvc: { namespace, name: version } });
+    await flow.until(volumeSnapshots, version, isGone);
+  });
+
+  it('18: digests and sources that cannot be are refused in the words of the original', async () => {
+    await aCron('eighteen', { schedule: '' });
+    const says = async (digest: string, words: string): Promise<void> => {
+      await flow.annotate('eighteen', { [cdiAnnotations.desiredDigest]: digest });
+      await flow.until(crons, 'eighteen', (cron) => conditionOf(cron, 'Degraded')?.message?.includes(words) === true);
+    };
+    await says(`sha234:${'a'.repeat(64)}`, 'Digest has no supported prefix');
+    await says('sha256:01234567890', 'Digest is too short');
+    const streams = aCron('streams', fed({ registry: { imageStream: 'fedora', pullMethod: 'node' } }));
+    await expect(streams).rejects.toThrow('image streams exist on OpenShift alone');
+  });
+
+  it('19: a volume is followed; of another namespace where the service account may clone it, and else the cron says so', async () => {
+    const { digest } = await push('nineteen', 'nineteen');
+    await cluster.kube.create(dataVolumeKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { namespace: 'elsewhere', name: 'origin', annotations: { [cdiAnnotations.immediateBinding]: 'true' } },
+      spec: {
+        source: { registry: { url: `docker://${registry.host}/disks/fedora@${digest}` } },
+        storage: { storageClassName: 'local', resources: { requests: { storage: '16Mi' } } },
+      },
+    });
+    await flow.aCron('nineteen', fed({ pvc: { namespace: 'elsewhere', name: 'origin' } }));
+    const refused = await flow.until(
+      crons,
+      'nineteen',
+      (cron) => conditionOf(cron, 'Progressing')?.reason === 'NotAuthorized',
+    );
+    expect(conditionOf(refused, 'Degraded')?.message).toContain(
+      'golden-images/default may not clone from namespace elsewhere',
+    );
+    expect(
+      (await cluster.kube.list(dataVolumes, { namespace, labelSelector: `${cdiLabels.cron}=nineteen` })).items,
+    ).toEqual([]);
+    const grants = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      metadata: { namespace: 'elsewhere', name: 'cloners' },
+    };
+    const rbac = (kind: string, plural: string) =>
+      ({ group: 'rbac.authorization.k8s.io', version: 'v1', kind, plural, namespaced: true }) as ResourceType;
+    await cluster.kube.create(rbac('Role', 'roles'), {
+      ...grants,
+      kind: 'Role',
+      rules: [{ apiGroups: ['cdi.kubevirt.io'], resources: ['datavolumes/source'], verbs: ['create'] }],
+    } as never);
+    await cluster.kube.create(rbac('RoleBinding', 'rolebindings'), {
+      ...grants,
+      kind: 'RoleBinding',
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'cloners' },
+      subjects: [{ kind: 'ServiceAccount', namespace, name: 'default' }],
+    } as never);
+    await flow.pollNow('nineteen');
+    const cron = await flow.until(crons, 'nineteen', isUpToDate);
+    expect(await contentOf(cron.status?.lastImportedPVC?.name ?? '')).toEqual(noise('nineteen', bytes));
+  });
+
+  it('22: DataSources are ready with what they stand for, several with one volume, and pointers with what they point to', async () => {
+    const aSource = (name: string, source: DataSource['spec']['source']) =>
+      cluster.kube.create(dataSourceKind.type, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataSource',
+        metadata: { namespace, name },
+        spec: { source },
+      });
+    const says = async (name: string, reason: string): Promise<DataSource> =>
+      flow.until(dataSourceKind.type, name, (source) => conditionOf(source, 'Ready')?.reason === reason);
+    await aSource('a', { pvc: { name: 'late' } });
+    await aSource('b', { pvc: { namespace, name: 'late' } });
+    await aSource('pointer', { dataSource: { name: 'a' } });
+    await aSource('too-deep', { dataSource: { name: 'pointer' } });
+    await aSource('itself', { dataSource: { name: 'itself' } });
+    await aSource('abroad', { dataSource: { namespace: 'elsewhere', name: 'a' } });
+    await aSource('pictured', { snapshot: { name: 'nowhere' } });
+    await says('too-deep', 'MaxReferenceDepthReached');
+    await says('itself', 'SelfReference');
+    await says('abroad', 'CrossNamespaceReference');
+    await says('pictured', 'NotFound');
+    await says('a', 'NotFound');
+    await aVolume('late', '');
+    for (const name of ['a', 'b', 'pointer']) {
+      const source = await says(name, 'Ready');
+      expect(source.status?.source?.pvc?.name).toBe('late');
+    }
+    await flow.remove(erased(persistentVolumeClaims), 'late');
+    for (const name of ['a', 'b']) await says(name, 'NotFound');
+    await flow.until(dataSourceKind.type, 'pointer', (source) => conditionOf(source, 'Ready')?.status === 'False');
+  });
+
+  // Last, for it changes the default class of all.
+  it('16, 21: another default class has the newest version moved there, and monitoring is told', async () => {
+    const { digest } = await push('sixteen', 'sixteen');
+    const version = versionOf('sixteen', digest);
+    await aCron('sixteen');
+    await untilOffered(flow, 'sixteen', version);
+    const outdated = async () => metricsOf((await flow.get(crons, 'sixteen'))!)[0];
+    await flow.until(crons, 'sixteen', isUpToDate);
+    expect(await outdated()).toMatchObject({
+      labels: { ns: namespace, cron_name: 'sixteen', pending: 'false' },
+      value: 0,
+    });
+    const isElsewhere = (cron: DataImportCron | undefined) => cron?.status?.lastImportedPVC?.name !== version;
+    const mark = (is: string) => ({
+      metadata: { annotations: { 'storageclass.kubevirt.io/is-default-virt-class': is } },
+    });
+    await cluster.kube.mergePatch(storageClasses, { name: 'local-plain' }, mark('true'));
+    // Whenever one looks, one of the two is in use.
+    let isMoving = true;
+    const unusable: (DataSource | undefined)[] = [];
+    const watching = (async () => {
+      for (; isMoving; await sleep(50)) {
+        const source = await flow.get(dataSourceKind.type, 'sixteen');
+        if (conditionOf(source, 'Ready')?.status !== 'True') unusable.push(source);
+      }
+    })();
+    const moved = await flow.until(crons, 'sixteen', (cron) => isUpToDate(cron) && isElsewhere(cron));
+    isMoving = false;
+    await watching;
+    expect(unusable).toEqual([]);
+    const name = moved.status?.lastImportedPVC?.name ?? '';
+    expect((await flow.get(persistentVolumeClaims, name))?.spec.storageClassName).toBe('local-plain');
+    await untilOffered(flow, 'sixteen', name);
+    await flow.until(persistentVolumeClaims, version, isGone);
+    await cluster.kube.mergePatch(storageClasses, { name: 'local-plain' }, mark('false'));
+  });
+});
