@@ -9,6 +9,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import { orphansIn } from '#test/faults/invariants.ts';
 import { aFault, aSnapshotClass, aStorageClass, aSuccess, testTime } from '#test/support/builders.ts';
+import { isUpToDate } from '#test/support/golden.ts';
 import type { Change } from '#test/support/memory-kube.ts';
 import { createRandom } from '#test/support/random.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
@@ -40,6 +41,8 @@ const namespace = 'default';
 const key = { namespace, name: 'cron' };
 const type = dataImportCronKind.type as unknown as ResourceType;
 const versionMs = 150_000;
+/** Versions that are kept where a scenario does not say. */
+const mostKept = 2;
 const stormMs = 8 * 60_000;
 const limitMs = 6 * 3_600_000;
 
@@ -60,7 +63,7 @@ const aCron = (spec: Partial<DataImportCronSpec> = {}): DataImportCron => ({
     // The storm asks for polls by hand: those of a schedule would never let the world come to rest.
     schedule: '0 0 1 1 *',
     managedDataSource: 'golden',
-    importsToKeep: 2,
+    importsToKeep: mostKept,
     template: {
       spec: {
         source: { registry: { url: 'docker://registry.example/disk:latest' } },
@@ -80,19 +83,26 @@ const sourceIn = (world: World) =>
   world.kube.all(dataSourceKind.type).find(({ metadata }) => metadata.name === 'golden');
 const cronIn = (world: World) => world.kube.all(dataImportCronKind.type)[0];
 
+const isHeld = (world: World): boolean => {
+  const cron = cronIn(world);
+  return cron !== undefined && cron.metadata.deletionTimestamp === undefined;
+};
+
+const isFull = (world: World, name: string): boolean => {
+  const volume = world.kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === name);
+  return world.cluster.contents.get(volume?.metadata.uid ?? '')?.isFilled === true;
+};
+
 /** What may never happen: a name that leads to a volume which is not there, or not full. */
 const watch =
   (world: World, report: (text: string) => void) =>
-  ({ type: change, object }: Change): void => {
-    const isGoing = cronIn(world)?.metadata.deletionTimestamp !== undefined || cronIn(world) === undefined;
+  ({ type: change, object: { kind, metadata } }: Change): void => {
     const offered = sourceIn(world)?.spec.source.pvc?.name;
-    if (offered === undefined || isGoing) return;
-    if (change === 'DELETED' && object.kind === 'PersistentVolumeClaim' && object.metadata.name === offered)
-      report(`${offered} is gone while it is in use`);
-    if (change === 'DELETED' || object.kind !== 'DataSource') return;
-    const volume = world.kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === offered);
-    const isFilled = world.cluster.contents.get(volume?.metadata.uid ?? '')?.isFilled === true;
-    if (!isFilled) report(`${offered} is offered, and not full`);
+    if (offered === undefined || !isHeld(world)) return;
+    if (change === 'DELETED') {
+      const isLost = kind === 'PersistentVolumeClaim' && metadata.name === offered;
+      if (isLost) report(`${offered} is gone while it is in use`);
+    } else if (kind === 'DataSource' && !isFull(world, offered)) report(`${offered} is offered, and not full`);
   };
 
 const insist = async (world: World, what: () => Promise<unknown>): Promise<void> => {
@@ -119,25 +129,31 @@ const play = (world: World, { spec, isDeleted }: CronScenario, seed: number): vo
   if (isDeleted === true) at(30_000 + random.below(stormMs), () => world.kube.delete(type, key));
 };
 
+/** A cron that was told to takes everything along. */
+const leftIn = (world: World): readonly string[] =>
+  world.kube
+    .all()
+    .filter(({ kind }) => /^(Data|PersistentVolumeClaim|Job|Pod)/.test(kind))
+    .map(({ kind, metadata }) => `${kind} ${metadata.name} is left`);
+
+const unfinishedIn = (world: World): readonly string[] =>
+  world.kube
+    .all(dataVolumes)
+    .filter(({ status }) => status?.phase !== 'Succeeded')
+    .map(({ metadata, status }) => `import ${metadata.name} was left ${status?.phase}`);
+
 /** What is wrong once everything is quiet. */
 const endIn = (world: World, { spec, isDeleted }: CronScenario): readonly string[] => {
-  const [cron, offered] = [cronIn(world), sourceIn(world)?.spec.source.pvc?.name];
+  if (isDeleted === true) return leftIn(world);
+  const offered = sourceIn(world)?.spec.source.pvc?.name;
   const volumes = world.kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name);
-  if (isDeleted === true) {
-    const left = world.kube.all().filter(({ kind }) => /^(Data|PersistentVolumeClaim|Job|Pod)/.test(kind));
-    return left.map(({ kind, metadata }) => `${kind} ${metadata.name} is left`);
-  }
-  const isUpToDate = cron?.status?.conditions?.some((one) => one.type === 'UpToDate' && one.status === 'True') === true;
-  const keep = spec?.importsToKeep ?? 2;
+  const keep = spec?.importsToKeep ?? mostKept;
   return [
-    ...(isUpToDate ? [] : [`the cron is not up to date: ${JSON.stringify(cron?.status?.conditions)}`]),
+    ...(isUpToDate(cronIn(world)) ? [] : [`the cron is not up to date: ${JSON.stringify(cronIn(world)?.status)}`]),
     ...(offered === newest ? [] : [`${offered} is in use in place of ${newest}`]),
     ...(volumes.includes(newest) ? [] : [`${newest} is not there`]),
     ...(volumes.length <= keep ? [] : [`${volumes.length} versions are kept in place of ${keep}: ${volumes.join()}`]),
-    ...world.kube
-      .all(dataVolumes)
-      .filter(({ status }) => status?.phase !== 'Succeeded')
-      .map(({ metadata, status }) => `import ${metadata.name} was left ${status?.phase}`),
+    ...unfinishedIn(world),
   ];
 };
 

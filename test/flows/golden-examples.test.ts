@@ -13,6 +13,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
@@ -110,11 +111,12 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     });
     await flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Ready')?.status === 'True');
     await apply('golden-datavolume-sourceref.yaml');
-    await createGoldenFlow(kube, 'default').until(
+    const disk = await createGoldenFlow(kube, 'default').until(
       dataVolumes,
       'my-fedora-vm-image',
-      (volume) => volume?.status?.phase === 'Succeeded',
+      (volume) => volume?.status?.phase === 'Succeeded' || volume?.status?.phase === 'Failed',
     );
+    expect(disk.status?.phase).toBe('Succeeded');
     await flow.remove(dataSourceKind.type as unknown as ResourceType, 'fedora');
     await flow.until(dataSourceKind.type, 'fedora', isGone);
   });
@@ -126,8 +128,10 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     await untilOffered(flow, 'fedora', versionOf('fedora', released.digest));
     await untilOffered(flow, 'fedora-short', versionOf('fedora-short', short.digest));
     await untilOffered(flow, 'noble', versionOf('noble', nobleDigest));
-    for (const name of ['fedora-image-import-cron', 'fedora-short', 'noble'])
-      await flow.until(dataImportCronKind.type, name, isUpToDate);
+    for (const name of ['fedora-image-import-cron', 'fedora-short', 'noble']) {
+      const cron = await flow.until(dataImportCronKind.type, name, isUpToDate);
+      expect(conditionOf(cron, 'Degraded')?.reason).toBe('AsExpected');
+    }
   });
 
   it('golden-hyperconverged: custom templates are carried out, common ones on the schedule of the cluster', async () => {
@@ -146,6 +150,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
   it('golden-ssp: a cron and a DataSource for each template', async () => {
     const { digest } = await push('kubevirt/fedora');
     await apply('golden-ssp.yaml');
-    await untilOffered(createGoldenFlow(cluster.kube, automatic), 'fedora', versionOf('fedora', digest));
+    const source = await untilOffered(createGoldenFlow(cluster.kube, automatic), 'fedora', versionOf('fedora', digest));
+    expect(source.metadata.annotations?.[annotations.autoUpdate]).toBe('on: nobody made a golden volume of its name');
   });
 });

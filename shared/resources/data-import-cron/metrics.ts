@@ -1,7 +1,7 @@
 // What monitoring is told of a cron, recomputed from the object alone: a cron that is gone is told of no more. Pure.
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 
 export interface Metric {
@@ -24,15 +24,15 @@ const isPending = (cron: DataImportCron): boolean =>
 /** The first has the name and labels of the original, which its alerts are written for. */
 export const metricsOf = (cron: DataImportCron): readonly Metric[] => {
   const { metadata, status = {} } = cron;
-  const isUpToDate = status.conditions?.some(({ type, status: is }) => type === 'UpToDate' && is === 'True') ?? false;
+  const isFresh = isUpToDate(cron);
   const labels = { ns: metadata.namespace ?? '', cron_name: metadata.name };
   const gauge = (name: string, help: string, value: number): Metric => ({ name, help, labels, value });
   return [
     {
       name: 'kubevirt_cdi_dataimportcron_outdated',
       help: 'Whether the newest version of a golden image is not in use yet.',
-      labels: { ...labels, pending: String(!isUpToDate && isPending(cron)) },
-      value: isUpToDate ? 0 : 1,
+      labels: { ...labels, pending: String(!isFresh && isPending(cron)) },
+      value: isFresh ? 0 : 1,
     },
     gauge(
       'bullion_golden_image_last_poll_seconds',

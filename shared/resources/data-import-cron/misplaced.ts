@@ -2,34 +2,36 @@
 // changes then, so that the tick compares what it has read anyway. Called by tick.ts.
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
-import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 
+/** The class a cron's versions are to lie in. */
+const classFor = (named: string | undefined, { classes }: StorageFacts): StorageClass | undefined =>
+  named === undefined ? defaultClassOf(classes) : classes.find(({ metadata }) => metadata.name === named);
+
+const isForm = ({ status }: DataImportCron, snapshotClass: string | undefined): boolean =>
+  (status?.sourceFormat === 'snapshot') === (snapshotClass !== undefined) &&
+  (status?.snapshotClass === undefined || status.snapshotClass === snapshotClass);
+
 /** Whether a cron at rest would decide otherwise now. */
 export const isMisplaced = (object: DataImportCron, facts: StorageFacts): boolean => {
-  const { metadata, status } = object;
-  const isAtRest = status?.conditions?.some((one) => one.type === 'UpToDate' && one.status === 'True') === true;
-  if (!isAtRest || metadata.deletionTimestamp !== undefined) return false;
+  if (!isUpToDate(object) || object.metadata.deletionTimestamp !== undefined) return false;
   const named = classNameOf(readCron(object));
-  const storageClass =
-    named === undefined
-      ? defaultClassOf(facts.classes)
-      : facts.classes.find((candidate) => candidate.metadata.name === named);
+  const storageClass = classFor(named, facts);
   if (storageClass === undefined) return false;
   const { name } = storageClass.metadata;
-  const place = metadata.annotations?.[cdiAnnotations.storageClass];
-  if (named === undefined && place !== undefined && place !== name) return true;
-  const profile = facts.profiles.find((candidate) => candidate.metadata.name === name);
-  const snapshotClass = snapshotClassFor({ profile, storageClass, snapshotClasses: facts.snapshotClasses });
-  if ((status?.sourceFormat === 'snapshot') !== (snapshotClass !== undefined)) return true;
-  return status?.snapshotClass !== undefined && status.snapshotClass !== snapshotClass;
+  const place = object.metadata.annotations?.[cdiAnnotations.storageClass] ?? name;
+  if (named === undefined && place !== name) return true;
+  const profile = facts.profiles.find(({ metadata }) => metadata.name === name);
+  return !isForm(object, snapshotClassFor({ profile, storageClass, snapshotClasses: facts.snapshotClasses }));
 };
 
 export interface MisplacedCrons {

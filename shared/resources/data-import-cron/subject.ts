@@ -134,5 +134,9 @@ export const readCron = (object: DataImportCron): CronSubject => {
   };
 };
 
+/** The newest version that is known is in use. */
+export const isUpToDate = ({ status }: DataImportCron): boolean =>
+  status?.conditions?.some((one) => one.type === 'UpToDate' && one.status === 'True') === true;
+
 export const isRetryWanted = ({ retryToken, state }: CronSubject): boolean =>
   retryToken !== undefined && retryToken !== state.handledRetryToken;
