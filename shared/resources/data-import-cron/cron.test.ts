@@ -168,6 +168,7 @@ describe('a DataImportCron', () => {
       currentImports: [{ DataVolumeName: nameOf('a'), Digest: digestOf('a') }],
       lastImportedPVC: { namespace, name: nameOf('a') },
       sourceFormat: 'pvc',
+      importsToKeep: 1,
       lastPoll: { outcome: 'Changed', message: 'it is a' },
       nextExecutionTimestamp: expect.stringMatching(/^2026-03-01T12:0/),
     });
@@ -539,6 +540,19 @@ describe('machines', () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
   });
 
+  it('hear of every poll, also of the first one, and an answer heard of again changes nothing', async () => {
+    const cron = aCron();
+    await pollIfDue(deps, cron);
+    const polled = events.find(({ type }) => type === 'dev.bullion.source.polled');
+    expect(polled).toMatchObject({
+      data: { cron: { name: 'cron' }, observation: { is: 'found', digest: digestOf('a') } },
+    });
+    const before = cronNow();
+    time += 10;
+    await recordObservation(deps, refOf(cron), found('a'), Date.parse(polled?.time ?? ''));
+    expect({ ...cronNow(), metadata: undefined }).toEqual({ ...before, metadata: undefined });
+  });
+
   it('hear it later where nobody took it', async () => {
     aCron();
     isTaking = false;
@@ -755,6 +769,7 @@ describe('polls', () => {
       { metadata: { annotations: { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' } } },
     );
     answer = () => found('b');
+    time += minute;
     await pollIfDue(deps, cronNow());
     expect(all().imports).toContain(nameOf('b'));
   });

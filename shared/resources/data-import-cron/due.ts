@@ -119,9 +119,9 @@ export const recordOf = (cron: DataImportCron, observation: Observation, now: nu
   };
 };
 
-/** Whether a poll was written down after this one had asked: which of the two is newer, nobody knows. */
+/** Whether a poll was written down once this one had asked: which of the two is newer, nobody knows. Or it is this one, heard of again. */
 export const isOvertaken = ({ metadata }: DataImportCron, askedAt: number): boolean =>
-  (timeOf(metadata.annotations?.[cdiAnnotations.lastCronTime]) ?? 0) > askedAt;
+  (timeOf(metadata.annotations?.[cdiAnnotations.lastCronTime]) ?? 0) >= askedAt;
 
 /** Whether it saw something else than the poll that was written down. */
 export const isContradicted = ({ status }: DataImportCron, observation: Observation): boolean =>

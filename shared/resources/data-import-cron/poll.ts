@@ -1,6 +1,7 @@
 // Asks the sources of crons that are due: each distinct source once, whoever follows it, and hands the answers to the crons. Called by the tick and
 // by initialize.
 import { buildSourcePolled } from '#events/build.ts';
+import type { CloudEvent } from '#events/event.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
@@ -96,9 +97,13 @@ const pollGroup = async (deps: DriverDeps, { request, crons }: Readonly<Group>):
   }
 };
 
+const polledEvent = (cron: ObjectRef, { observation, askedAt }: Answer, source: string): CloudEvent =>
+  buildSourcePolled({ cron, observation }, { source, now: new Date(askedAt) });
+
 /** As an event where there is a sink, so that the work spreads over instances; else, or when nobody takes it, at once. */
-const hand = async (deps: DriverDeps, cron: ObjectRef, { observation, askedAt }: Answer): Promise<void> => {
-  const event = buildSourcePolled({ cron, observation }, { source: 'bullion.dev/cron-tick', now: new Date(askedAt) });
+const hand = async (deps: DriverDeps, cron: ObjectRef, answer: Answer): Promise<void> => {
+  const { observation, askedAt } = answer;
+  const event = polledEvent(cron, answer, 'bullion.dev/cron-tick');
   const isTaken = deps.send !== undefined && (await deps.send(event)).isDelivered;
   if (!isTaken) await recordObservation(deps, cron, observation, askedAt);
 };
@@ -112,7 +117,11 @@ export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<O
   const request = fresh && duePoll(seenBy(deps, fresh), deps.now());
   if (fresh === undefined || request === undefined) return done;
   const askedAt = deps.now();
-  return recordObservation(deps, refOf(fresh), await deps.observe(request), askedAt);
+  const observation = await deps.observe(request);
+  const outcome = await recordObservation(deps, refOf(fresh), observation, askedAt);
+  // For whoever listens; here it is dealt with, and an answer that is heard of again changes nothing.
+  await deps.send?.(polledEvent(refOf(fresh), { observation, askedAt }, 'bullion.dev/initialize'));
+  return outcome;
 };
 
 /** Writes an answer into its cron and drives it. `askedAt`: milliseconds since the epoch, now when left out. */

@@ -197,6 +197,41 @@ describe('19: a volume that a cron follows', () => {
   });
 });
 
+describe('11: versions of before there were labels', () => {
+  it('are collected with the volume that does not carry one', async () => {
+    const old = (name: string, isLabelled: boolean) => {
+      const { metadata } = kube.seed(dataVolumes, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataVolume',
+        metadata: { namespace, name, labels: { [cdiLabels.cron]: 'cron' } },
+        spec: {},
+        status: { phase: 'Succeeded' },
+      });
+      kube.seed(persistentVolumeClaims, {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: {
+          namespace,
+          name,
+          ...(isLabelled ? { labels: { [cdiLabels.cron]: 'cron' } } : {}),
+          ownerReferences: [
+            { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', name, uid: metadata.uid ?? '' },
+          ],
+        },
+        spec: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+        status: { phase: 'Bound' },
+      });
+    };
+    old('fedora-of-old', false);
+    old(version, true);
+    kube.seed(dataImportCronKind.type, aCron({ importsToKeep: 1 }, { [cdiAnnotations.desiredDigest]: digest }));
+    await driveCron();
+    await driveCron();
+    kube.collectGarbage();
+    expect(kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name)).toEqual([version]);
+  });
+});
+
 describe('14: versions that are snapshots', () => {
   const wantClass = (name: string) => {
     kube.edit(storageProfiles, { name: 'local' }, ({ metadata }) => {
