@@ -1,24 +1,15 @@
-// Conformance scenarios of DataImportCrons that are about their versions, from a real registry: collected, adopted, kept as snapshots, moved to
-// another class, cloned from other namespaces. Numbers are those of the table in shared/resources/data-import-cron/README.md.
+// Conformance scenarios of DataImportCrons that are about their versions, from a real registry: collected, adopted, refused, cloned from other
+// namespaces. Numbers are those of the table in shared/resources/data-import-cron/README.md.
 import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
-import {
-  type CronSourceSpec,
-  type DataImportCron,
-  type DataImportCronSpec,
-  dataImportCronKind,
-} from '#shared/api/cdi/data-import-cron.ts';
+import { type CronSourceSpec, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
-import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { jobs, namespaces, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
+import { jobs, namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
-import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { metricsOf } from '#shared/resources/data-import-cron/metrics.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
 import {
@@ -26,7 +17,6 @@ import {
   conditionOf,
   createGoldenFlow,
   isUpToDate,
-  pointsTo,
   untilOffered,
   versionOf,
 } from '#test/support/golden.ts';
@@ -184,73 +174,6 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     expect(await flow.get(dataVolumes, version)).toBe(undefined);
   });
 
-  it('13, 14: a version becomes a snapshot of the class the profile names, is cloned the same, and becomes a volume again', async () => {
-    const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
-    await cluster.kube.create(storageClasses, {
-      apiVersion: 'storage.k8s.io/v1',
-      kind: 'StorageClass',
-      metadata: { name: 'formed' },
-      provisioner,
-      allowVolumeExpansion: true,
-      volumeBindingMode: 'Immediate',
-    });
-    const { apiVersion, kind, driver, deletionPolicy } = (await cluster.kube.get(volumeSnapshotClasses, {
-      name: 'local',
-    }))!;
-    await cluster.kube.create(volumeSnapshotClasses, {
-      apiVersion,
-      kind,
-      metadata: { name: 'images' },
-      driver,
-      deletionPolicy,
-    });
-    const { digest } = await push('formed', 'formed');
-    const version = versionOf('formed', digest);
-    await aCron('formed', {}, { storageClassName: 'formed' });
-    await untilOffered(flow, 'formed', version);
-    const clone = async (name: string): Promise<void> => {
-      await cluster.kube.create(dataVolumeKind.type, {
-        apiVersion: 'cdi.kubevirt.io/v1beta1',
-        kind: 'DataVolume',
-        metadata: { namespace, name, annotations: { [cdiAnnotations.immediateBinding]: 'true' } },
-        spec: { sourceRef: { kind: 'DataSource', name: 'formed' }, storage: { storageClassName: 'formed' } },
-      });
-      await flow.until(dataVolumes, name, (object) => object?.status?.phase === 'Succeeded');
-      expect(await contentOf(name)).toEqual(noise('formed', bytes));
-    };
-    await clone('of-the-volume');
-    const ask = (format: string) =>
-      cluster.kube.mergePatch(
-        storageProfiles,
-        { name: 'formed' },
-        {
-          metadata: { annotations: { [cdiAnnotations.snapshotClass]: 'images' } },
-          spec: { dataImportCronSourceFormat: format },
-        },
-      );
-    await flow.until(crons, 'formed', isUpToDate);
-    await ask('snapshot');
-    const source = await flow.until(dataSourceKind.type, 'formed', pointsTo(version, 'snapshot'));
-    expect(source.spec.source).toEqual({ snapshot: { namespace, name: version } });
-    await flow.until(persistentVolumeClaims, version, isGone);
-    expect(await flow.get(volumeSnapshots, version)).toMatchObject({
-      metadata: {
-        labels: { [cdiLabels.cron]: 'formed' },
-        annotations: {
-          [cdiAnnotations.advisedRestoreSize]: expect.any(String),
-          [cdiAnnotations.sourceVolumeMode]: expect.stringMatching(/^(Block|Filesystem)$/),
-        },
-      },
-      spec: { volumeSnapshotClassName: 'images' },
-    });
-    await clone('of-the-snapshot');
-    await flow.until(crons, 'formed', isUpToDate);
-    await ask('pvc');
-    const again = await flow.until(dataSourceKind.type, 'formed', pointsTo(version));
-    expect(again.spec.source).toEqual({ pvc: { namespace, name: version } });
-    await flow.until(volumeSnapshots, version, isGone);
-  });
-
   it('18: digests and sources that cannot be are refused in the words of the original', async () => {
     await aCron('eighteen', { schedule: '' });
     const says = async (digest: string, words: string): Promise<void> => {
@@ -338,42 +261,5 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     await flow.remove(erased(persistentVolumeClaims), 'late');
     for (const name of ['a', 'b']) await says(name, 'NotFound');
     await flow.until(dataSourceKind.type, 'pointer', (source) => conditionOf(source, 'Ready')?.status === 'False');
-  });
-
-  // Last, for it changes the default class of all.
-  it('16, 21: another default class has the newest version moved there, and monitoring is told', async () => {
-    const { digest } = await push('sixteen', 'sixteen');
-    const version = versionOf('sixteen', digest);
-    await aCron('sixteen');
-    await untilOffered(flow, 'sixteen', version);
-    const outdated = async () => metricsOf((await flow.get(crons, 'sixteen'))!)[0];
-    await flow.until(crons, 'sixteen', isUpToDate);
-    expect(await outdated()).toMatchObject({
-      labels: { ns: namespace, cron_name: 'sixteen', pending: 'false' },
-      value: 0,
-    });
-    const isElsewhere = (cron: DataImportCron | undefined) => cron?.status?.lastImportedPVC?.name !== version;
-    const mark = (is: string) => ({
-      metadata: { annotations: { 'storageclass.kubevirt.io/is-default-virt-class': is } },
-    });
-    await cluster.kube.mergePatch(storageClasses, { name: 'local-plain' }, mark('true'));
-    // Whenever one looks, one of the two is in use.
-    let isMoving = true;
-    const unusable: (DataSource | undefined)[] = [];
-    const watching = (async () => {
-      for (; isMoving; await sleep(50)) {
-        const source = await flow.get(dataSourceKind.type, 'sixteen');
-        if (conditionOf(source, 'Ready')?.status !== 'True') unusable.push(source);
-      }
-    })();
-    const moved = await flow.until(crons, 'sixteen', (cron) => isUpToDate(cron) && isElsewhere(cron));
-    isMoving = false;
-    await watching;
-    expect(unusable).toEqual([]);
-    const name = moved.status?.lastImportedPVC?.name ?? '';
-    expect((await flow.get(persistentVolumeClaims, name))?.spec.storageClassName).toBe('local-plain');
-    await untilOffered(flow, 'sixteen', name);
-    await flow.until(persistentVolumeClaims, version, isGone);
-    await cluster.kube.mergePatch(storageClasses, { name: 'local-plain' }, mark('false'));
   });
 });
