@@ -3,7 +3,7 @@ import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';

@@ -8,7 +8,7 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { jobs, namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';

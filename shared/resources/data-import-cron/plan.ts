@@ -1,6 +1,6 @@
 // The next step of a cron towards its newest version being in use. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { create } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import { retryHint } from '#shared/backends/state.ts';

@@ -7,7 +7,7 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
-import { dataVolumes } from '#shared/api/foreign/data-volume.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';

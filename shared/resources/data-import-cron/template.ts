@@ -2,7 +2,7 @@
 import { toGrantText } from '#shared/access/grant.ts';
 import { cdiAnnotations, cdiLabels, cronLabels } from '#shared/api/cdi/names.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
-import type { DataVolume } from '#shared/api/foreign/data-volume.ts';
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
