@@ -1,5 +1,6 @@
 // UploadTokenRequest, CDI's way to a token for one claim: an aggregated API, so that `kubectl create` and `virtctl` get it from the cluster
 // with the rights they have there. Only the front proxy of the API server is believed.
+import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { z } from 'zod';
 import type { Requester } from '#shared/access/review.ts';
@@ -92,6 +93,15 @@ const openApi = (version: string) => {
   };
 };
 
+const openApiEntry = (version: string): readonly [string, { readonly serverRelativeURL: string }] => {
+  const path = `apis/${uploadTokenGroup}/${version}`;
+  const hash = createHash('sha256')
+    .update(JSON.stringify(openApi(version)))
+    .digest('hex')
+    .toUpperCase();
+  return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }];
+};
+
 /** As the front proxy says it; throws a Problem (401) where nobody vouches for it. */
 const requesterOf = (request: Request, { isFrontProxy }: UploadTokenDeps): Requester => {
   const username = request.headers.get('x-remote-user');
@@ -136,6 +146,8 @@ export const createUploadTokenApi = (deps: UploadTokenDeps): Hono => {
   const app = new Hono();
   app.onError((error) => respondProblem(toProblem(error)));
   app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'the server could not find the requested resource')));
+  // The aggregator of a real API server looks there for the documents of each version, and for their digests to see that they changed.
+  app.get('/openapi/v3', (c) => c.json({ paths: Object.fromEntries(uploadTokenVersions.map(openApiEntry)) }));
   for (const version of uploadTokenVersions) {
     const path = `/apis/${uploadTokenGroup}/${version}`;
     app.get(path, (c) =>

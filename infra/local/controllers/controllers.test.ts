@@ -17,6 +17,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { clusterRoles } from '#infra/local/controllers/cluster-roles.ts';
 import { presentApiServers } from '#test/support/api-server-kind.ts';
 import { type ControlPlane, eventually, gone, startControlPlane } from '#test/support/control-plane.ts';
 
@@ -418,6 +419,30 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
         expect.stringContaining('no space left'),
       ]);
     });
+  });
+
+  it('give an aggregated role the rules of those it selects, now and later', async () => {
+    const rule = (...verbs: string[]) => ({ apiGroups: ['example.com'], resources: ['gears'], verbs });
+    const part = (name: string, rules: readonly object[]) =>
+      plane.kube.create(clusterRoles, {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRole',
+        metadata: { name, labels: { gear: 'yes' } },
+        rules,
+      });
+    await plane.kube.create(clusterRoles, {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'gears' },
+      aggregationRule: { clusterRoleSelectors: [{ matchLabels: { gear: 'yes' } }] },
+      rules: [],
+    });
+    await part('gears-read', [rule('get'), rule('list')]);
+    await part('gears-also-read', [rule('get')]);
+    const role = await eventually(plane.kube, clusterRoles, { name: 'gears' }, (found) => found?.rules?.length === 2);
+    expect(role?.rules).toEqual([rule('get'), rule('list')]);
+    await plane.kube.delete(clusterRoles, { name: 'gears-read' });
+    await eventually(plane.kube, clusterRoles, { name: 'gears' }, (found) => found?.rules?.length === 1);
   });
 
   describe('garbage collection', () => {

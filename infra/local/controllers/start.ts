@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { startClaimProtection } from '#infra/local/controllers/claim-protection.ts';
+import { startClusterRoleController } from '#infra/local/controllers/cluster-roles.ts';
 import type { Controller, ControllerContext, Report } from '#infra/local/controllers/controller.ts';
 import { startGarbageCollector } from '#infra/local/controllers/garbage-collector/collector.ts';
 import { startJobController } from '#infra/local/controllers/jobs/jobs.ts';
@@ -62,6 +63,7 @@ export const startControllers = async (options: ControllersOptions): Promise<Con
     startSnapshotController({ ...context, directory }),
     startContentController({ ...context, directory }),
     startGarbageCollector(context),
+    startClusterRoleController(context),
   ];
   await Promise.all([podRunner, jobRunner, ...others].map(({ ready }) => ready));
   return {
