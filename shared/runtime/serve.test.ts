@@ -61,6 +61,27 @@ describe('startServer', () => {
     agent.destroy();
   });
 
+  it.each([
+    ['read a body to its end', true, 'keep-alive'],
+    ['left a body unread', false, 'close'],
+  ])('keeps the connection of a client whose request %s: %s', async (_what, isRead, connection) => {
+    const fetchBody = async (request: Request) => new Response(isRead ? String((await request.text()).length) : 'no');
+    const server = await startServer({ app: { fetch: fetchBody }, log, port: 0 });
+    const answer = await new Promise<string | undefined>((resolve, reject) => {
+      const agent = new HttpAgent({ keepAlive: true });
+      const request = httpRequest(server.url, { agent, method: 'POST', headers: { 'content-length': 1_000_000 } });
+      request.on('response', (response) => {
+        response.resume();
+        resolve(response.headers.connection);
+      });
+      request.on('error', reject);
+      request.write(Buffer.alloc(100_000));
+      if (isRead) request.end(Buffer.alloc(900_000));
+    });
+    expect(answer).toBe(connection);
+    await server.close();
+  });
+
   it('cuts what is still in flight when the time is up', async () => {
     const server = await startServer({ app: app(60_000), log, port: 0, drainMs: 100 });
     const agent = new HttpAgent({ keepAlive: true });

@@ -1,5 +1,11 @@
 // An HTTP or HTTPS server around a function: health, certificate reload and a graceful end. Called by functions/*/index.ts and tests.
-import { type RequestListener, type Server, type ServerResponse, createServer as createHttpServer } from 'node:http';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  createServer as createHttpServer,
+} from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -106,13 +112,17 @@ const createServer = async (options: ServeOptions, listener: RequestListener): P
   return createHttpsServer({ ...serverOptions, ...trust, ...readCertificate(tls) }, listener);
 };
 
-/** Tells clients to leave once draining: a kept-alive connection would hold the server open. */
+/** A body that nobody read to its end: the connection cannot be used again, and is cut a moment after the answer. */
+const isUnread = ({ method, complete }: IncomingMessage): boolean => method !== 'GET' && method !== 'HEAD' && !complete;
+
+/** Tells clients to leave once draining, since a kept-alive connection would hold the server open, and where the next request would be lost. */
 const withFarewell =
   ({ app }: ServeOptions, state: { readonly isDraining: boolean }) =>
-  async (request: Request, bindings?: { readonly incoming?: { readonly socket: Socket } }): Promise<Response> => {
+  async (request: Request, bindings?: { readonly incoming?: IncomingMessage }): Promise<Response> => {
     notePeer(request, bindings?.incoming?.socket);
     const response = await app.fetch(request);
-    if (!state.isDraining) return response;
+    const { incoming } = bindings ?? {};
+    if (!state.isDraining && (incoming === undefined || !isUnread(incoming))) return response;
     const headers = new Headers(response.headers);
     headers.set('connection', 'close');
     return new Response(response.body, { status: response.status, headers });
