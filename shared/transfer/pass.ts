@@ -2,7 +2,7 @@
 import type { Digester } from '#shared/transfer/checksum.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
-import type { Inspection, StoredResult } from '#shared/transfer/report.ts';
+import type { BackupResult, Inspection, StoredResult } from '#shared/transfer/report.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
@@ -23,6 +23,8 @@ export interface PassResult {
   readonly writtenBytes: number;
   /** What an export made. */
   readonly object?: StoredResult;
+  /** What a backup made. */
+  readonly backup?: BackupResult;
 }
 
 /** The end of every import: the sender vouches for what was read, and the target counts as complete. */

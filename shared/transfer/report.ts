@@ -32,6 +32,17 @@ const StoredResult = z.object({
 });
 export type StoredResult = z.infer<typeof StoredResult>;
 
+const BackupResult = z.object({
+  /** Names the disk by its content. */
+  disk: z.string(),
+  /** Chunks that are not all zero, and those of them that had to be sent. */
+  chunks: z.number().int().nonnegative(),
+  newChunks: z.number().int().nonnegative(),
+  /** Bytes that were sent. */
+  sentBytes: z.number().int().nonnegative(),
+});
+export type BackupResult = z.infer<typeof BackupResult>;
+
 const faultNames = Object.keys(transferFaults) as [TransferFault, ...TransferFault[]];
 
 export const TransferReport = z.discriminatedUnion('outcome', [
@@ -50,6 +61,8 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     seconds: z.number().nonnegative(),
     /** What an export made. */
     object: StoredResult.optional(),
+    /** What a backup made. */
+    backup: BackupResult.optional(),
   }),
   z.object({
     outcome: z.literal('failed'),

@@ -158,6 +158,10 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
         const { runExport } = await import('#shared/transfer/export/run.ts');
         return runExport(spec, { signal, meter, onRetry, log: options.log });
       }
+      if (spec.mode === 'backup') {
+        const { runBackup } = await import('#shared/transfer/chunks/run.ts');
+        return runBackup(spec, { signal, meter, onRetry });
+      }
       source = await openSource(spec, {
         signal,
         onRetry,

@@ -85,6 +85,15 @@ export type StoredObject = z.infer<typeof StoredObject>;
 export const S3Source = StoredObject.extend({ type: z.literal('s3') });
 export type S3Source = z.infer<typeof S3Source>;
 
+/** A file below a folder that is mounted into the pod. */
+export const FolderSource = z.object({
+  type: z.literal('folder'),
+  dir: z.string(),
+  /** Path of the file below it. */
+  key: z.string(),
+});
+export type FolderSource = z.infer<typeof FolderSource>;
+
 /** A file that is sent to the Job: it listens, and takes bytes from whoever has a token. */
 export const UploadSource = z.object({
   type: z.literal('upload'),
@@ -106,6 +115,7 @@ export const TransferSource = z.discriminatedUnion('type', [
   VolumeSource,
   BlankSource,
   S3Source,
+  FolderSource,
   UploadSource,
 ]);
 export type TransferSource = z.infer<typeof TransferSource>;
@@ -146,12 +156,17 @@ export const ExportRequest = z.object({
 });
 export type ExportRequest = z.infer<typeof ExportRequest>;
 
+/** Where a backup keeps its chunks. `key` is what their keys begin with, and ends in a slash. */
+export const BackupRequest = z.object({ into: z.discriminatedUnion('type', [S3Source, FolderSource]) });
+export type BackupRequest = z.infer<typeof BackupRequest>;
+
 export const TransferSpec = z.object({
   /**
    * `inspect` finds format, size and virtual size and writes nothing; `import` fills the target; `export` makes an object or a
-   * file of a volume; `abort` ends what unfinished uploads of such an object left, and `discard` removes the object, too.
+   * file of a volume; `abort` ends what unfinished uploads of such an object left, and `discard` removes the object, too; `backup`
+   * keeps a volume in chunks.
    */
-  mode: z.enum(['inspect', 'import', 'export', 'abort', 'discard']),
+  mode: z.enum(['inspect', 'import', 'export', 'abort', 'discard', 'backup']),
   source: TransferSource,
   checksum: Checksum.optional(),
   /** What an earlier look found. Where nothing marks the end of the file, it must have found the same disk size. */
@@ -160,6 +175,8 @@ export const TransferSpec = z.object({
   target: TransferTarget.optional(),
   /** Needed by `export`, whose source is a volume, and by `discard`. */
   export: ExportRequest.optional(),
+  /** Needed by `backup`, whose source is a volume. */
+  backup: BackupRequest.optional(),
   /** Directory for data that cannot be streamed. */
   scratchDir: z.string(),
   limits: TransferLimits.prefault({}),

@@ -59,8 +59,15 @@ export interface ObjectContent extends ObjectFacts {
 export interface S3Client {
   head(object: ObjectKey): Promise<ObjectFacts>;
   get(read: ObjectRead): Promise<ObjectContent>;
-  /** Gives the ETag. With `isNew`, PreconditionFailed where the key is taken. */
-  put(object: ObjectKey & { readonly body: Uint8Array; readonly isNew?: boolean }): Promise<string | undefined>;
+  /** Gives the ETag. With `isNew`, PreconditionFailed where the key is taken; with `etag`, where another object has it by now. */
+  put(
+    object: ObjectKey & {
+      readonly body: Uint8Array;
+      readonly isNew?: boolean;
+      readonly etag?: string | undefined;
+      readonly signal?: AbortSignal | undefined;
+    },
+  ): Promise<string | undefined>;
   /** Removing what is not there is fine. */
   remove(object: ObjectKey): Promise<void>;
   /** Keys in the order of their bytes, page by page as they are asked for. */
@@ -150,9 +157,11 @@ export const createS3Client = (options: S3Options): S3Client => {
       const size = totalOf(answer.ContentRange) ?? answer.ContentLength ?? 0;
       return { ...factsOf(answer, size), contentRange: answer.ContentRange, body, discard: () => void body.destroy() };
     },
-    put: async ({ bucket, key, body, isNew = false }) => {
-      const input = { Bucket: bucket, Key: key, Body: body, ...(isNew ? { IfNoneMatch: '*' } : {}) };
-      const answer = await send({ bucket, key }, (sdk, client) => client.send(new sdk.PutObjectCommand(input)));
+    put: async ({ bucket, key, body, isNew = false, etag, signal }) => {
+      const input = { Bucket: bucket, Key: key, Body: body, IfMatch: etag, ...(isNew ? { IfNoneMatch: '*' } : {}) };
+      const answer = await send({ bucket, key }, (sdk, client) =>
+        client.send(new sdk.PutObjectCommand(input), signal === undefined ? {} : { abortSignal: signal }),
+      );
       return answer.ETag;
     },
     remove: async ({ bucket, key }) => {

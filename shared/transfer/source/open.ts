@@ -10,11 +10,18 @@ import { createHttpSource } from '#shared/transfer/source/http/create.ts';
 import { createRegistrySource } from '#shared/transfer/source/registry/create.ts';
 import { createBlankSource } from '#shared/transfer/source/blank.ts';
 import { openVolume } from '#shared/transfer/source/volume.ts';
+import { createBucketStore } from '#shared/clients/store/bucket.ts';
+import { createFolderStore } from '#shared/clients/store/folder.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import { createChunkedSource } from '#shared/transfer/chunks/source.ts';
+import { openFile } from '#shared/transfer/source/file.ts';
+import { createPatience } from '#shared/transfer/patience.ts';
 import { createS3Source } from '#shared/transfer/source/s3/create.ts';
+import { toTransferError } from '#shared/transfer/source/s3/object-http.ts';
 import { openStore } from '#shared/transfer/source/s3/store.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { Reception } from '#shared/transfer/upload/reception.ts';
-import type { HttpSource, RegistrySource, S3Source, TransferSpec } from '#shared/transfer/spec.ts';
+import type { FolderSource, HttpSource, RegistrySource, S3Source, TransferSpec } from '#shared/transfer/spec.ts';
 
 export interface SourceContext {
   readonly signal: AbortSignal;
@@ -55,8 +62,37 @@ const openRegistry = async (source: RegistrySource, spec: TransferSpec, context:
 const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<Source> => {
   const { bucket, key } = source;
   const { s3, close } = await openStore(source, spec);
-  return createS3Source({ s3, object: { bucket, key }, retries: spec.limits.retries, close, ...context });
+  const inner = createS3Source({ s3, object: { bucket, key }, retries: spec.limits.retries, close, ...context });
+  return chunked({ inner, key, store: createBucketStore(s3, bucket, context.signal) }, spec, context);
 };
+
+const openFolder = async ({ dir, key }: FolderSource, spec: TransferSpec, context: SourceContext): Promise<Source> => {
+  const inner = await openFile(dir, key, context.signal);
+  return chunked({ inner, key, store: createFolderStore(dir) }, spec, context);
+};
+
+interface Kept {
+  readonly inner: Source;
+  readonly key: string;
+  readonly store: Store;
+}
+
+/** What lies in a store may be the table of a disk in chunks. */
+const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry }: SourceContext): Source =>
+  createChunkedSource({
+    ...kept,
+    signal,
+    patiently: async (work) => {
+      const patience = createPatience({ retries: limits.retries, signal, onRetry });
+      for (;;) {
+        try {
+          return await work();
+        } catch (error) {
+          await patience.afterFailure(toTransferError(error));
+        }
+      }
+    },
+  });
 
 const openUpload = async ({ reception, ...context }: SourceContext): Promise<Source> => {
   if (reception === undefined) throw new TransferError('InternalFault', 'nobody listens for the upload');
@@ -73,6 +109,8 @@ export const openSource = (spec: TransferSpec, context: SourceContext): Promise<
       return openRegistry(source, spec, context);
     case 's3':
       return openS3(source, spec, context);
+    case 'folder':
+      return openFolder(source, spec, context);
     case 'volume':
       return openVolume(source, context.signal);
     case 'blank':

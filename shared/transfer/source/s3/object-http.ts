@@ -18,7 +18,7 @@ const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
 };
 
 /** Other errors come back as they are. */
-const toTransferError = (error: unknown): unknown => {
+export const toTransferError = (error: unknown): unknown => {
   if (!(error instanceof S3Failure)) return error;
   const { retryAfterSeconds } = error;
   return new TransferError(

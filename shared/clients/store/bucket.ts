@@ -1,0 +1,39 @@
+// A bucket of an S3-compatible store as a Store.
+import type { S3Client } from '#shared/clients/s3/client.ts';
+import { S3Failure } from '#shared/clients/s3/errors.ts';
+import type { Expected, Store } from '#shared/clients/store/store.ts';
+import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
+
+const ifThere = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof S3Failure && error.code === 'ObjectNotFound') return undefined;
+    throw error;
+  }
+};
+
+const conditionOf = (expected: Expected | undefined) =>
+  expected === 'nothing' ? { isNew: true } : { etag: expected?.revision };
+
+/** `signal` ends reads and writes that are under way. */
+export const createBucketStore = (s3: S3Client, bucket: string, signal?: AbortSignal): Store => ({
+  read: (key, mostBytes) =>
+    ifThere(async () => {
+      const content = await s3.get({ bucket, key, signal });
+      if (content.size > mostBytes) {
+        content.discard();
+        throw new InvalidInput(`${bucket}/${key} has ${content.size} bytes, more than the ${mostBytes} it may have`);
+      }
+      const parts: Buffer[] = [];
+      for await (const part of content.body) parts.push(part);
+      const bytes = Buffer.concat(parts);
+      if (bytes.length !== content.size)
+        throw new Unavailable(`${bucket}/${key} came with ${bytes.length} of ${content.size} bytes`);
+      return { bytes, revision: content.etag ?? '' };
+    }),
+  sizeOf: (key) => ifThere(async () => (await s3.head({ bucket, key })).size),
+  write: async (key, body, expected) => (await s3.put({ bucket, key, body, signal, ...conditionOf(expected) })) ?? '',
+  remove: (key) => s3.remove({ bucket, key }),
+  list: (prefix) => s3.list(bucket, prefix),
+});

@@ -1,0 +1,128 @@
+// A disk that is kept in chunks, as a source: told by what the object holds, and then read as the guest's disk it stands for. Each chunk is held
+// against the digest it is named by, and the table against its own.
+import { promisify } from 'node:util';
+import { zstdDecompress } from 'node:zlib';
+import type { Store } from '#shared/clients/store/store.ts';
+import { type ChunkIndex, bytesOfChunk, chunkKey, indexMagic, parseIndex, readIndexKey, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
+
+const decompress = promisify(zstdDecompress);
+
+/** Chunks on their way at a time. */
+const ahead = 4;
+
+export interface ChunkedOptions {
+  /** The object as it is: other images come through untouched. */
+  readonly inner: Source;
+  readonly key: string;
+  readonly store: Store;
+  /** One try of a read after the other, as long as patience lasts. */
+  readonly patiently: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly signal: AbortSignal;
+}
+
+interface Opened {
+  readonly index: ChunkIndex;
+  readonly prefix: string;
+  /** As long as a chunk; nobody writes to it. */
+  readonly zeroes: Buffer;
+}
+
+const damaged = (what: string): TransferError =>
+  new TransferError('ImageCorrupt', `${what}; make the backup anew, or restore another one`);
+
+const readTable = async ({ inner, key }: ChunkedOptions, { head, isWhole }: SourceFacts): Promise<Opened> => {
+  const parts: Buffer[] = [];
+  if (isWhole) parts.push(head);
+  else for await (const part of inner.stream()) parts.push(part);
+  const bytes = Buffer.concat(parts);
+  const named = readIndexKey(key);
+  if (named === undefined) throw damaged(`the table of chunks at ${key} is not where such tables are kept`);
+  if (sha256Of(bytes) !== named.digest) throw damaged(`the table of chunks at ${key} is not the one it is named for`);
+  const index = parseIndex(bytes);
+  if (index === undefined) throw damaged(`the table of chunks at ${key} cannot be read`);
+  return { index, prefix: named.prefix, zeroes: Buffer.alloc(index.chunkBytes) };
+};
+
+const unpack = async (packed: Buffer, length: number, key: string): Promise<Buffer> => {
+  try {
+    return await decompress(packed, { maxOutputLength: length });
+  } catch {
+    throw damaged(`chunk ${key} cannot be unpacked`);
+  }
+};
+
+/** A frame that did not get smaller is a little larger. */
+const mostPacked = (length: number): number => length + length / 64 + 1024;
+
+const readChunk = async (options: ChunkedOptions, opened: Opened, at: number): Promise<[Buffer, number]> => {
+  const { index, prefix } = opened;
+  const length = bytesOfChunk(index, at);
+  const digest = index.chunks[at] ?? null;
+  if (digest === null) return [opened.zeroes.subarray(0, length), 0];
+  const key = chunkKey(prefix, digest);
+  const found = await options.patiently(() => options.store.read(key, mostPacked(length)));
+  if (found === undefined) throw damaged(`chunk ${key} is missing`);
+  const bytes = await unpack(found.bytes, length, key);
+  if (bytes.length !== length || sha256Of(bytes) !== digest) throw damaged(`chunk ${key} holds other bytes than it is named for`);
+  return [bytes, found.bytes.length];
+};
+
+export const createChunkedSource = (options: ChunkedOptions): Source => {
+  const { inner, signal } = options;
+  let opened: Opened | undefined;
+  let received = 0;
+  const chunk = async (disk: Opened, at: number): Promise<Buffer> => {
+    signal.throwIfAborted();
+    const [bytes, packed] = await readChunk(options, disk, at);
+    received += packed;
+    return bytes;
+  };
+  const readInto = async (disk: Opened, offset: number, target: Uint8Array): Promise<void> => {
+    const { chunkBytes } = disk.index;
+    for (let filled = 0; filled < target.length;) {
+      const at = Math.floor((offset + filled) / chunkBytes);
+      const from = (offset + filled) % chunkBytes;
+      const bytes = (await chunk(disk, at)).subarray(from, from + target.length - filled);
+      if (bytes.length === 0) throw new TransferError('SourceChanged', 'the disk ends before what is asked for');
+      target.set(bytes, filled);
+      filled += bytes.length;
+    }
+  };
+  const read = async (disk: Opened, offset: number, length: number): Promise<Buffer> => {
+    const bytes = Buffer.alloc(length);
+    await readInto(disk, offset, bytes);
+    return bytes;
+  };
+  async function* stream(disk: Opened): AsyncGenerator<Buffer, void, undefined> {
+    const count = disk.index.chunks.length;
+    const coming: Promise<Buffer>[] = [];
+    for (let at = 0; at < count; at++) {
+      while (coming.length < ahead && at + coming.length < count) {
+        const next = chunk(disk, at + coming.length);
+        // Whoever waits for it is told; one that nobody gets to must not end the process.
+        next.catch(() => {});
+        coming.push(next);
+      }
+      const bytes = await coming.shift();
+      if (bytes !== undefined) yield bytes;
+    }
+  }
+  return {
+    probe: async () => {
+      const facts = await inner.probe();
+      if (!facts.head.subarray(0, indexMagic.length).equals(Buffer.from(indexMagic))) return facts;
+      opened = await readTable(options, facts);
+      const { size } = opened.index;
+      const head = await read(opened, 0, Math.min(headBytes, size));
+      return { size, head, isWhole: size <= headBytes, hasRanges: true, isPinned: true, isGuestDisk: true };
+    },
+    read: (offset, length) => (opened === undefined ? inner.read(offset, length) : read(opened, offset, length)),
+    readInto: (offset, target) =>
+      opened === undefined ? inner.readInto(offset, target) : readInto(opened, offset, target),
+    stream: () => (opened === undefined ? inner.stream() : stream(opened)),
+    receivedBytes: () => inner.receivedBytes() + received,
+    close: () => inner.close(),
+  };
+};

@@ -1,0 +1,163 @@
+// A volume into chunks of a store. What is there already is not sent again; the table is written last, so that it never names what is missing.
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { constants as zlib, zstdCompress } from 'node:zlib';
+import type { Store } from '#shared/clients/store/store.ts';
+import { isTaken } from '#shared/clients/store/store.ts';
+import { chunkKey, indexKey, serializeIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
+import { type ExportVolume, lookAtVolume } from '#shared/transfer/export/volume.ts';
+import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+
+/** Chosen by measurement: README.md. */
+export const chunkBytes = 4 * 2 ** 20;
+
+/** Chunks at work at a time: at most 12 of them and their packed forms are in memory. */
+const workers = 6;
+
+const compress = promisify(zstdCompress);
+/** A worker waits for the network longer than for this. */
+const level = 3;
+
+export interface ChunkWrite {
+  /** A block device, or a raw disk in a file; nobody writes to it meanwhile. */
+  readonly path: string;
+  readonly store: Store;
+  /** Keys begin with it; ends in a slash. */
+  readonly prefix: string;
+  readonly patience: Omit<PatienceOptions, 'signal'>;
+  readonly signal: AbortSignal;
+  /** 0..1. */
+  readonly onProgress: (fraction: number) => void;
+}
+
+export interface WrittenChunks {
+  /** Digest of the table; names the disk. */
+  readonly disk: string;
+  /** Bytes of the guest's disk. */
+  readonly size: number;
+  /** Chunks that are not all zero, and those that had to be sent. */
+  readonly chunks: number;
+  readonly newChunks: number;
+  /** Bytes of objects that were sent, the table among them. */
+  readonly sentBytes: number;
+}
+
+interface Writing extends ChunkWrite {
+  readonly file: FileHandle;
+  readonly volume: ExportVolume;
+  readonly digests: (string | null)[];
+  sent: { chunks: number; bytes: number; readonly keys: Set<string> };
+}
+
+const patiently = async <T>({ patience, signal }: ChunkWrite, work: () => Promise<T>): Promise<T> => {
+  const own = createPatience({ ...patience, signal });
+  for (;;) {
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } catch (error) {
+      await own.afterFailure(toStoreFault(error));
+    }
+  }
+};
+
+/** What lies behind the end of the volume is zero. */
+const readChunk = async ({ file, volume }: Writing, index: number): Promise<Buffer> => {
+  const offset = index * chunkBytes;
+  const bytes = Buffer.allocUnsafe(Math.min(chunkBytes, volume.size - offset));
+  let filled = 0;
+  while (filled < bytes.length) {
+    const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, offset + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  if (filled + 512 <= bytes.length) throw new TransferError('SourceChanged', 'the volume became shorter');
+  return bytes.fill(0, filled);
+};
+
+const zeroes = Buffer.alloc(chunkBytes);
+const isZero = (bytes: Buffer): boolean => bytes.equals(zeroes.subarray(0, bytes.length));
+
+/** A name that is taken by then was taken by the same bytes. */
+const put = async (writing: Writing, key: string, bytes: Buffer): Promise<void> => {
+  await patiently(writing, () =>
+    writing.store.write(key, bytes, 'nothing').catch((error: unknown) => {
+      if (!isTaken(error)) throw error;
+    }),
+  );
+  writing.sent.bytes += bytes.length;
+};
+
+const keepChunk = async (writing: Writing, index: number): Promise<void> => {
+  const bytes = await readChunk(writing, index);
+  if (isZero(bytes)) return;
+  const digest = sha256Of(bytes);
+  writing.digests[index] = digest;
+  const key = chunkKey(writing.prefix, digest);
+  if (writing.sent.keys.has(key)) return;
+  writing.sent.keys.add(key);
+  const present = await patiently(writing, () => writing.store.sizeOf(key));
+  if (present !== undefined && present > 0) return;
+  await put(writing, key, await compress(bytes, { params: { [zlib.ZSTD_c_compressionLevel]: level } }));
+  writing.sent.chunks += 1;
+};
+
+/** Chunks that may hold data, in order. */
+const chunksOf = ({ extents }: ExportVolume): readonly number[] =>
+  extents.flatMap(({ start, end }) => {
+    const first = Math.floor(start / chunkBytes);
+    return Array.from({ length: Math.ceil(end / chunkBytes) - first }, (_, index) => first + index);
+  });
+
+const keepAll = async (writing: Writing): Promise<void> => {
+  const todo = chunksOf(writing.volume);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let at = next++; at < todo.length; at = next++) {
+      await keepChunk(writing, todo[at] ?? 0);
+      writing.onProgress((at + 1) / todo.length);
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, work));
+};
+
+const finish = async (writing: Writing): Promise<WrittenChunks> => {
+  const { prefix, volume, digests, sent, store } = writing;
+  const table = serializeIndex({
+    bullion: 'disk-in-chunks',
+    version: 1,
+    size: volume.size,
+    chunkBytes,
+    compression: 'zstd',
+    chunks: digests,
+  });
+  const disk = sha256Of(table);
+  const key = indexKey(prefix, disk);
+  if ((await patiently(writing, () => store.sizeOf(key))) !== table.length) await put(writing, key, table);
+  const chunks = digests.filter((digest) => digest !== null).length;
+  return { disk, size: volume.size, chunks, newChunks: sent.chunks, sentBytes: sent.bytes };
+};
+
+/**
+ * Throws TransferError, or the signal's reason. Then chunks may be there that no table names: the next try finds them, and sends the rest.
+ */
+export const writeChunks = async (write: ChunkWrite): Promise<WrittenChunks> => {
+  const volume = await lookAtVolume(write.path, chunkBytes, write.signal);
+  const file = await open(write.path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([write.signal, stop.signal]);
+  const digests = Array.from({ length: Math.ceil(volume.size / chunkBytes) }, () => null);
+  const writing: Writing = { ...write, signal, file, volume, digests, sent: { chunks: 0, bytes: 0, keys: new Set() } };
+  try {
+    await keepAll(writing);
+    return await finish(writing);
+  } catch (error) {
+    stop.abort(error);
+    throw toStoreFault(error);
+  } finally {
+    await file.close();
+  }
+};
