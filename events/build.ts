@@ -1,6 +1,7 @@
 // The events the product sends about its objects. Ids are the owner's UID, generation and transition, so that a repeat is recognisable.
 import type { z } from 'zod';
 import {
+  type BackupData,
   type EventOf,
   type EventType,
   type ImageFailedData,
@@ -62,6 +63,17 @@ export const buildVersionEvent = (
   origin: Origin,
 ): EventOf<VersionEventType> =>
   about(type, data.cron, { id: `${data.cron.uid}.${transition}`, data, origin }) as EventOf<VersionEventType>;
+
+export type BackupEventType = Extract<EventType, `dev.bullion.backup.${string}`>;
+
+/** `transition` tells it from what else became of the backups of the same image. */
+export const buildBackupEvent = (
+  type: BackupEventType,
+  data: z.infer<typeof BackupData>,
+  transition: string,
+  origin: Origin,
+): EventOf<BackupEventType> =>
+  about(type, data.image, { id: `${data.image.uid}.backup.${transition}`, data, origin }) as EventOf<BackupEventType>;
 
 /** Subject and extensions are those of ApiServerSource, so that one Trigger filter serves both. */
 const about = <T extends EventType, D>(

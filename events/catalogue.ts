@@ -54,6 +54,14 @@ export const VersionData = z.object({
   message: z.string(),
 });
 
+/** What became of the backup of an image, or that it was made from one. */
+export const BackupData = z.object({
+  image: ObjectRefData,
+  /** CamelCase, stable; the same as on the image's Events. */
+  reason: z.string(),
+  message: z.string(),
+});
+
 /** An object of a store that was made, replaced or removed: what it is now, the store is asked. */
 export const StoredObjectData = z.object({ bucket: z.string().min(1), key: z.string().min(1) });
 
@@ -73,6 +81,9 @@ export const eventTypes = {
   versionFailed: 'dev.bullion.version.failed',
   versionSuperseded: 'dev.bullion.version.superseded',
   versionCollected: 'dev.bullion.version.collected',
+  backupCompleted: 'dev.bullion.backup.completed',
+  backupFailed: 'dev.bullion.backup.failed',
+  backupRestored: 'dev.bullion.backup.restored',
   storedObjectChanged: 'dev.bullion.object.changed',
 } as const;
 
@@ -94,6 +105,9 @@ export const catalogue = {
   [eventTypes.versionFailed]: VersionData,
   [eventTypes.versionSuperseded]: VersionData,
   [eventTypes.versionCollected]: VersionData,
+  [eventTypes.backupCompleted]: BackupData,
+  [eventTypes.backupFailed]: BackupData,
+  [eventTypes.backupRestored]: BackupData,
   [eventTypes.storedObjectChanged]: StoredObjectData,
 } as const satisfies Record<EventType, z.ZodType>;
 

@@ -55,6 +55,8 @@ describe('Knative manifests', () => {
       'import-object-objects',
       'import-object-images',
       'import-object-ping',
+      'backup-metadata-objects',
+      'backup-metadata-ping',
     ]);
     for (const { spec } of triggers) {
       expect(Object.keys(spec.delivery).toSorted()).toEqual([
@@ -82,6 +84,8 @@ describe('Knative manifests', () => {
     }
     const sources = ofKind<Source>('ApiServerSource');
     expect(sources.map(({ metadata }) => metadata.name).toSorted()).toEqual([
+      'backups-backupbackingimage',
+      'backups-virtualmachinebackup',
       'children',
       'children-longhorn',
       'children-snapshot',

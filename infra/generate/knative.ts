@@ -5,6 +5,7 @@ import {
   type EventFunction,
   type EventMatch,
   type Subscription,
+  backupHolders,
   deadLetterFunction,
   templateHolders,
   transferFunction,
@@ -74,9 +75,9 @@ const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] 
   if (match.of === 'types') return [anyOf(match.types.map(typeFilter))];
   if (match.of === 'templates')
     return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(templateHolders.map(kindFilter))];
-  if (match.of === 'objects') {
+  if (match.of === 'objects' || match.of === 'kinds') {
     const types = ['add', 'update'].map((change) => ({ exact: { type: `dev.knative.apiserver.resource.${change}` } }));
-    return [anyOf(types), anyOf(sources.objects.map(kindFilter))];
+    return [anyOf(types), anyOf((match.of === 'kinds' ? match.kinds : sources.objects).map(kindFilter))];
   }
   return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(sources.children.map(kindFilter))];
 };
@@ -135,16 +136,20 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
 ];
 
 /** One for each kind, since a source whose kind is not there never becomes ready. Told by its label from those that must. */
-export const buildTemplateSources = (): readonly Manifest[] =>
-  templateHolders.map((type) => {
-    const source = apiServerSource(`templates-${type.kind.toLowerCase()}`, [
-      { apiVersion: apiVersionOf(type), kind: type.kind },
-    ]);
-    return {
-      ...source,
-      metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },
-    };
-  });
+export const buildOptionalSources = (): readonly Manifest[] => [
+  ...templateHolders.map((type) => optionalSource('templates', type)),
+  ...backupHolders.map((type) => optionalSource('backups', type)),
+];
+
+const optionalSource = (group: string, type: ResourceType): Manifest => {
+  const source = apiServerSource(`${group}-${type.kind.toLowerCase()}`, [
+    { apiVersion: apiVersionOf(type), kind: type.kind },
+  ]);
+  return {
+    ...source,
+    metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },
+  };
+};
 
 export const buildPingSource = (): Manifest => ({
   apiVersion: 'sources.knative.dev/v1',

@@ -8,7 +8,7 @@ import {
   buildPingSource,
   buildService,
   buildSinkBinding,
-  buildTemplateSources,
+  buildOptionalSources,
   buildTransferService,
   buildTrigger,
 } from '#infra/generate/knative.ts';
@@ -24,7 +24,13 @@ import {
 } from '#infra/generate/rbac.ts';
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
-import { admissionFunctions, eventFunctions, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
+import {
+  admissionFunctions,
+  backupHolders,
+  eventFunctions,
+  templateHolders,
+  transferFunction,
+} from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
@@ -61,7 +67,7 @@ const knative = (): Outputs => ({
   ),
   'infra/knative/sources.yaml': toYaml(kindsAndBackends, [
     ...buildApiServerSources(sources),
-    ...buildTemplateSources(),
+    ...buildOptionalSources(),
     buildPingSource(),
   ]),
   'infra/knative/services.yaml': toYaml(wiring, [
@@ -88,7 +94,7 @@ const rbac = (): Outputs => ({
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(
     kindsAndBackends,
-    buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders]),
+    buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders, ...backupHolders]),
   ),
   'infra/rbac/users.yaml': toYaml('shared/api/kinds.ts', buildUserRoles(objects)),
 });

@@ -112,7 +112,7 @@ export const buildDriverAccess = (
 export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['access']>): readonly Manifest[] =>
   grant(
     name,
-    access.map(({ type, verbs }) => rule(type, verbs)),
+    access.map(({ type, verbs, subresource }) => rule(type, verbs, subresource)),
   );
 
 /** The sources read what they watch, and nothing else. */

@@ -1,7 +1,18 @@
 // What each function is woken by and may do: the one declaration that Triggers, Services, RBAC and the README tables are made from.
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { configMaps, kubeEvents, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { backupBackingImages, harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
+import {
+  configMaps,
+  jobs,
+  kubeEvents,
+  namespaces,
+  persistentVolumeClaims,
+  pods,
+  secrets,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -21,10 +32,12 @@ export interface Subscription {
 /**
  * - `objects`: add and update of every served kind, `children`: any change of what backends make.
  * - `templates`: any change of the objects whose templates golden images are made from.
+ * - `kinds`: add and update of these kinds.
  * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
  */
 export type EventMatch =
   | { readonly of: 'objects' | 'children' | 'templates' }
+  | { readonly of: 'kinds'; readonly kinds: readonly ResourceType[] }
   | { readonly of: 'types'; readonly types: readonly string[] };
 
 /** How hard delivery tries: `must` until minutes have passed and then as a dead letter; `may` where the next event says it all again. */
@@ -43,11 +56,20 @@ export interface EventFunction {
   /** Whether it makes crons and DataSources of templates. */
   readonly carriesOutTemplates: boolean;
   /** All it may do, where it drives no images. */
-  readonly access?: readonly { readonly type: ResourceType; readonly verbs: readonly Verb[] }[];
+  readonly access?: readonly {
+    readonly type: ResourceType;
+    readonly verbs: readonly Verb[];
+    readonly subresource?: string;
+  }[];
 }
 
 /** For functions that say their access themselves. */
 const erased = (type: unknown): ResourceType => type as ResourceType;
+
+/** Kinds of Harvester and Longhorn that say what is to be kept in a backup target; a cluster may lack them. */
+export const backupHolders: readonly ResourceType[] = [virtualMachineBackups, backupBackingImages].map(erased);
+
+const keptKinds: readonly ResourceType[] = [harvesterImageKind.type, hyperCloudImageKind.type].map(erased);
 
 export const eventFunctions: readonly EventFunction[] = [
   {
@@ -132,6 +154,43 @@ export const eventFunctions: readonly EventFunction[] = [
         summary: 'an image made from one came to an end',
         events: { of: 'types', types: ['dev.bullion.image.'] },
         delivery: 'may',
+      },
+      {
+        name: 'ping',
+        summary: 'a minute has passed',
+        events: { of: 'types', types: ['dev.knative.sources.ping'] },
+        delivery: 'may',
+      },
+    ],
+  },
+  {
+    name: 'backup-metadata',
+    carriesOutTemplates: false,
+    summary: 'Keeps images in the backup target, notes their deletion there, and restores what the cluster lacks.',
+    concurrency: 10,
+    polls: true,
+    access: [
+      ...keptKinds.map((type) => ({ type, verbs: ['get', 'list', 'create', 'patch'] as const })),
+      ...keptKinds.map((type) => ({ type, verbs: ['update'] as const, subresource: 'status' })),
+      ...keptKinds.map((type) => ({ type, verbs: ['update'] as const, subresource: 'finalizers' })),
+      { type: erased(jobs), verbs: ['get', 'create', 'delete'] },
+      { type: erased(pods), verbs: ['list'] },
+      { type: erased(persistentVolumeClaims), verbs: ['get'] },
+      { type: erased(storageClasses), verbs: ['get'] },
+      { type: erased(namespaces), verbs: ['get', 'create'] },
+      { type: erased(secrets), verbs: ['get'] },
+      { type: erased(configMaps), verbs: ['get', 'create', 'update'] },
+      { type: erased(backingImages), verbs: ['get'] },
+      ...backupHolders.map((type) => ({ type, verbs: ['list'] as const })),
+      { type: erased(harvesterSettings), verbs: ['get'] },
+      { type: erased(kubeEvents), verbs: ['create'] },
+    ],
+    subscriptions: [
+      {
+        name: 'objects',
+        summary: 'an image was created or changed, or what says that it is to be kept; a backup Job ended',
+        events: { of: 'kinds', kinds: [...keptKinds, erased(jobs), ...backupHolders] },
+        delivery: 'must',
       },
       {
         name: 'ping',

@@ -6,7 +6,7 @@ import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infr
 import type { Report } from '#infra/local/controllers/controller.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
-import { templateCrds } from '#infra/local/template-crds.ts';
+import { operatorCrds } from '#infra/local/operator-crds.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
 import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
@@ -203,7 +203,7 @@ const openLog = async (file: string, level: LogLevel, undo: Undo): Promise<Logge
 };
 
 const installObjects = async (kube: KubeClient, hasLonghorn: boolean): Promise<void> => {
-  const products = [...snapshotCrds, ...templateCrds, ...(hasLonghorn ? longhornCrds : [])];
+  const products = [...snapshotCrds, ...operatorCrds, ...(hasLonghorn ? longhornCrds : [])];
   await installCrds(kube, [...products, ...(await readCrds())]);
   await ensureClasses(kube);
   if (hasLonghorn) await ensureLonghornObjects(kube);

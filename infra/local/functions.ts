@@ -1,6 +1,7 @@
 // Every function in this process, configured for the local cluster. Called by cluster.ts.
 import { Hono } from 'hono';
 import { z } from 'zod';
+import { createApp as createBackupMetadata } from '#functions/backup-metadata/app.ts';
 import { createApp as createCronTick } from '#functions/cron-tick/app.ts';
 import { createApp as createImportObject } from '#functions/import-object/app.ts';
 import { createApp as createInitialize } from '#functions/initialize/app.ts';
@@ -8,6 +9,7 @@ import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
 import type { Subscriber } from '#infra/local/broker/resolver.ts';
+import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { TransferConfig } from '#functions/transfer/config.ts';
@@ -28,6 +30,7 @@ export const functionAccounts = [
   'sidecar-sync',
   'cron-tick',
   'import-object',
+  'backup-metadata',
   'transfer',
 ] as const;
 
@@ -69,11 +72,18 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
   const importObject = createImportObject(
     createObjectImportDeps({ ...importConfig, kubeconfig: kubeconfigs['import-object'] }, log),
   );
+  const backupConfig = parseConfig(z.object(backupSettings), {
+    K_SINK: brokerUrl,
+    ALLOWED_ADDRESSES: loopback,
+    ...environment,
+  });
+  const backupDeps = createBackupDeps({ ...backupConfig, kubeconfig: kubeconfigs['backup-metadata'] }, log);
   const handlers = [
     ['initialize', createInitialize(depsOf('initialize'))],
     ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
     ['cron-tick', createCronTick(depsOf('cron-tick'))],
     ['import-object', importObject],
+    ['backup-metadata', createBackupMetadata(backupDeps)],
   ] as const;
   const inFlight = new Set<Promise<Response>>();
   const track = (answer: Promise<Response>): Promise<Response> => {

@@ -38,6 +38,22 @@ export const TransferStatus = z
   })
   .describe('the newest report of the running transfer');
 
+export const BackupStatus = z
+  .object({
+    target: z.string().describe('where: `<store>/<bucket>`, or `nfs://<server>:<path>`'),
+    object: z.string().optional().describe('key of the metadata'),
+    revision: z.string().optional().describe('of that object, in the words of the store'),
+    digest: z
+      .string()
+      .optional()
+      .describe('of what the metadata says: another one means that it is to be written again'),
+    disk: z.string().optional().describe('digest that names the disk in the target'),
+    bytes: Int64.optional().describe('bytes the newest backup had to send'),
+    time: z.string().optional().describe('RFC 3339: when this was last found or made so'),
+  })
+  .describe('what a backup target holds of this image');
+export type BackupStatus = z.infer<typeof BackupStatus>;
+
 /** Fields of status common to the image kinds; a kind adds its own words. */
 export const imageStatusShape = {
   observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),

@@ -42,6 +42,12 @@ export const annotations = {
   templateSpec: 'bullion.dev/template-spec',
   /** On a DataSource of a template: whether it keeps itself fresh, and why. */
   autoUpdate: 'bullion.dev/auto-update',
+  /** On an image: `true` keeps it in the backup target, as `spec.backup` does. */
+  backup: 'bullion.dev/backup',
+  /** On an image made from a backup: where its disk and its metadata are kept (JSON). */
+  restore: 'bullion.dev/restore',
+  /** On a backup Job: the target it writes to. */
+  backupTarget: 'bullion.dev/backup-target',
   /** On a cron with an empty schedule, where a CDI is installed: when we are to poll for it. */
   schedule: 'bullion.dev/schedule',
   /** On such a cron: what the newest poll decided, and when the next one is (JSON). */
@@ -55,6 +61,8 @@ export const finalizers = {
   clone: 'bullion.dev/clone',
   /** Held by an export while the store may hold parts of what it has not completed. */
   export: 'bullion.dev/export',
+  /** Held by an image that is in a backup target, until its deletion is noted. Waits for nobody. */
+  backup: 'bullion.dev/backup',
   /** Held while a cron still has to remove what goes with it. */
   cron: 'bullion.dev/cron',
 } as const;

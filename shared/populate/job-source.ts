@@ -9,6 +9,7 @@ const devicePath = '/dev/bullion-source';
 const mountPath = '/source';
 const secretPath = '/source-secret';
 const bundlePath = '/source-ca';
+const exportPath = '/source-nfs';
 const headersPath = '/source-headers';
 
 /** Another claim of the same namespace, mounted read-only. */
@@ -59,6 +60,16 @@ export interface S3JobSource extends SourceAccess {
   readonly pathStyle?: boolean | undefined;
 }
 
+/** A file of an NFS export, which the pod mounts. */
+export interface NfsJobSource {
+  readonly type: 'nfs';
+  readonly server: string;
+  /** Of the export. */
+  readonly path: string;
+  /** Path of the file below it. */
+  readonly key: string;
+}
+
 /** Sent to the Job by the transfer function, for somebody. */
 export interface UploadJobSource {
   readonly type: 'upload';
@@ -74,6 +85,7 @@ export type JobSource =
   | HttpJobSource
   | RegistryJobSource
   | S3JobSource
+  | NfsJobSource
   | { readonly type: 'blank' };
 
 /** The source as the worker is told of it. */
@@ -94,6 +106,8 @@ export const toTransferSource = (
       const { type, endpoint, region, pathStyle = true, bucket, key } = source;
       return { type, endpoint, region, pathStyle, bucket, key, ...told(source) };
     }
+    case 'nfs':
+      return { type: 'folder', dir: exportPath, key: source.key };
     case 'registry':
       return registrySource(source, settings);
   }
@@ -148,6 +162,7 @@ export interface SourceMounts {
 
 export const mountsOfSource = (source: JobSource, { objectStore }: PopulateSettings): SourceMounts => {
   if (source.type === 'claim') return claimMounts(source);
+  if (source.type === 'nfs') return exportMounts(source, true);
   const access: SourceAccess =
     source.type === 'object'
       ? { secretName: objectStore?.secretName }
@@ -166,6 +181,13 @@ const claimMounts = ({ claimName, volumeMode }: ClaimSource): SourceMounts => ({
   volumes: [{ name: 'source', persistentVolumeClaim: { claimName, readOnly: true } }],
   mounts: volumeMode === 'Block' ? [] : [{ name: 'source', mountPath, readOnly: true }],
   devices: volumeMode === 'Block' ? [{ name: 'source', devicePath }] : [],
+});
+
+/** An NFS export as the pod has it. */
+export const exportMounts = ({ server, path }: NfsJobSource, readOnly: boolean): SourceMounts => ({
+  volumes: [{ name: 'source-nfs', nfs: { server, path, readOnly } }],
+  mounts: [{ name: 'source-nfs', mountPath: exportPath, readOnly }],
+  devices: [],
 });
 
 /** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */

@@ -2,6 +2,7 @@
 import type { Container, EnvVar, Job, PodSpec, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-backup.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-export.ts';
 import { type JobSource, mountsOfSource, toTransferSource, toUploadSource } from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
@@ -50,6 +51,8 @@ export interface TransferRequest {
   readonly target?: TransferTargetVolume | undefined;
   /** Needed by `export`, whose source is a claim, and by `abort` and `discard`, whose source is `blank`. */
   readonly export?: JobExport | undefined;
+  /** Needed by `backup`, whose source is a claim. */
+  readonly backup?: JobBackup | undefined;
   /** Failed attempts tolerated. */
   readonly retries: number;
   readonly pod?: PodWishes | undefined;
@@ -77,6 +80,7 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
   ...(request.export === undefined ? {} : { export: toExportRequest(request.export, settings) }),
+  ...(request.backup === undefined ? {} : { backup: toBackupRequest(request.backup, settings) }),
   scratchDir,
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
   allowedAddresses: [...settings.allowedAddresses],
@@ -104,19 +108,21 @@ const volumesOf = (request: TransferRequest, settings: PopulateSettings): readon
   { name: 'scratch', emptyDir: {} },
   ...mountsOfSource(request.source, settings).volumes,
   ...mountsOfExport(request.export, settings).volumes,
+  ...mountsOfBackup(request.backup, settings).volumes,
   ...(request.target === undefined
     ? []
     : [{ name: 'target', persistentVolumeClaim: { claimName: request.target.claimName } }]),
 ];
 
 const mountsOf = (
-  { source, target, export: exported }: TransferRequest,
+  { source, target, export: exported, backup }: TransferRequest,
   settings: PopulateSettings,
 ): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
   const ofSource = mountsOfSource(source, settings);
   const devices = [...ofSource.devices, ...(target?.volumeMode === 'Block' ? [{ name: 'target', devicePath }] : [])];
   const ofTarget = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
-  const mounts = [...ofSource.mounts, ...mountsOfExport(exported, settings).mounts, ...ofTarget];
+  const ofPlaces = [...mountsOfExport(exported, settings).mounts, ...mountsOfBackup(backup, settings).mounts];
+  const mounts = [...ofSource.mounts, ...ofPlaces, ...ofTarget];
   return {
     volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...mounts],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),

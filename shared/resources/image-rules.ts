@@ -3,6 +3,8 @@ import type { KubeObject } from '#shared/api/object.ts';
 import type { ImageSource } from '#shared/backends/image.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { isInstalled } from '#shared/backends/reading.ts';
+import type { Restored } from '#shared/populate/restore-source.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
 import type { RequestRule } from '#shared/resources/rule.ts';
 
 /** Where a kind says what these rules are about. */
@@ -18,6 +20,12 @@ export const unfitSource = (
   taken: readonly ImageSource['type'][],
 ): string | undefined =>
   taken.includes(type) ? undefined : `backend "${backend}" cannot take a ${type} source; it takes ${taken.join(', ')}`;
+
+/** Of the annotation that says which backup an image is made from. */
+export const faultsOfRestored = (restored: Restored): readonly Fault[] =>
+  restored.is === 'unreadable'
+    ? [{ field: restored.field, message: 'cannot be read; it is written by who restores a backup' }]
+    : [];
 
 export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
   const isServed: RequestRule<KubeObject>['check'] = ({ subject: image }) => {

@@ -67,7 +67,11 @@ const tellVersion = async (
 };
 
 /** Events are for people: one that cannot be written is logged, and nothing waits for it. */
-export const sayNote = async (deps: DriverDeps, about: ObjectRef, note: Note): Promise<void> => {
+export const sayNote = async (
+  deps: Pick<DriverDeps, 'kube' | 'now' | 'log'>,
+  about: ObjectRef,
+  note: Note,
+): Promise<void> => {
   try {
     await deps.kube.create(kubeEvents, toKubeEvent(about, note, isoTime(deps.now())));
   } catch (error) {

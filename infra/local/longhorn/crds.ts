@@ -1,6 +1,7 @@
 // The kinds of longhorn.io as the local cluster serves them: what our backend writes, and what the stand-in answers.
 // A cluster with Longhorn brings its own.
 import type { CustomResourceDefinition } from '#infra/local/controllers/snapshots/crds.ts';
+import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
 import {
   type BackingImage,
   type BackingImageDataSource,
@@ -147,6 +148,36 @@ export const longhornCrds: readonly CustomResourceDefinition[] = [
       Size: '.status.size',
       Node: '.spec.nodeID',
       DiskUUID: '.spec.diskUUID',
+      Age: '.metadata.creationTimestamp',
+    },
+  }),
+  build({
+    type: erased<BackupBackingImage>(backupBackingImages),
+    shortNames: ['lhbbi'],
+    spec: record({
+      backingImage: text,
+      backupTargetName: text,
+      labels: texts,
+      syncRequestedAt: text,
+      userCreated: flag,
+    }),
+    status: record({
+      backingImage: text,
+      checksum: text,
+      error: text,
+      labels: nullable(texts),
+      managerImage: text,
+      messages: nullable(texts),
+      ownerID: text,
+      progress: whole,
+      size: long,
+      state: text,
+      url: text,
+    }),
+    columns: {
+      BackingImage: '.status.backingImage',
+      Size: '.status.size',
+      State: '.status.state',
       Age: '.metadata.creationTimestamp',
     },
   }),

@@ -1,6 +1,6 @@
 // harvesterhci.io VirtualMachineImage.
 import { z } from 'zod';
-import { imageStatusShape } from '#shared/api/image-status.ts';
+import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
 import { fixedField, fixedOnceSet, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
@@ -36,6 +36,7 @@ export const HarvesterImageSpec = z
       })
       .optional()
       .describe('needed by clone: the image to copy, encrypt or decrypt'),
+    backup: z.boolean().optional().describe('keep the image in the backup target of the cluster'),
     targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
   })
   .meta(
@@ -61,6 +62,7 @@ export const HarvesterImageStatus = z.object({
     })
     .optional()
     .describe('backup target that holds this image'),
+  backup: BackupStatus.optional(),
   ...imageStatusShape,
 });
 export type HarvesterImageStatus = z.infer<typeof HarvesterImageStatus>;

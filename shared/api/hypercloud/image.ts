@@ -1,6 +1,6 @@
 // hypercloud.tmaxanc.com VirtualMachineImage, in the short shape of its design and the shape its operator released.
 import { z } from 'zod';
-import { imageStatusShape } from '#shared/api/image-status.ts';
+import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
 import { fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
@@ -57,6 +57,7 @@ export const HyperCloudImageSpec = z
       .string()
       .optional()
       .describe('left out: the snapshot class of the driver, where it has one; without one no snapshot is made'),
+    backup: z.boolean().optional().describe('keep the image in the backup target of the cluster'),
     checksum: z
       .string()
       .optional()
@@ -75,6 +76,7 @@ export type HyperCloudImageSpec = z.infer<typeof HyperCloudImageSpec>;
 export const HyperCloudImageStatus = z.object({
   state: z.enum(['Creating', 'Available', 'Error']).optional().describe('the original summary'),
   phase: z.string().optional().describe('what happens now, finer than state'),
+  backup: BackupStatus.optional(),
   ...imageStatusShape,
 });
 export type HyperCloudImageStatus = z.infer<typeof HyperCloudImageStatus>;

@@ -35,6 +35,13 @@ const sourceOf = ({ ref, source, checksum, faults }: Image, cloned: Cloned | und
       const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
       return { http: { url: source.url, ...check } };
     }
+    case 's3': {
+      const { endpoint, bucket, key, secretName } = source;
+      const url = [endpoint.replace(/\/+$/, ''), bucket, ...key.split('/')].map((part, at) =>
+        at === 0 ? part : encodeURIComponent(part),
+      );
+      return { s3: { url: url.join('/'), ...(secretName === undefined ? {} : { secretRef: secretName }) } };
+    }
     case 'export-from-volume':
       return claimSource(source.namespace, source.claimName);
     case 'clone':

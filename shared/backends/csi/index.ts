@@ -21,7 +21,7 @@ const updateVirtualSize = (image: Image, seen: CsiSeen): ImageState | undefined 
 };
 
 export const csi: Backend<CsiSeen> = {
-  capabilities: { sources: ['http', 'object', 'upload'] },
+  capabilities: { sources: ['http', 'object', 'upload', 's3', 'nfs'] },
   check,
   initialize,
   updateVirtualSize,

@@ -8,6 +8,8 @@ import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts'
 import { readSource } from '#shared/resources/harvester-image/source.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
+import { type Restored, readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
+import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 import { annotations } from '#shared/api/names.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
@@ -19,15 +21,18 @@ const usablePhase = 'Imported';
 
 const toImage = (object: HarvesterImage): Image => {
   const { metadata, spec } = object;
-  const name = `vmi-${metadata.uid ?? ''}`;
+  const restored = readRestored(metadata.annotations);
+  const from = restoredFrom(restored);
+  const name = volumeName(object, restored);
   const phase = object.status?.phase === usablePhase ? 'Available' : object.status?.phase;
   return {
     ...readMetadata(object),
     backend: spec.backend ?? 'backingimage',
     displayName: spec.displayName,
-    faults: faultsOf(harvesterImageRules, object),
-    source: readSource(spec),
-    checksum: readChecksum(spec.checksum),
+    faults: [...faultsOf(harvesterImageRules, object), ...faultsOfRestored(restored)],
+    source: from ?? readSource(spec),
+    // Of the file as it was published, which is not what a backup keeps: its chunks are held against digests of their own.
+    checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     offered: readOffer(object),
     storage: {
       className: spec.targetStorageClassName || metadata.annotations?.[harvesterAnnotations.storageClassName],
@@ -39,6 +44,10 @@ const toImage = (object: HarvesterImage): Image => {
     state: toState(object.status, phase),
   };
 };
+
+/** Volumes in backups refer to the name that it had. */
+const volumeName = ({ metadata }: HarvesterImage, restored: Restored): string =>
+  (restored.is === 'restored' ? restored.mark.volume : undefined) ?? `vmi-${metadata.uid ?? ''}`;
 
 /** What nobody can read was written by nobody of ours. */
 const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {

@@ -6,6 +6,8 @@ import type { Image, ImagePhase, ImageState, ImageStorage } from '#shared/backen
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
+import { readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
+import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.ts';
 import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
@@ -16,13 +18,16 @@ const retries = 3;
 
 const toImage = (object: HyperCloudImage): Image => {
   const { metadata, spec } = object;
+  const restored = readRestored(metadata.annotations);
+  const from = restoredFrom(restored);
   return {
     ...readMetadata(object),
     backend: 'csi',
     displayName: metadata.name,
-    faults: [...faultsOf(hyperCloudImageRules, object), ...unservedSources(spec.source)],
-    source: readSource(spec.source),
-    checksum: readChecksum(spec.checksum),
+    faults: [...faultsOf(hyperCloudImageRules, object), ...unservedSources(spec.source), ...faultsOfRestored(restored)],
+    source: from ?? readSource(spec.source),
+    // Of the file as it was published, which is not what a backup keeps: its chunks are held against digests of their own.
+    checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     storage: readStorage(spec),
     childNames: { volume: `${metadata.name}-image-pvc`, snapshot: `${metadata.name}-image-snapshot` },
     volumeMarks: { filling: { imported: 'no' }, filled: { imported: 'yes' } },

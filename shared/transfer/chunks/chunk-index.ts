@@ -5,9 +5,6 @@ import { z } from 'zod';
 /** What the file begins with: told by content wherever an image is read. */
 export const indexMagic = '{"bullion":"disk-in-chunks"';
 
-/** A disk of 16 TiB in chunks of 1 MiB. */
-export const mostIndexBytes = 1.2 * 2 ** 30;
-
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 export const ChunkIndex = z
@@ -25,7 +22,10 @@ export const ChunkIndex = z
     /** In order: the digest of the guest's bytes, or null where all of them are zero. */
     chunks: z.array(sha256.nullable()),
   })
-  .refine(({ size, chunkBytes, chunks }) => chunks.length === Math.ceil(size / chunkBytes), 'chunks do not make the disk');
+  .refine(
+    ({ size, chunkBytes, chunks }) => chunks.length === Math.ceil(size / chunkBytes),
+    'chunks do not make the disk',
+  );
 export type ChunkIndex = z.infer<typeof ChunkIndex>;
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

@@ -30,7 +30,10 @@ describe('a disk in chunks', { timeout: 60_000 }, () => {
     place = mkdtempSync(join(root, 'store-'));
     disk = join(root, `disk-${count++}.img`);
     const same = randomBytes(chunkBytes);
-    writeFileSync(disk, Buffer.concat([randomBytes(mib), Buffer.alloc(7 * mib), same, same, randomBytes(6 * mib + 512)]));
+    writeFileSync(
+      disk,
+      Buffer.concat([randomBytes(mib), Buffer.alloc(7 * mib), same, same, randomBytes(6 * mib + 512)]),
+    );
     return readFileSync(disk);
   };
   const patience = { retries: 2, onRetry: () => {}, wait: () => Promise.resolve() };
@@ -103,8 +106,9 @@ describe('a disk in chunks', { timeout: 60_000 }, () => {
     });
     expect((await back(flaky(2))).newChunks).toBe(4);
     makeDisk();
-    refusals = 0;
-    await expect(back({ ...createFolderStore(place), write: flaky(1000).write })).rejects.toMatchObject({ retryable: true });
+    const fresh = createFolderStore(place);
+    const down: Store = { ...fresh, write: () => Promise.reject(new Unavailable('503 SlowDown')) };
+    await expect(back(down)).rejects.toMatchObject({ retryable: true });
   });
 
   it.each<[string, (made: WrittenChunks, key: string) => void, string]>([
@@ -126,6 +130,10 @@ describe('a disk in chunks', { timeout: 60_000 }, () => {
     const last = table.chunks.at(-1)!;
     spoil(made, join(place, `${prefix}chunks/${last.slice(0, 2)}/${last}`));
     const { report } = await restore(indexKey(prefix, made.disk));
-    expect(report).toMatchObject({ outcome: 'failed', reason: 'ImageCorrupt', message: expect.stringContaining(words) });
+    expect(report).toMatchObject({
+      outcome: 'failed',
+      reason: 'ImageCorrupt',
+      message: expect.stringContaining(words),
+    });
   });
 });

@@ -3,7 +3,15 @@
 import { promisify } from 'node:util';
 import { zstdDecompress } from 'node:zlib';
 import type { Store } from '#shared/clients/store/store.ts';
-import { type ChunkIndex, bytesOfChunk, chunkKey, indexMagic, parseIndex, readIndexKey, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
+import {
+  type ChunkIndex,
+  bytesOfChunk,
+  chunkKey,
+  indexMagic,
+  parseIndex,
+  readIndexKey,
+  sha256Of,
+} from '#shared/transfer/chunks/chunk-index.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
@@ -65,42 +73,36 @@ const readChunk = async (options: ChunkedOptions, opened: Opened, at: number): P
   const found = await options.patiently(() => options.store.read(key, mostPacked(length)));
   if (found === undefined) throw damaged(`chunk ${key} is missing`);
   const bytes = await unpack(found.bytes, length, key);
-  if (bytes.length !== length || sha256Of(bytes) !== digest) throw damaged(`chunk ${key} holds other bytes than it is named for`);
+  if (bytes.length !== length || sha256Of(bytes) !== digest)
+    throw damaged(`chunk ${key} holds other bytes than it is named for`);
   return [bytes, found.bytes.length];
 };
 
-export const createChunkedSource = (options: ChunkedOptions): Source => {
-  const { inner, signal } = options;
-  let opened: Opened | undefined;
+/** The disk that a table stands for. */
+const createDisk = (options: ChunkedOptions, opened: Opened) => {
+  const { chunkBytes, chunks } = opened.index;
   let received = 0;
-  const chunk = async (disk: Opened, at: number): Promise<Buffer> => {
-    signal.throwIfAborted();
-    const [bytes, packed] = await readChunk(options, disk, at);
+  const chunk = async (at: number): Promise<Buffer> => {
+    options.signal.throwIfAborted();
+    const [bytes, packed] = await readChunk(options, opened, at);
     received += packed;
     return bytes;
   };
-  const readInto = async (disk: Opened, offset: number, target: Uint8Array): Promise<void> => {
-    const { chunkBytes } = disk.index;
+  const readInto = async (offset: number, target: Uint8Array): Promise<void> => {
     for (let filled = 0; filled < target.length;) {
       const at = Math.floor((offset + filled) / chunkBytes);
       const from = (offset + filled) % chunkBytes;
-      const bytes = (await chunk(disk, at)).subarray(from, from + target.length - filled);
+      const bytes = (await chunk(at)).subarray(from, from + target.length - filled);
       if (bytes.length === 0) throw new TransferError('SourceChanged', 'the disk ends before what is asked for');
       target.set(bytes, filled);
       filled += bytes.length;
     }
   };
-  const read = async (disk: Opened, offset: number, length: number): Promise<Buffer> => {
-    const bytes = Buffer.alloc(length);
-    await readInto(disk, offset, bytes);
-    return bytes;
-  };
-  async function* stream(disk: Opened): AsyncGenerator<Buffer, void, undefined> {
-    const count = disk.index.chunks.length;
+  async function* stream(): AsyncGenerator<Buffer, void, undefined> {
     const coming: Promise<Buffer>[] = [];
-    for (let at = 0; at < count; at++) {
-      while (coming.length < ahead && at + coming.length < count) {
-        const next = chunk(disk, at + coming.length);
+    for (let at = 0; at < chunks.length; at++) {
+      while (coming.length < ahead && at + coming.length < chunks.length) {
+        const next = chunk(at + coming.length);
         // Whoever waits for it is told; one that nobody gets to must not end the process.
         next.catch(() => {});
         coming.push(next);
@@ -109,20 +111,33 @@ export const createChunkedSource = (options: ChunkedOptions): Source => {
       if (bytes !== undefined) yield bytes;
     }
   }
+  const read = async (offset: number, length: number): Promise<Buffer> => {
+    const bytes = Buffer.alloc(length);
+    await readInto(offset, bytes);
+    return bytes;
+  };
+  return { size: opened.index.size, read, readInto, stream, receivedBytes: () => received };
+};
+
+const magic = Buffer.from(indexMagic);
+
+/** Until it is probed, and for other images, it is the object as it is. */
+export const createChunkedSource = (options: ChunkedOptions): Source => {
+  const { inner } = options;
+  let disk: ReturnType<typeof createDisk> | undefined;
   return {
     probe: async () => {
       const facts = await inner.probe();
-      if (!facts.head.subarray(0, indexMagic.length).equals(Buffer.from(indexMagic))) return facts;
-      opened = await readTable(options, facts);
-      const { size } = opened.index;
-      const head = await read(opened, 0, Math.min(headBytes, size));
+      if (!facts.head.subarray(0, magic.length).equals(magic)) return facts;
+      disk = createDisk(options, await readTable(options, facts));
+      const { size } = disk;
+      const head = await disk.read(0, Math.min(headBytes, size));
       return { size, head, isWhole: size <= headBytes, hasRanges: true, isPinned: true, isGuestDisk: true };
     },
-    read: (offset, length) => (opened === undefined ? inner.read(offset, length) : read(opened, offset, length)),
-    readInto: (offset, target) =>
-      opened === undefined ? inner.readInto(offset, target) : readInto(opened, offset, target),
-    stream: () => (opened === undefined ? inner.stream() : stream(opened)),
-    receivedBytes: () => inner.receivedBytes() + received,
+    read: (offset, length) => (disk ?? inner).read(offset, length),
+    readInto: (offset, target) => (disk ?? inner).readInto(offset, target),
+    stream: () => (disk ?? inner).stream(),
+    receivedBytes: () => inner.receivedBytes() + (disk?.receivedBytes() ?? 0),
     close: () => inner.close(),
   };
 };

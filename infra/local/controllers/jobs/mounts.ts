@@ -1,5 +1,5 @@
 // A pod's volumes as directories and files of the host.
-import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type Pod,
@@ -64,10 +64,20 @@ const resolveVolume = async (place: Place, pod: Pod, volume: Volume): Promise<Ho
   if (volume.persistentVolumeClaim !== undefined) {
     return resolveClaim(place, namespace, volume.persistentVolumeClaim.claimName);
   }
+  if (volume.nfs !== undefined) return resolveExport(volume.nfs);
   const files = await filesOf(place.kube, namespace, volume);
   if (files !== undefined) return isObstacle(files) ? files : projectFiles(path, files.data, files.encoding);
   await mkdir(path, { recursive: true });
   return { path };
+};
+
+/** This machine's own folders are its exports. */
+const resolveExport = async ({ server, path }: NonNullable<Volume['nfs']>): Promise<HostVolume | Obstacle> => {
+  const isHere = server === '127.0.0.1' || server === 'localhost';
+  const isThere = isHere && (await stat(path).catch(() => undefined))?.isDirectory() === true;
+  return isThere
+    ? { path }
+    : { reason: 'ContainerCreating', message: `mounting ${server}:${path} failed: no such export` };
 };
 
 interface Files {

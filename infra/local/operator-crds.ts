@@ -1,32 +1,39 @@
-// HyperConverged and SSP as a cluster without their operators serves them, so that manifests with templates of golden images can be applied.
+// HyperConverged, SSP, and what of Harvester backups are made of, as a cluster without their operators serves them, so that their manifests can be
+// applied.
 // Only the shape that the API needs: whatever is in them is kept.
 import type { CustomResourceDefinition } from '#infra/local/controllers/snapshots/crds.ts';
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 
-const build = ({ group, version, kind, plural }: ResourceType): CustomResourceDefinition => ({
+const build = (
+  { group, version, kind, plural, namespaced }: ResourceType,
+  fields: object = { spec: open, status: open },
+): CustomResourceDefinition => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
   metadata: { name: `${plural}.${group}` },
   spec: {
     group,
-    scope: 'Namespaced',
+    scope: namespaced ? 'Namespaced' : 'Cluster',
     names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
     versions: [
       {
         name: version,
         served: true,
         storage: true,
-        schema: { openAPIV3Schema: { type: 'object', properties: { spec: open, status: open } } },
+        schema: { openAPIV3Schema: { type: 'object', properties: fields } },
         subresources: { status: {} },
       },
     ],
   },
 });
 
-export const templateCrds: readonly CustomResourceDefinition[] = [
+export const operatorCrds: readonly CustomResourceDefinition[] = [
   build(hyperConvergeds as unknown as ResourceType),
   build(ssps as unknown as ResourceType),
+  build(virtualMachineBackups as unknown as ResourceType),
+  build(harvesterSettings as unknown as ResourceType, { value: { type: 'string' }, default: { type: 'string' } }),
 ];

@@ -1,0 +1,12 @@
+// Keeps images in the backup target, notes their deletion there, and restores what the cluster lacks.
+import type { Hono } from 'hono';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { handleBackupEvent } from '#shared/backup/handle.ts';
+import { eventFunction } from '#shared/runtime/event-function.ts';
+
+export const createApp = (deps: BackupDeps): Hono =>
+  eventFunction({
+    name: 'backup-metadata',
+    log: deps.log,
+    handle: (event, { signal }) => handleBackupEvent(deps, event, signal),
+  });

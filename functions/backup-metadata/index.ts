@@ -1,0 +1,14 @@
+// Entry point: reads the configuration, makes the clients, serves.
+import { createApp } from '#functions/backup-metadata/app.ts';
+import { Config } from '#functions/backup-metadata/config.ts';
+import { createBackupDeps } from '#shared/backup/settings.ts';
+import { callerRulesOf, discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
+import { loadConfig } from '#shared/runtime/config.ts';
+import { createLogger } from '#shared/runtime/log.ts';
+import { serve } from '#shared/runtime/serve.ts';
+
+const config = loadConfig(Config);
+const log = createLogger({ level: config.logLevel });
+const deps = createBackupDeps(config, log);
+const app = withCaller(createApp(deps), callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
+await serve({ app, log, port: config.port, host: config.host });

@@ -1,0 +1,169 @@
+// The bytes of an image on their way into a target: which Job is needed, what one says, or what Longhorn says. Planning is pure.
+import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
+import { type Job, type Pod, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import { annotations } from '#shared/api/names.ts';
+import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
+import type { BackedImage } from '#shared/backup/image.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { placeOf } from '#shared/backup/document.ts';
+import { type BackupData, shortHashOf } from '#shared/backup/metadata.ts';
+import { dataPrefix } from '#shared/backup/place.ts';
+import type { Target } from '#shared/backup/target.ts';
+import { registrationOf } from '#shared/backends/registry.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
+import { buildTransferJob, transferJobName } from '#shared/populate/transfer-job.ts';
+import { volumeModeOf } from '#shared/populate/volume.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
+
+export type DataStep =
+  | { readonly is: 'kept'; readonly data: BackupData; readonly bytes?: number | undefined }
+  /** Something else goes on; its end is an event. */
+  | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
+  | { readonly is: 'failed'; readonly reason: string; readonly message: string };
+
+/** Attempts beyond the first: what fails for good is tried again later. */
+const retries = 3;
+
+const ofLonghorn = (backingImage: string, { status = {} }: BackupBackingImage): DataStep => {
+  const { state = 'not begun', url, checksum, error } = status;
+  if (state === 'Completed' && url)
+    return { is: 'kept', data: { kept: 'by-storage', url, ...(checksum ? { checksum } : {}) } };
+  const message = `Longhorn backs up ${backingImage}: ${state}${error ? `, ${error}` : ''}`;
+  return { is: 'waiting', reason: 'BackingUp', message };
+};
+
+const findLonghornBackup = async ({ kube }: BackupDeps, backingImage: string): Promise<DataStep> => {
+  try {
+    for await (const found of kube.listAll(backupBackingImages, { namespace: longhornNamespace }))
+      if (found.status?.backingImage === backingImage || found.metadata.name === backingImage)
+        return ofLonghorn(backingImage, found);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  const message = `Longhorn has no backup of backing image ${backingImage}: back up a volume that is made from it`;
+  return { is: 'waiting', reason: 'WaitingForLonghorn', message };
+};
+
+/** A table is written after its chunks: where it is, all is. */
+const isThere = async (store: Store, disk: string): Promise<boolean> =>
+  ((await store.sizeOf(indexKey(dataPrefix, disk))) ?? 0) > 0;
+
+/** Disks that this image may already have in the target, by what it says of itself. */
+const knownDisks = ({ object, restored }: BackedImage, target: Target): readonly string[] => {
+  const { backup } = object.status ?? {};
+  const own = backup?.target === target.name ? backup.disk : undefined;
+  const from = restored?.target === target.name ? restored.from?.key.split('/').at(-1) : undefined;
+  return [own, from].filter((disk) => disk !== undefined);
+};
+
+const targetMark = (target: Target): string => shortHashOf(target.name);
+
+const startJob = async (
+  deps: BackupDeps,
+  { image }: BackedImage,
+  target: Target,
+  claimName: string,
+): Promise<DataStep> => {
+  const claim = await deps.kube.get(persistentVolumeClaims, { namespace: image.ref.namespace, name: claimName });
+  if (claim === undefined)
+    return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} does not exist` };
+  const job = buildTransferJob(
+    {
+      mode: 'backup',
+      owner: image.ref,
+      source: { type: 'claim', claimName, volumeMode: volumeModeOf(claim) },
+      backup: { into: placeOf(target, dataPrefix, deps.secretName) },
+      retries,
+    },
+    deps.settings,
+  );
+  const marks = { ...job.metadata.annotations, [annotations.backupTarget]: targetMark(target) };
+  await deps.kube.create(jobs, { ...job, metadata: { ...job.metadata, annotations: marks } });
+  return { is: 'waiting', reason: 'BackingUp', message: `the disk is on its way to ${target.name}` };
+};
+
+const removeJob = async ({ kube }: BackupDeps, { metadata }: Job): Promise<void> => {
+  const { namespace, name, uid } = metadata;
+  if (metadata.deletionTimestamp !== undefined) return;
+  await kube.delete(jobs, { namespace, name }, { uid: uid ?? '', propagation: 'Foreground' });
+};
+
+/** Milliseconds since the epoch. */
+const endedAt = (job: Job): number => {
+  const times = (job.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime ?? ''));
+  return Math.max(0, ...times.filter((time) => !Number.isNaN(time)));
+};
+
+const followJob = async (deps: BackupDeps, job: Job, workers: readonly Pod[], target: Target): Promise<DataStep> => {
+  const run = readTransfer(job, workers, deps.now());
+  const attempt =
+    run.attempts > 1 ? ` (attempt ${run.attempts} of ${retries + 1}: ${run.lastFault?.message ?? ''})` : '';
+  switch (run.is) {
+    case 'succeeded': {
+      const { backup } = run.report;
+      if (backup !== undefined)
+        return { is: 'kept', data: { kept: 'chunks', disk: backup.disk }, bytes: backup.sentBytes };
+      return { is: 'failed', reason: 'BackupFailed', message: 'the backup Job did not say what it made' };
+    }
+    case 'failed': {
+      const again = endedAt(job) + deps.retrySeconds * 1000;
+      if (again <= deps.now()) await removeJob(deps, job);
+      const message = `${run.fault.message}; tried again after ${new Date(again).toISOString()}`;
+      return { is: 'failed', reason: run.fault.reason, message };
+    }
+    case 'waiting': {
+      const { hindrance } = run;
+      const message = hindrance === undefined ? `the backup is being started${attempt}` : hindrance.message;
+      return { is: 'waiting', reason: hindrance?.reason ?? 'BackingUp', message };
+    }
+    default:
+      return { is: 'waiting', reason: 'BackingUp', message: `the disk is on its way to ${target.name}${attempt}` };
+  }
+};
+
+interface Advance {
+  readonly deps: BackupDeps;
+  readonly backed: BackedImage;
+  readonly target: Target;
+  readonly store: Store;
+}
+
+/** A Job that wrote to another target, or whose work is gone again, is cleared away. */
+const followOwnJob = async ({ deps, backed, target, store }: Advance, job: Job): Promise<DataStep> => {
+  const { namespace, uid } = backed.image.ref;
+  if (!isOwnedBy(job, uid))
+    return { is: 'failed', reason: 'NameTaken', message: `Job ${job.metadata.name} belongs to something else` };
+  if (job.metadata.annotations?.[annotations.backupTarget] === targetMark(target)) {
+    const workers = (await deps.kube.list(pods, { namespace, labelSelector: childrenOf(uid) })).items;
+    const step = await followJob(deps, job, workers, target);
+    const isGone = step.is === 'kept' && step.data.kept === 'chunks' && !(await isThere(store, step.data.disk));
+    if (!isGone) return step;
+  }
+  await removeJob(deps, job);
+  return { is: 'waiting', reason: 'BackingUp', message: 'an earlier backup is cleared away' };
+};
+
+/** Looks at what there is and takes one step. Throws what API and store throw. */
+export const advanceData = async (advance: Advance): Promise<DataStep> => {
+  const { deps, backed, target, store } = advance;
+  const { image } = backed;
+  const registration = registrationOf(deps.backends, image.backend);
+  if (!registration.served) return { is: 'failed', reason: 'BackendNotServed', message: registration.because };
+  const disk = registration.backend.rootDiskOf(image);
+  if (disk.is === 'class') return findLonghornBackup(deps, image.state.children?.backingImage ?? '');
+  for (const known of knownDisks(backed, target))
+    if (await isThere(store, known)) return { is: 'kept', data: { kept: 'chunks', disk: known } };
+  const key = { namespace: image.ref.namespace, name: transferJobName('backup', image.ref) };
+  const job = await deps.kube.get(jobs, key);
+  return job === undefined ? startJob(deps, backed, target, disk.volume) : followOwnJob(advance, job);
+};
+
+/** Ends a backup that is under way. */
+export const stopData = async (deps: BackupDeps, { image }: BackedImage): Promise<void> => {
+  const key = { namespace: image.ref.namespace, name: transferJobName('backup', image.ref) };
+  const job = await deps.kube.get(jobs, key);
+  if (job !== undefined && isOwnedBy(job, image.ref.uid)) await removeJob(deps, job);
+};

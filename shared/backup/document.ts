@@ -1,0 +1,128 @@
+// What is written down of an image, and the image that comes of what was written down. Pure.
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations, finalizers } from '#shared/api/names.ts';
+import type { ImageState } from '#shared/backends/image.ts';
+import type { BackupData, ImageMetadata } from '#shared/backup/metadata.ts';
+import type { BackedImage, ImageObject } from '#shared/backup/image.ts';
+import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
+import { dataPrefix } from '#shared/backup/place.ts';
+import type { NfsTarget, Target } from '#shared/backup/target.ts';
+import type { NfsJobSource, S3JobSource } from '#shared/populate/job-source.ts';
+import { type RestoreMark, toRestoreText } from '#shared/populate/restore-source.ts';
+import { redactUrl } from '#shared/runtime/redact.ts';
+
+/** Written by programs about this one object in this one cluster. */
+const isPassing = (name: string): boolean =>
+  name.startsWith('bullion.dev/') ||
+  name.startsWith('kubectl.kubernetes.io/') ||
+  /^(meta\.helm\.sh|field\.cattle\.io|objectset\.rio\.cattle\.io)\//.test(name);
+
+const lasting = (map: Readonly<Record<string, string>> | undefined): Record<string, string> | undefined => {
+  const kept = Object.entries(map ?? {}).filter(([name]) => !isPassing(name));
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+};
+
+const isUrl = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+
+/** URLs lose user info and query: what is in a backup target is read by more than may read a Secret. */
+const withoutSecrets = (value: unknown): unknown => {
+  if (typeof value === 'string') return isUrl(value) ? redactUrl(value) : value;
+  if (Array.isArray(value)) return value.map(withoutSecrets);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item)]));
+};
+
+/** `classParameters`: of the class it is kept in, where the backend made that. */
+export const buildMetadata = (backed: BackedImage, cluster: string, data: BackupData): ImageMetadata => {
+  const { object, image } = backed;
+  const { state, ref } = image;
+  const storageClass = state.storageClassName;
+  const parameters = image.storage.classParameters;
+  return {
+    version: 1,
+    image: {
+      apiVersion: ref.apiVersion,
+      kind: ref.kind,
+      namespace: ref.namespace ?? 'default',
+      name: ref.name,
+      uid: ref.uid,
+      cluster,
+    },
+    backend: image.backend,
+    displayName: image.displayName,
+    labels: lasting(object.metadata.labels),
+    annotations: lasting(object.metadata.annotations),
+    spec: withoutSecrets(object.spec) as Record<string, unknown>,
+    storageClass:
+      storageClass === undefined
+        ? undefined
+        : { name: storageClass, ...(parameters === undefined ? {} : { parameters: { ...parameters } }) },
+    children: childrenOf(state),
+    ...state.inspection,
+    digests: backed.restored === undefined && state.digests !== undefined ? { ...state.digests } : undefined,
+    data,
+  };
+};
+
+/** Names that other objects refer to; that of a Job is none. */
+const childrenOf = ({ children = {} }: ImageState): ImageMetadata['children'] => {
+  const { job: _, ...lasting } = children;
+  return Object.keys(lasting).length === 0 ? undefined : lasting;
+};
+
+/** Where a Job reads and writes. `secretName` is that of the namespace it runs in. */
+export const placeOf = (target: Target, key: string, secretName: string): S3JobSource | NfsJobSource => {
+  if (target.type === 'nfs') return nfsPlace(target, key);
+  const { endpoint, region, bucket, pathStyle, credentials } = target;
+  const access = credentials === undefined && target.ca === undefined ? {} : { secretName };
+  return { type: 's3', endpoint, region, bucket, key, pathStyle, ...access };
+};
+
+const nfsPlace = ({ server, path }: NfsTarget, key: string): NfsJobSource => ({ type: 'nfs', server, path, key });
+
+/** An image that is made from what it came from elsewhere is made from its backup here. */
+const restoredSpec = (metadata: ImageMetadata, from: RestoreMark['from']): Record<string, unknown> => {
+  const { spec, data } = metadata;
+  if (metadata.image.apiVersion.split('/')[0] !== harvesterImageKind.type.group) return spec;
+  const { pvcName: _p, pvcNamespace: _n, securityParameters: _s, url: _u, checksum, ...rest } = spec;
+  if (data.kept === 'chunks') return { ...rest, sourceType: 'restore', url: urlOf(from) };
+  const sum = data.checksum ?? checksum;
+  return { ...rest, sourceType: 'restore', url: data.url, ...(sum === undefined ? {} : { checksum: sum }) };
+};
+
+/** For people, in the way Longhorn writes such addresses. */
+const urlOf = (from: RestoreMark['from']): string => {
+  if (from?.type === 's3') return `s3://${from.bucket}@${from.region}/${from.key}`;
+  return from === undefined ? '' : `nfs://${from.server}:${from.path}/${from.key}`;
+};
+
+export interface RestoreContext {
+  readonly target: Target;
+  readonly secretName: string;
+  /** Key of the metadata. */
+  readonly key: string;
+}
+
+export const buildRestored = (metadata: ImageMetadata, { target, secretName, key }: RestoreContext): ImageObject => {
+  const { image, data, labels, children } = metadata;
+  const from = data.kept === 'chunks' ? placeOf(target, indexKey(dataPrefix, data.disk), secretName) : undefined;
+  const mark: RestoreMark = {
+    ...(from === undefined ? {} : { from: from as NonNullable<RestoreMark['from']> }),
+    target: target.name,
+    object: key,
+    uid: image.uid,
+    ...(children?.volume === undefined ? {} : { volume: children.volume }),
+  };
+  return {
+    apiVersion: image.apiVersion,
+    kind: image.kind,
+    metadata: {
+      name: image.name,
+      namespace: image.namespace,
+      ...(labels === undefined ? {} : { labels }),
+      annotations: { ...metadata.annotations, [annotations.restore]: toRestoreText(mark) },
+      finalizers: [finalizers.backup],
+    },
+    spec: restoredSpec(metadata, mark.from),
+  };
+};

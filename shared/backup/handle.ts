@@ -1,0 +1,79 @@
+// What an event means for backups. Called by backup-metadata.
+import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
+import { backupBackingImages, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import { labels } from '#shared/api/names.ts';
+import { markImagesOf } from '#shared/backup/asked.ts';
+import { clusterOf } from '#shared/backup/cluster.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { type BackedImage, imageTypeOf, imageTypes, readImage } from '#shared/backup/image.ts';
+import { findCondition } from '#shared/api/conditions.ts';
+import { dataCondition } from '#shared/backup/say.ts';
+import { hasNews, syncImage } from '#shared/backup/sync.ts';
+import { tickBackups } from '#shared/backup/tick.ts';
+import { isFinished } from '#shared/populate/attempts.ts';
+import type { Job } from '#shared/api/foreign/core.ts';
+import { type Outcome, done } from '#shared/runtime/outcome.ts';
+
+const isKind = (
+  object: KubeObject,
+  type: { readonly kind: string; readonly group: string; readonly version: string },
+) => object.kind === type.kind && object.apiVersion === apiVersionOf(type);
+
+/** Our own writes come back as events: only what an image says now and its status does not is news. */
+const ofImage = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> => {
+  const type = imageTypeOf(object);
+  const backed = type && readImage(type, object as never);
+  if (backed === undefined) return done;
+  if (backed.image.deleting) return backed.isHeld ? syncImage(deps, refOf(object)) : done;
+  if (!backed.isWanted || isSaidAlready(backed)) return done;
+  const targetName = backed.object.status?.backup?.target;
+  const isSettled = targetName !== undefined && !hasNews(backed, await clusterOf(deps.kube), targetName);
+  return isSettled ? done : syncImage(deps, refOf(object));
+};
+
+/** An image on its way changes often, and is kept once it is there. */
+const isSaidAlready = ({ image, object }: BackedImage): boolean =>
+  image.state.phase !== 'Available' && findCondition(object.status?.conditions, dataCondition) !== undefined;
+
+const refOf = ({ apiVersion, kind, metadata: { namespace, name } }: KubeObject) => ({
+  apiVersion,
+  kind,
+  namespace,
+  name,
+});
+
+/** A backup Job came to an end. */
+const ofJob = async (deps: BackupDeps, job: Job): Promise<Outcome> => {
+  const owner = ownerOf(job);
+  if (owner === undefined || job.metadata.labels?.[labels.role] !== 'backup' || !isFinished(job)) return done;
+  const type = imageTypes.find(
+    (one) => groupKindOf({ apiVersion: apiVersionOf(one), kind: one.kind }) === owner.groupKind,
+  );
+  if (type === undefined) return done;
+  const { namespace, name } = owner;
+  return syncImage(deps, { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name });
+};
+
+const ofObject = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> => {
+  if (isKind(object, jobs)) return ofJob(deps, object as Job);
+  if ([virtualMachineBackups, backupBackingImages].some((type) => isKind(object, type as never))) {
+    await markImagesOf(deps, object);
+    return done;
+  }
+  return ofImage(deps, object);
+};
+
+export const handleBackupEvent = async (deps: BackupDeps, event: KnownEvent, signal: AbortSignal): Promise<Outcome> => {
+  switch (event.type) {
+    case eventTypes.ping:
+      return tickBackups(deps, signal);
+    case eventTypes.objectAdded:
+    case eventTypes.objectUpdated:
+      return event.data === undefined ? done : ofObject(deps, event.data as KubeObject);
+    default:
+      return done;
+  }
+};

@@ -1,0 +1,58 @@
+// An image as backups see it: the kind's own reading of it, and what it asks for. Called by everything in this folder that has an object at hand.
+import { annotations, finalizers } from '#shared/api/names.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { BackupStatus, CommonImageStatus } from '#shared/api/image-status.ts';
+import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { type RestoreMark, readRestored } from '#shared/populate/restore-source.ts';
+import { drivenOf } from '#shared/resources/registry.ts';
+
+export interface ImageObjectStatus extends CommonImageStatus {
+  readonly backup?: BackupStatus | undefined;
+}
+
+export interface ImageObject extends KubeObject {
+  readonly spec: Readonly<Record<string, unknown>> & { readonly backup?: boolean };
+  readonly status?: ImageObjectStatus;
+}
+
+/** The kinds whose images are kept in backup targets. */
+export const imageTypes: readonly ResourceType<ImageObject>[] = [
+  harvesterImageKind.type,
+  hyperCloudImageKind.type,
+] as readonly unknown[] as readonly ResourceType<ImageObject>[];
+
+/** `undefined` for objects of other kinds. */
+export const imageTypeOf = (ref: Pick<ObjectRef, 'apiVersion' | 'kind'>): ResourceType<ImageObject> | undefined =>
+  imageTypes.find((type) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
+
+export interface BackedImage {
+  readonly type: ResourceType<ImageObject>;
+  readonly object: ImageObject;
+  readonly image: Image;
+  /** Its user wants it in the backup target. */
+  readonly isWanted: boolean;
+  readonly isHeld: boolean;
+  /** Which backup it was made from, if it was. */
+  readonly restored: RestoreMark | undefined;
+}
+
+/** The annotation asks for it also where the spec does not: it is for those who cannot change the spec, and for VM backups. */
+const isWanted = ({ spec, metadata }: ImageObject): boolean =>
+  spec.backup ?? metadata.annotations?.[annotations.backup] === 'true';
+
+export const readImage = (type: ResourceType<ImageObject>, object: ImageObject): BackedImage | undefined => {
+  const driven = drivenOf(object);
+  if (driven === undefined) return undefined;
+  const restored = readRestored(object.metadata.annotations);
+  return {
+    type,
+    object,
+    image: driven.read(object) as unknown as Image,
+    isWanted: isWanted(object),
+    isHeld: object.metadata.finalizers?.includes(finalizers.backup) ?? false,
+    restored: restored.is === 'restored' ? restored.mark : undefined,
+  };
+};

@@ -1,0 +1,86 @@
+// What this cluster remembers of backups, in one ConfigMap: which target it has looked through, and which images were deleted here. Nothing remote
+// is decided by it alone.
+import { z } from 'zod';
+import { configMaps } from '#shared/api/foreign/core.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+
+const name = 'backup-memory';
+
+const Deleted = z.object({
+  /** Of the image that metadata names. */
+  uids: z.array(z.string()),
+  apiVersion: z.string(),
+  kind: z.string(),
+  namespace: z.string(),
+  name: z.string(),
+  target: z.string(),
+  /** Key of the metadata, where it is this cluster's to remove. */
+  object: z.string().optional(),
+  /** The target knows. */
+  isNoted: z.boolean(),
+});
+export type Deleted = z.infer<typeof Deleted>;
+
+const Item = z.object({
+  object: z.string(),
+  image: z.string().optional(),
+  result: z.string(),
+  message: z.string(),
+});
+export type Item = z.infer<typeof Item>;
+
+export const Memory = z.object({
+  /** Target that was looked through to its end. */
+  target: z.string().optional(),
+  /** RFC 3339. */
+  looked: z.string().optional(),
+  /** Looks in a row that found nothing at all. */
+  emptyLooks: z.int().default(0),
+  deleted: z.array(Deleted).default([]),
+  /** What is not restored yet, and why. */
+  pending: z.array(Item).default([]),
+});
+export type Memory = z.infer<typeof Memory>;
+
+/** So many deletions are remembered, the newest ones; a ConfigMap takes 1 MiB. */
+const mostDeleted = 2000;
+const mostPending = 500;
+const maxRounds = 5;
+
+const key = { namespace: systemNamespace, name } as const;
+
+const parse = (text: string | undefined): Memory => {
+  try {
+    return Memory.parse(JSON.parse(text ?? '{}'));
+  } catch {
+    return Memory.parse({});
+  }
+};
+
+const bounded = (memory: Memory): Memory => ({
+  ...memory,
+  deleted: memory.deleted.slice(-mostDeleted),
+  pending: memory.pending.slice(0, mostPending),
+});
+
+export const readMemory = async ({ kube }: Pick<BackupDeps, 'kube'>): Promise<Memory> =>
+  parse((await kube.get(configMaps, key))?.data?.['memory']);
+
+/** Applies `change` to what is remembered by then. */
+export const remember = async ({ kube }: BackupDeps, change: (memory: Memory) => Memory): Promise<void> => {
+  for (let round = 1; ; round += 1) {
+    const present = await kube.get(configMaps, key);
+    const before = parse(present?.data?.['memory']);
+    const memory = JSON.stringify(bounded(change(before)));
+    if (present !== undefined && memory === JSON.stringify(before)) return;
+    try {
+      const next = { apiVersion: 'v1', kind: 'ConfigMap', metadata: present?.metadata ?? key, data: { memory } };
+      await (present === undefined ? kube.create(configMaps, next) : kube.replace(configMaps, next));
+      return;
+    } catch (error) {
+      if (!isConflict(error) || round === maxRounds) throw error;
+    }
+  }
+};

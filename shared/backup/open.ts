@@ -1,0 +1,88 @@
+// The backup target of a cluster: found, and opened. Read anew each time, so that new credentials count from the next look on.
+import { harvesterSettings } from '#shared/api/foreign/backup.ts';
+import { configMaps, secrets } from '#shared/api/foreign/core.ts';
+import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import { type ReadTarget, type Target, readSettingValue, readTarget } from '#shared/backup/target.ts';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createS3Client } from '#shared/clients/s3/client.ts';
+import { createBucketStore } from '#shared/clients/store/bucket.ts';
+import { createFolderStore } from '#shared/clients/store/folder.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import { InvalidInput, isNotFound } from '#shared/runtime/errors.ts';
+
+/** Of the ConfigMap and the Secret that name the target, in our own namespace. */
+export const targetName = 'backup-target';
+/** Where Harvester keeps the credentials of its setting. */
+export const releasedSecret = { namespace: longhornNamespace, name: 'harvester-backup-target-secret' } as const;
+
+export interface OpenedStore {
+  readonly store: Store;
+  readonly close: () => Promise<void>;
+}
+export type OpenTarget = (target: Target) => OpenedStore;
+
+const decodedSecret = async (
+  kube: KubeClient,
+  key: { readonly namespace: string; readonly name: string },
+): Promise<Readonly<Record<string, string>> | undefined> => {
+  const secret = await kube.get(secrets, key);
+  if (secret === undefined) return undefined;
+  const entries = Object.entries(secret.data ?? {});
+  return Object.fromEntries(entries.map(([name, value]) => [name, Buffer.from(value, 'base64').toString('utf8')]));
+};
+
+const settingOf = async (kube: KubeClient): Promise<string | undefined> => {
+  try {
+    const setting = await kube.get(harvesterSettings, { name: targetName });
+    return setting?.value || setting?.default;
+  } catch (error) {
+    // The kind is not there where Harvester is not.
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+};
+
+/** The ConfigMap counts more than Harvester's setting. Throws what the API throws. */
+export const findTarget = async (kube: KubeClient): Promise<ReadTarget> => {
+  const own = { namespace: systemNamespace, name: targetName };
+  const written = await kube.get(configMaps, own);
+  if (written !== undefined) {
+    const secret = await decodedSecret(kube, own);
+    return readTarget({ where: `ConfigMap ${own.namespace}/${own.name}`, fields: written.data ?? {}, secret });
+  }
+  const value = await settingOf(kube);
+  return value === undefined || value === ''
+    ? { is: 'none' }
+    : readSettingValue(value, await decodedSecret(kube, releasedSecret));
+};
+
+/** Milliseconds of silence after which a store is given up. */
+const idleMs = 10_000;
+
+export interface OpenSettings {
+  readonly allowedAddresses: readonly string[];
+  /** Folder in which NFS exports are mounted: `<folder>/<server>/<path>`. */
+  readonly nfsFolder?: string | undefined;
+}
+
+export const createOpenTarget =
+  ({ allowedAddresses, nfsFolder }: OpenSettings): OpenTarget =>
+  (target) => {
+    if (target.type === 'nfs') {
+      if (nfsFolder === undefined)
+        throw new InvalidInput(
+          `${target.name} cannot be read: mount the export into this function, and name the folder with BACKUP_NFS_FOLDER`,
+        );
+      return {
+        store: createFolderStore(`${nfsFolder}/${target.server}${target.path}`),
+        close: () => Promise.resolve(),
+      };
+    }
+    const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
+    const http = createHttpClient({ isRefused: createAddressPolicy(allowedAddresses), idleMs, ca });
+    const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
+    return { store: createBucketStore(s3, bucket), close: () => http.close() };
+  };

@@ -1,0 +1,61 @@
+// The metadata of one image in a target: found, compared, replaced by nobody else's leave. `choose` is pure.
+import type { Store } from '#shared/clients/store/store.ts';
+import { type ImageMetadata, parseMetadata, saysTheSame } from '#shared/backup/metadata.ts';
+import { haveSameBytes } from '#shared/backup/metadata.ts';
+
+/** Bytes that a document may have. */
+export const mostMetadataBytes = 2 ** 20;
+
+export interface Remote {
+  readonly key: string;
+  /** Left out: there is nothing. */
+  readonly revision?: string | undefined;
+  readonly metadata?: ImageMetadata | undefined;
+  /** Why there is something that is no metadata. */
+  readonly problem?: string | undefined;
+}
+
+export const readRemote = async (store: Store, key: string): Promise<Remote> => {
+  const found = await store.read(key, mostMetadataBytes);
+  if (found === undefined) return { key };
+  const parsed = parseMetadata(found.bytes);
+  const { revision } = found;
+  return 'value' in parsed ? { key, revision, metadata: parsed.value } : { key, revision, problem: parsed.problem };
+};
+
+export type Choice =
+  /** What is there says it already. */
+  | { readonly is: 'there'; readonly key: string; readonly revision: string }
+  | { readonly is: 'write'; readonly key: string; readonly expected: 'nothing' | { readonly revision: string } };
+
+const isOurs = (own: ImageMetadata, { image }: ImageMetadata): boolean =>
+  image.cluster === own.image.cluster &&
+  image.apiVersion === own.image.apiVersion &&
+  image.kind === own.image.kind &&
+  image.namespace === own.image.namespace &&
+  image.name === own.image.name;
+
+const isSame = (own: ImageMetadata, there: ImageMetadata): boolean =>
+  saysTheSame(own, there) && haveSameBytes(own.data, there.data);
+
+/** What can be done with one place; `undefined`: it is somebody else's. */
+const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
+  const { key, revision, metadata } = remote;
+  if (revision === undefined) return { is: 'write', key, expected: 'nothing' };
+  // What nobody can read protects nobody: a write that was torn heals.
+  if (metadata === undefined) return { is: 'write', key, expected: { revision } };
+  if (isOurs(own, metadata)) {
+    const isCurrent = metadata.image.uid === own.image.uid && isSame(own, metadata);
+    return isCurrent ? { is: 'there', key, revision } : { is: 'write', key, expected: { revision } };
+  }
+  return isSame(own, metadata) ? { is: 'there', key, revision } : undefined;
+};
+
+/** In order; the last place is nobody else's. */
+export const choose = (own: ImageMetadata, remotes: readonly Remote[]): Choice | undefined => {
+  for (const remote of remotes) {
+    const choice = judge(own, remote);
+    if (choice !== undefined) return choice;
+  }
+  return undefined;
+};

@@ -1,0 +1,106 @@
+// An image that is being deleted: remembered as deleted here first, then let go, then noted in the target. No target is ever waited for.
+import { finalizers } from '#shared/api/names.ts';
+import { clusterOf } from '#shared/backup/cluster.ts';
+import { stopData } from '#shared/backup/data.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { BackedImage } from '#shared/backup/image.ts';
+import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
+import { parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
+import { tombstoneKey } from '#shared/backup/place.ts';
+import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
+import type { ReadTarget } from '#shared/backup/target.ts';
+import { type Store, isTaken } from '#shared/clients/store/store.ts';
+import { AppError } from '#shared/runtime/errors.ts';
+import { type Outcome, done } from '#shared/runtime/outcome.ts';
+
+/** What the target may hold of an image. */
+const deletedOf = ({ object, image, restored }: BackedImage): Deleted | undefined => {
+  const { backup } = object.status ?? {};
+  const target = backup?.target ?? restored?.target;
+  if (target === undefined) return undefined;
+  const { apiVersion, kind, uid, namespace = 'default', name } = image.ref;
+  const uids = restored === undefined ? [uid] : [uid, restored.uid];
+  return { uids, apiVersion, kind, namespace, name, target, object: backup?.object, isNoted: false };
+};
+
+export const removeBackup = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
+  if (!backed.isHeld) return done;
+  await stopData(deps, backed);
+  const deleted = deletedOf(backed);
+  if (deleted !== undefined) {
+    await remember(deps, (memory) => ({ ...memory, deleted: [...without(memory.deleted, deleted), deleted] }));
+    await noteDeletions(deps, read);
+  }
+  await release(deps, backed);
+  return done;
+};
+
+const isSame = (a: Deleted, b: Deleted): boolean => a.uids[0] === b.uids[0];
+const without = (list: readonly Deleted[], one: Deleted): Deleted[] => list.filter((other) => !isSame(other, one));
+
+const release = async ({ kube }: BackupDeps, { type, object }: BackedImage): Promise<void> => {
+  const { namespace, name, resourceVersion, finalizers: held = [] } = object.metadata;
+  const left = held.filter((finalizer) => finalizer !== finalizers.backup);
+  await kube.mergePatch(type, { namespace, name }, { metadata: { resourceVersion, finalizers: left } });
+};
+
+/** Tells the target of deletions it does not know of. Another target, or none, is told nothing; one that does not answer is told later. */
+export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise<void> => {
+  if (read.is !== 'set') return;
+  const { target } = read;
+  const { deleted } = await readMemory(deps);
+  const due = deleted.filter((one) => !one.isNoted && one.target === target.name);
+  if (due.length === 0) return;
+  const noted: Deleted[] = [];
+  try {
+    const { store, close } = deps.open(target);
+    try {
+      const cluster = await clusterOf(deps.kube);
+      for (const one of due) {
+        await note(store, one, cluster);
+        noted.push(one);
+      }
+    } finally {
+      await close();
+    }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    deps.log.warn('deletion not noted in the backup target', { target: target.name, error: error.message });
+  }
+  if (noted.length === 0) return;
+  await remember(deps, (memory) => ({
+    ...memory,
+    deleted: memory.deleted.map((one) => (noted.some((other) => isSame(one, other)) ? { ...one, isNoted: true } : one)),
+  }));
+};
+
+const maxRounds = 4;
+
+/** The note comes first: metadata that is still there with it does not come back either. */
+const note = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
+  await writeTombstone(store, deleted, cluster);
+  if (deleted.object === undefined) return;
+  const { metadata } = await readRemote(store, deleted.object);
+  // Another cluster's, or that of a namesake made since, is not ours to remove.
+  if (metadata?.image.cluster === cluster && deleted.uids.includes(metadata.image.uid))
+    await store.remove(deleted.object);
+};
+
+const writeTombstone = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
+  const { apiVersion, kind, namespace, name } = deleted;
+  const key = tombstoneKey({ apiVersion, kind, namespace, name, cluster });
+  for (let round = 1; ; round += 1) {
+    const present = await store.read(key, mostMetadataBytes);
+    const parsed = present === undefined ? undefined : parseTombstone(present.bytes);
+    const known = parsed !== undefined && 'value' in parsed ? parsed.value.deleted.uids : [];
+    const uids = [...new Set([...known, ...deleted.uids])].slice(-100);
+    if (uids.length === known.length) return;
+    const tombstone = serializeTombstone({ version: 1, deleted: { cluster, namespace, name, uids } });
+    try {
+      await store.write(key, tombstone, present === undefined ? 'nothing' : { revision: present.revision });
+      return;
+    } catch (error) {
+      if (!isTaken(error) || round === maxRounds) throw error;
+    }
+  }
+};

@@ -1,0 +1,151 @@
+// What becomes of one entry of a backup target in this cluster. Pure.
+import type { BackedImage } from '#shared/backup/image.ts';
+import type { ImageMetadata } from '#shared/backup/metadata.ts';
+
+export type Decision =
+  | { readonly is: 'present'; readonly message: string }
+  | { readonly is: 'deleted'; readonly message: string }
+  /** Both sides are named in the message; `holder` is the image that says so. */
+  | { readonly is: 'conflict'; readonly message: string; readonly holder?: BackedImage | undefined }
+  /** Looked at again each minute. */
+  | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
+  | { readonly is: 'create'; readonly message: string };
+
+/** What Longhorn says of the data of a backing image. */
+export type StorageBackup =
+  | { readonly is: 'absent' }
+  | { readonly is: 'completed'; readonly checksum?: string | undefined }
+  | { readonly is: 'unfinished'; readonly state: string };
+
+export interface RestoreSeen {
+  /** Key of the metadata, for messages. */
+  readonly key: string;
+  readonly targetName: string;
+  readonly metadata: ImageMetadata;
+  /** Why its kind or backend cannot be made here; left out: it can. */
+  readonly unfit?: string | undefined;
+  readonly isDeleted: boolean;
+  /** Of this kind, namespace and name. */
+  readonly existing?: BackedImage | undefined;
+  /** Another image of its display name, where those are unique. */
+  readonly nameHolder?: BackedImage | undefined;
+  readonly isNamespaceLeaving: boolean;
+  /** Storage class that must be there and is not. */
+  readonly missingClass?: string | undefined;
+  /** Secret that must be there and is not. */
+  readonly missingSecret?: string | undefined;
+  /** The table of its disk is in the target; where the storage keeps the data, it is not asked for. */
+  readonly hasTable?: boolean | undefined;
+  readonly storage?: StorageBackup | undefined;
+}
+
+export const restoreWord = ({ image }: ImageMetadata): string => `${image.namespace}/${image.name}`;
+
+/** What tells the bytes of two apart; left out where nothing can be compared. */
+interface Difference {
+  readonly here: string;
+  readonly there: string;
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+
+const digestDifference = (existing: BackedImage, { digests = {} }: ImageMetadata): Difference | 'same' | undefined => {
+  const own = existing.image.state.digests ?? {};
+  const shared = Object.keys(digests).find((algorithm) => own[algorithm] !== undefined);
+  if (shared === undefined) return undefined;
+  const [here = '', there = ''] = [own[shared], digests[shared]];
+  return between(shared, here, there);
+};
+
+/** As far as both sides say what they hold. */
+const compare = (existing: BackedImage, metadata: ImageMetadata): Difference | 'same' | undefined => {
+  const { object, restored } = existing;
+  const { image, data, spec } = metadata;
+  if ([object.metadata.uid, restored?.uid].includes(image.uid)) return 'same';
+  const disk = diskOf(existing);
+  if (data.kept === 'chunks' && disk !== undefined) return between('disk', disk, data.disk);
+  const difference = restored === undefined ? digestDifference(existing, metadata) : undefined;
+  return difference ?? between('checksum', textOf(object.spec['checksum']), textOf(spec['checksum']));
+};
+
+const diskOf = ({ object, restored }: BackedImage): string | undefined =>
+  object.status?.backup?.disk ?? restored?.from?.key.split('/').at(-1);
+
+const between = (what: string, here: string | undefined, there: string | undefined) => {
+  if (here === undefined || there === undefined) return undefined;
+  return here === there ? ('same' as const) : { here: `${what} ${here}`, there: `${what} ${there}` };
+};
+
+const judgeExisting = (seen: RestoreSeen, existing: BackedImage): Decision => {
+  const { metadata, key, targetName } = seen;
+  const name = restoreWord(metadata);
+  const found = compare(existing, metadata);
+  if (found === 'same' || found === undefined) return { is: 'present', message: `image ${name} is here` };
+  const here = `image ${name} here (uid ${existing.object.metadata.uid ?? ''}) has ${found.here}`;
+  const there = `${key} in ${targetName} (uid ${metadata.image.uid}) has ${found.there}`;
+  return {
+    is: 'conflict',
+    holder: existing,
+    message: `${here}, ${there}: nothing is restored; rename or delete one of the two`,
+  };
+};
+
+const judgeName = (seen: RestoreSeen, holder: BackedImage): Decision => {
+  const { metadata, key, targetName } = seen;
+  const { name, namespace } = holder.object.metadata;
+  return {
+    is: 'conflict',
+    holder,
+    message:
+      `image ${namespace}/${name} here has the display name "${metadata.displayName}", and so has ${restoreWord(metadata)} of ` +
+      `${key} in ${targetName}: nothing is restored; delete one of the two`,
+  };
+};
+
+const wait = (reason: string, message: string): Decision => ({ is: 'waiting', reason, message });
+
+const judgeStorage = ({ metadata, storage, key }: RestoreSeen): Decision | undefined => {
+  const { data, children } = metadata;
+  if (data.kept !== 'by-storage' || storage === undefined) return undefined;
+  const name = children?.backingImage ?? data.url;
+  if (storage.is === 'absent') return wait('WaitingForLonghorn', `Longhorn does not know a backup of ${name} yet`);
+  if (storage.is === 'unfinished')
+    return wait('WaitingForLonghorn', `Longhorn's backup of ${name} is ${storage.state}`);
+  const [said, found] = [data.checksum, storage.checksum];
+  if (said === undefined || said === '' || found === undefined || found === '' || said === found) return undefined;
+  return {
+    is: 'conflict',
+    message: `${key} says that ${name} has checksum ${said}, and Longhorn's backup of it has ${found}: nothing is restored`,
+  };
+};
+
+/** Reasons to wait, in the order in which a person would mend them. */
+const judgeSurroundings = (seen: RestoreSeen): Decision | undefined => {
+  const { metadata, unfit, isNamespaceLeaving, missingClass, missingSecret, hasTable, targetName } = seen;
+  const { namespace } = metadata.image;
+  if (unfit !== undefined) return wait('BackendNotServed', unfit);
+  if (isNamespaceLeaving) return wait('NamespaceTerminating', `namespace ${namespace} is being deleted`);
+  if (hasTable === false)
+    return wait(
+      'DataMissing',
+      `${targetName} does not hold the disk that the metadata names: it may still be on its way`,
+    );
+  if (missingClass !== undefined)
+    return wait('StorageClassNotFound', `storage class "${missingClass}" does not exist here: create it`);
+  if (missingSecret !== undefined)
+    return wait(
+      'SecretMissing',
+      `Secret ${missingSecret} is missing in namespace ${namespace}: create it with the credentials of ${targetName}`,
+    );
+  return judgeStorage(seen);
+};
+
+export const decideRestore = (seen: RestoreSeen): Decision => {
+  const { metadata, existing, nameHolder, isDeleted, targetName } = seen;
+  const name = restoreWord(metadata);
+  if (existing !== undefined) return judgeExisting(seen, existing);
+  if (isDeleted)
+    return { is: 'deleted', message: `image ${name} was deleted; what ${targetName} holds of it stays there` };
+  if (nameHolder !== undefined) return judgeName(seen, nameHolder);
+  return judgeSurroundings(seen) ?? { is: 'create', message: `image ${name} is made from ${targetName}` };
+};

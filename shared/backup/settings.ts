@@ -1,0 +1,44 @@
+// The configuration of backup-metadata, and its dependencies made from it at the edge.
+import { z } from 'zod';
+import { createSender } from '#events/send.ts';
+import { backends } from '#shared/backends/registry.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { createOpenTarget, targetName } from '#shared/backup/open.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
+import { setting, wholeNumber } from '#shared/runtime/config.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export const backupSettings = {
+  ...driverSettings,
+  backupSecret: setting(
+    'BACKUP_SECRET',
+    'Name of the Secret with the credentials of the backup target, in each namespace whose images are kept there or restored.',
+    z.string().min(1).default(targetName),
+  ),
+  backupRetrySeconds: setting(
+    'BACKUP_RETRY_SECONDS',
+    'Seconds until a backup whose attempts all failed is tried again.',
+    wholeNumber(1).default(600),
+  ),
+  backupNfsFolder: setting(
+    'BACKUP_NFS_FOLDER',
+    'Folder with NFS exports that are backup targets, mounted as <folder>/<server>/<path>; without it such targets are refused.',
+    z.string().min(1).optional(),
+  ),
+} as const;
+
+export type BackupConfig = z.output<z.ZodObject<typeof backupSettings>>;
+
+export const createBackupDeps = (config: BackupConfig, log: Logger): BackupDeps => ({
+  kube: createKubeClient(loadKubeConfig(config.kubeconfig)),
+  backends,
+  settings: toPopulateSettings(config),
+  open: createOpenTarget({ allowedAddresses: config.allowedAddresses, nfsFolder: config.backupNfsFolder }),
+  secretName: config.backupSecret,
+  retrySeconds: config.backupRetrySeconds,
+  cdi: config.cdi,
+  now: Date.now,
+  log,
+  ...(config.sink === undefined ? {} : { send: createSender({ sink: config.sink }) }),
+});

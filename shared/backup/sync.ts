@@ -1,0 +1,229 @@
+// One image and the target: hold it, bring its bytes there, then its metadata, and say where it stands. Safe at any time, any number of times.
+import { finalizers } from '#shared/api/names.ts';
+import { clusterOf } from '#shared/backup/cluster.ts';
+import { type DataStep, advanceData } from '#shared/backup/data.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { buildMetadata } from '#shared/backup/document.ts';
+import { type BackedImage, type ImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
+import { type BackupData, type ImageMetadata, serializeMetadata, shortHashOf } from '#shared/backup/metadata.ts';
+import { findTarget } from '#shared/backup/open.ts';
+import { metadataKeys } from '#shared/backup/place.ts';
+import { choose, readRemote } from '#shared/backup/remote.ts';
+import { removeBackup } from '#shared/backup/removal.ts';
+import { type Told, dataCondition, metadataCondition, tell } from '#shared/backup/say.ts';
+import type { ReadTarget, Target } from '#shared/backup/target.ts';
+import { findCondition } from '#shared/api/conditions.ts';
+import { type Store, isTaken } from '#shared/clients/store/store.ts';
+import { AppError, isConflict } from '#shared/runtime/errors.ts';
+import { type Outcome, done, failed, retry, waiting } from '#shared/runtime/outcome.ts';
+
+interface Ref {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+/** `done` for objects that are no images, or are gone. `found`: the target, where it is known already. */
+export const syncImage = async (deps: BackupDeps, ref: Ref, found?: ReadTarget): Promise<Outcome> => {
+  const type = imageTypeOf(ref);
+  const object = type && (await deps.kube.get(type, { namespace: ref.namespace, name: ref.name }));
+  const backed = type && object && readImage(type, object);
+  if (backed === undefined) return done;
+  try {
+    if (backed.image.deleting) return await removeBackup(deps, backed, found ?? (await findTarget(deps.kube)));
+    return backed.isWanted ? await advance(deps, backed, found ?? (await findTarget(deps.kube))) : done;
+  } catch (error) {
+    // Somebody changed the image under us: the event of that change, or the tick, looks again.
+    if (isConflict(error)) return retry(2, `image ${ref.name} keeps being changed by others`);
+    throw error;
+  }
+};
+
+const both = (status: 'True' | 'False', reason: string, message: string): Told => ({
+  conditions: [dataCondition, metadataCondition].map((type) => ({ type, status, reason, message })),
+});
+
+const advance = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
+  if (read.is === 'none') return rest(deps, backed, 'NoBackupTarget', noTarget);
+  if (read.is === 'faulty') return rest(deps, backed, 'BackupTargetInvalid', read.message);
+  // What was kept stays so while the image is looked at again.
+  if (backed.image.state.phase !== 'Available')
+    return backed.object.status?.backup === undefined
+      ? rest(deps, backed, 'ImageNotReady', 'the image is kept once it is ready to use')
+      : done;
+  const held = await hold(deps, backed);
+  const opened = openOrSay(deps, read.target);
+  if (typeof opened === 'string') return rest(deps, held, 'BackupTargetInvalid', opened);
+  try {
+    return await keep({ deps, backed: held, target: read.target, store: opened.store });
+  } catch (error) {
+    if (!(error instanceof AppError) || isConflict(error)) throw error;
+    return await unavailable(deps, held, read.target, error);
+  } finally {
+    await opened.close();
+  }
+};
+
+const noTarget =
+  'this cluster has no backup target: an operator sets one in Harvester\'s setting "backup-target", or in the ConfigMap ' +
+  'and Secret backup-target of namespace bullion-system';
+
+/** Nothing to do until somebody does something. */
+const rest = async (deps: BackupDeps, backed: BackedImage, reason: string, message: string): Promise<Outcome> => {
+  await tell(deps, backed, both('False', reason, message));
+  return waiting(message);
+};
+
+const openOrSay = (deps: BackupDeps, target: Target) => {
+  try {
+    return deps.open(target);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return error.message;
+  }
+};
+
+/** What is there may still be: nothing is taken back, only not vouched for. The tick looks again. */
+const unavailable = async (
+  deps: BackupDeps,
+  backed: BackedImage,
+  target: Target,
+  error: AppError,
+): Promise<Outcome> => {
+  const message = `${target.name} does not take part: ${error.message}; tried again each minute`;
+  const wasKept = findCondition(backed.object.status?.conditions, dataCondition)?.status === 'True';
+  const isSamePlace = backed.object.status?.backup?.target === target.name;
+  const types = wasKept && isSamePlace ? [metadataCondition] : [dataCondition, metadataCondition];
+  const conditions = types.map((type) => ({
+    type,
+    status: 'False' as const,
+    reason: 'BackupTargetUnavailable',
+    message,
+  }));
+  await tell(deps, backed, { conditions });
+  return waiting(message);
+};
+
+/** From before anything is written, so that a deletion is not missed. */
+const hold = async (deps: BackupDeps, backed: BackedImage): Promise<BackedImage> => {
+  if (backed.isHeld) return backed;
+  const { metadata } = backed.object;
+  const held: ImageObject = await deps.kube.mergePatch(
+    backed.type,
+    { namespace: metadata.namespace, name: metadata.name },
+    {
+      metadata: {
+        resourceVersion: metadata.resourceVersion,
+        finalizers: [...(metadata.finalizers ?? []), finalizers.backup],
+      },
+    },
+  );
+  return readImage(backed.type, held) ?? backed;
+};
+
+interface Keeping {
+  readonly deps: BackupDeps;
+  readonly backed: BackedImage;
+  readonly target: Target;
+  readonly store: Store;
+}
+
+const keep = async (keeping: Keeping): Promise<Outcome> => {
+  const { deps, backed, target } = keeping;
+  const step = await advanceData(keeping);
+  if (step.is !== 'kept') return missingData(deps, backed, step);
+  const metadata = buildMetadata(backed, await clusterOf(deps.kube), step.data);
+  const { key, revision } = await writeMetadata(keeping, metadata);
+  await tell(deps, backed, {
+    conditions: [
+      { type: dataCondition, status: 'True', reason: 'Kept', message: keptWords(step.data, target) },
+      { type: metadataCondition, status: 'True', reason: 'Written', message: `${key} is in ${target.name}` },
+    ],
+    backup: {
+      target: target.name,
+      object: key,
+      revision,
+      digest: digestOf(metadata),
+      ...(step.data.kept === 'chunks' ? { disk: step.data.disk } : {}),
+      bytes: step.bytes ?? backed.object.status?.backup?.bytes ?? 0,
+    },
+    extra: releasedStatus(backed, target),
+  });
+  return done;
+};
+
+const keptWords = (data: BackupData, target: Target): string =>
+  data.kept === 'chunks' ? `disk ${data.disk.slice(0, 12)} is in ${target.name}` : 'Longhorn keeps it';
+
+/** Where clients of Harvester look. HyperCloud's kind has no such field. */
+const releasedStatus = ({ type }: BackedImage, target: Target): Readonly<Record<string, unknown>> => {
+  if (type.group !== 'harvesterhci.io') return {};
+  const backupTarget =
+    target.type === 's3'
+      ? { endpoint: target.endpoint, bucketName: target.bucket, bucketRegion: target.region }
+      : { endpoint: target.name };
+  return { backupTarget };
+};
+
+const missingData = async (
+  deps: BackupDeps,
+  backed: BackedImage,
+  { is, reason, message }: Exclude<DataStep, { is: 'kept' }>,
+): Promise<Outcome> => {
+  const waits = `written once the disk is in the target: ${message}`;
+  await tell(deps, backed, {
+    conditions: [
+      { type: dataCondition, status: 'False', reason, message },
+      { type: metadataCondition, status: 'False', reason: 'DataNotReady', message: waits },
+    ],
+  });
+  return is === 'failed' ? failed(reason, message) : waiting(message);
+};
+
+export const digestOf = (metadata: ImageMetadata): string => shortHashOf(serializeMetadata(metadata).toString());
+
+/** Others may write at the same time: each of us then looks again. */
+const maxRounds = 4;
+
+const writeMetadata = async (
+  { backed, target, store }: Keeping,
+  metadata: ImageMetadata,
+): Promise<{ readonly key: string; readonly revision: string }> => {
+  const before = backed.object.status?.backup;
+  const known = before?.target === target.name ? before.object : undefined;
+  const places = metadataKeys(metadata.image);
+  const keys = [...new Set([...places.filter((key) => key === known), ...places])];
+  for (let round = 1; ; round += 1) {
+    const choice = choose(metadata, await Promise.all(keys.map((key) => readRemote(store, key))));
+    if (choice === undefined) throw new AppErrorOfPlaces(keys);
+    if (choice.is === 'there') return choice;
+    try {
+      const revision = await store.write(choice.key, serializeMetadata(metadata), choice.expected);
+      return { key: choice.key, revision };
+    } catch (error) {
+      if (!isTaken(error) || round === maxRounds) throw error;
+    }
+  }
+};
+
+/** Only somebody who writes by hand can bring this about: the last place is named by a digest of who we are. */
+class AppErrorOfPlaces extends AppError {
+  override readonly code = 'PlacesTaken' as const;
+  override readonly retryable = false;
+
+  constructor(keys: readonly string[]) {
+    super(`other images stand at ${keys.join(', ')}: remove the one at the last place by hand`);
+  }
+}
+
+/** Whether an image that looks settled has changed since its metadata was written. Pure but for what it is given. */
+export const hasNews = (backed: BackedImage, cluster: string, targetName: string): boolean => {
+  const { object, image } = backed;
+  const { backup, conditions } = object.status ?? {};
+  const isGood = [dataCondition, metadataCondition].every((type) => findCondition(conditions, type)?.status === 'True');
+  if (!isGood || backup === undefined || backup.target !== targetName) return true;
+  if (image.state.phase !== 'Available') return false;
+  const data: BackupData | undefined = backup.disk === undefined ? undefined : { kept: 'chunks', disk: backup.disk };
+  return data !== undefined && digestOf(buildMetadata(backed, cluster, data)) !== backup.digest;
+};

@@ -1,0 +1,88 @@
+// Two clusters and one object store: what flows of backups need.
+import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
+import { configMaps, secrets } from '#shared/api/foreign/core.ts';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { createHttpClient } from '#shared/clients/http/client.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createS3Client } from '#shared/clients/s3/client.ts';
+import { createBucketStore } from '#shared/clients/store/bucket.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+
+export const backupBucket = 'backups';
+export const backupCredentials = { accessKeyId: 'backup-user', secretAccessKey: 'backup-s3cret-key' };
+
+export interface BackupStore {
+  readonly server: ObjectStore;
+  readonly store: Store;
+  readonly close: () => Promise<void>;
+}
+
+/** A store of its own, which no cluster's end takes with it. */
+export const startBackupStore = async (dir: string): Promise<BackupStore> => {
+  const server = await startObjectStore({ dir, credentials: [backupCredentials] });
+  const sdk = new Sdk({
+    endpoint: server.url,
+    region: server.region,
+    forcePathStyle: true,
+    credentials: backupCredentials,
+  });
+  await sdk.send(new CreateBucketCommand({ Bucket: backupBucket }));
+  sdk.destroy();
+  const http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1/32']), idleMs: 10_000 });
+  const s3 = createS3Client({
+    http,
+    endpoint: server.url,
+    region: server.region,
+    pathStyle: true,
+    credentials: backupCredentials,
+  });
+  return {
+    server,
+    store: createBucketStore(s3, backupBucket),
+    close: async () => {
+      await http.close();
+      await server.close();
+    },
+  };
+};
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+/** Of the target, as an operator or an owner of a namespace creates it. */
+export const targetSecret = (namespace: string) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 'backup-target', namespace },
+  data: {
+    accessKeyId: base64(` ${backupCredentials.accessKeyId}\n`),
+    secretKey: base64(`${backupCredentials.secretAccessKey}\n`),
+  },
+});
+
+/** Fields of the ConfigMap. */
+export const targetFields = ({ url, region }: Pick<ObjectStore, 'url' | 'region'>): Record<string, string> => ({
+  type: 's3',
+  endpoint: url,
+  bucketName: backupBucket,
+  bucketRegion: region,
+  refreshIntervalInSeconds: '1',
+});
+
+/** Tells a cluster of its target, as the ConfigMap and Secret of an operator, and gives `namespaces` the Secret. */
+export const setTarget = async (
+  kube: KubeClient,
+  data: Record<string, string>,
+  namespaces: readonly string[] = ['default'],
+): Promise<void> => {
+  for (const namespace of ['bullion-system', ...namespaces]) {
+    if ((await kube.get(secrets, { namespace, name: 'backup-target' })) === undefined)
+      await kube.create(secrets, targetSecret(namespace));
+  }
+  const metadata = { name: 'backup-target', namespace: 'bullion-system' };
+  const present = await kube.get(configMaps, metadata);
+  const next = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
+  await (present === undefined
+    ? kube.create(configMaps, next)
+    : kube.replace(configMaps, { ...next, metadata: present.metadata }));
+};
