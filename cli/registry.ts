@@ -1,5 +1,6 @@
 // Every command, one line each, in the order help shows them.
 import type { Command } from '#cli/command.ts';
+import { backupsCommand } from '#cli/commands/backups.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
@@ -11,5 +12,6 @@ export const commands: readonly Command[] = [
   imagesCommand,
   whyCommand,
   retryCommand,
+  backupsCommand,
   completionCommand(() => commands),
 ];

@@ -76,7 +76,13 @@ export const Tombstone = z.object({
 });
 export type Tombstone = z.infer<typeof Tombstone>;
 
-export type Parsed<T> = { readonly value: T } | { readonly problem: string };
+export type Parsed<T> =
+  | { readonly value: T }
+  | {
+      readonly problem: string;
+      /** A later release wrote it: it is whole, and not ours to replace. */
+      readonly isLater?: true;
+    };
 
 export const shortHashOf = (of: string): string => createHash('sha256').update(of).digest('hex').slice(0, 8);
 
@@ -104,7 +110,7 @@ const parseAs = <T>(bytes: Buffer, schema: z.ZodType<T>): Parsed<T> => {
   const loaded = load(bytes);
   if ('problem' in loaded) return loaded;
   const later = versionProblem(loaded.value);
-  if (later !== undefined) return { problem: later };
+  if (later !== undefined) return { problem: later, isLater: true };
   const parsed = schema.safeParse(loaded.value);
   return parsed.success ? { value: parsed.data } : { problem: `the metadata is incomplete: ${faultsOf(parsed.error)}` };
 };

@@ -13,6 +13,8 @@ export interface Remote {
   readonly metadata?: ImageMetadata | undefined;
   /** Why there is something that is no metadata. */
   readonly problem?: string | undefined;
+  /** A later release wrote it. */
+  readonly isLater?: boolean | undefined;
 }
 
 export const readRemote = async (store: Store, key: string): Promise<Remote> => {
@@ -20,7 +22,9 @@ export const readRemote = async (store: Store, key: string): Promise<Remote> => 
   if (found === undefined) return { key };
   const parsed = parseMetadata(found.bytes);
   const { revision } = found;
-  return 'value' in parsed ? { key, revision, metadata: parsed.value } : { key, revision, problem: parsed.problem };
+  return 'value' in parsed
+    ? { key, revision, metadata: parsed.value }
+    : { key, revision, problem: parsed.problem, isLater: parsed.isLater };
 };
 
 export type Choice =
@@ -43,7 +47,7 @@ const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
   const { key, revision, metadata } = remote;
   if (revision === undefined) return { is: 'write', key, expected: 'nothing' };
   // What nobody can read protects nobody: a write that was torn heals.
-  if (metadata === undefined) return { is: 'write', key, expected: { revision } };
+  if (metadata === undefined) return remote.isLater ? undefined : { is: 'write', key, expected: { revision } };
   if (isOurs(own, metadata)) {
     const isCurrent = metadata.image.uid === own.image.uid && isSame(own, metadata);
     return isCurrent ? { is: 'there', key, revision } : { is: 'write', key, expected: { revision } };

@@ -6,18 +6,18 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import type { BackedImage } from '#shared/backup/image.ts';
 import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
 import { parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
-import { tombstoneKey } from '#shared/backup/place.ts';
+import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
 import type { ReadTarget } from '#shared/backup/target.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
-/** What the target may hold of an image. */
-const deletedOf = ({ object, image, restored }: BackedImage): Deleted | undefined => {
+/** What a target may hold of an image. Its status may not know yet what was written a moment ago: then it is looked for. */
+const deletedOf = ({ object, image, restored }: BackedImage, read: ReadTarget): Deleted => {
   const { backup } = object.status ?? {};
-  const target = backup?.target ?? restored?.target;
-  if (target === undefined) return undefined;
+  const current = read.is === 'set' ? read.target.name : '';
+  const target = backup?.target ?? restored?.target ?? current;
   const { apiVersion, kind, uid, namespace = 'default', name } = image.ref;
   const uids = restored === undefined ? [uid] : [uid, restored.uid];
   return { uids, apiVersion, kind, namespace, name, target, object: backup?.object, isNoted: false };
@@ -26,11 +26,9 @@ const deletedOf = ({ object, image, restored }: BackedImage): Deleted | undefine
 export const removeBackup = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
   if (!backed.isHeld) return done;
   await stopData(deps, backed);
-  const deleted = deletedOf(backed);
-  if (deleted !== undefined) {
-    await remember(deps, (memory) => ({ ...memory, deleted: [...without(memory.deleted, deleted), deleted] }));
-    await noteDeletions(deps, read);
-  }
+  const deleted = deletedOf(backed, read);
+  await remember(deps, (memory) => ({ ...memory, deleted: [...without(memory.deleted, deleted), deleted] }));
+  await noteDeletions(deps, read);
   await release(deps, backed);
   return done;
 };
@@ -79,14 +77,15 @@ const maxRounds = 4;
 /** The note comes first: metadata that is still there with it does not come back either. */
 const note = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
   await writeTombstone(store, deleted, cluster);
-  if (deleted.object === undefined) return;
-  const { metadata } = await readRemote(store, deleted.object);
-  // Another cluster's, or that of a namesake made since, is not ours to remove.
-  if (metadata?.image.cluster === cluster && deleted.uids.includes(metadata.image.uid))
-    await store.remove(deleted.object);
+  const keys = deleted.object === undefined ? metadataKeys({ ...deleted, cluster }) : [deleted.object];
+  for (const key of keys) {
+    const { metadata } = await readRemote(store, key);
+    // Another cluster's, or that of a namesake made since, is not ours to remove.
+    if (metadata?.image.cluster === cluster && deleted.uids.includes(metadata.image.uid)) await store.remove(key);
+  }
 };
 
-const writeTombstone = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
+export const writeTombstone = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
   const { apiVersion, kind, namespace, name } = deleted;
   const key = tombstoneKey({ apiVersion, kind, namespace, name, cluster });
   for (let round = 1; ; round += 1) {

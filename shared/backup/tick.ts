@@ -5,11 +5,12 @@ import { markImagesOfBackups } from '#shared/backup/asked.ts';
 import { clusterOf } from '#shared/backup/cluster.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts';
-import { type Look, lookThrough } from '#shared/backup/look.ts';
+import { type Look, isNotedAsDeleted, lookThrough } from '#shared/backup/look.ts';
+import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { type Item, type Memory, readMemory, remember } from '#shared/backup/memory.ts';
 import { findTarget } from '#shared/backup/open.ts';
-import { noteDeletions } from '#shared/backup/removal.ts';
-import { type Judged, restoreEntry } from '#shared/backup/restore.ts';
+import { noteDeletions, writeTombstone } from '#shared/backup/removal.ts';
+import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
 import { restoreWord } from '#shared/backup/restore-plan.ts';
 import { dataCondition, metadataCondition } from '#shared/backup/say.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
@@ -58,9 +59,18 @@ const restoreAll = async (
     signal.throwIfAborted();
     const judged = await restoreEntry(context, entry);
     if (judged.is === 'unreadable') deps.log.warn('entry of the backup target not used', itemOf(entry.key, judged));
+    if (judged.is === 'deleted') await noteHere(context, judged.metadata);
     if (isPending(judged)) pending.push(itemOf(entry.key, judged));
   }
   return pending;
+};
+
+/** A target that was another one when the image was deleted holds it still: what is noted there keeps it from coming back elsewhere. */
+const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promise<void> => {
+  const { deps, store, cluster, tombstones, deleted } = context;
+  const known = deleted.find(({ uids }) => uids.includes(metadata.image.uid));
+  if (known === undefined || isNotedAsDeleted(tombstones, metadata, cluster)) return;
+  await forgiving(deps, 'deletions', () => writeTombstone(store, known, cluster));
 };
 
 const lookAtTarget = async (deps: BackupDeps, target: Target, memory: Memory, signal: AbortSignal): Promise<void> => {
@@ -88,7 +98,8 @@ const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, sig
   const cluster = await clusterOf(deps.kube);
   const isDueFor = (backed: BackedImage): boolean =>
     isUnsettled(backed) ||
-    (backed.isWanted && (isEvery || (read.is === 'set' && hasNews(backed, cluster, read.target.name))));
+    // Without a target nothing is vouched for.
+    (backed.isWanted && (isEvery || read.is !== 'set' || hasNews(backed, cluster, read.target.name)));
   for (const type of imageTypes) {
     for await (const object of deps.kube.listAll(type)) {
       if (signal.aborted) return;

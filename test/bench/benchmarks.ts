@@ -29,6 +29,12 @@ export const benchmarks: readonly Benchmark[] = [
     load: () => import('#test/bench/cold-start/run.ts'),
   },
   {
+    name: 'backup',
+    about:
+      'bytes that the first backup of an image sends, a second one, and one of a slightly changed image; one object beside chunks',
+    load: () => import('#test/bench/backup/run.ts'),
+  },
+  {
     name: 'transfer',
     about: 'images from nginx onto a disk, beside curl and qemu-img, nbdkit, and the limits of wire and decoder',
     load: () => import('#test/bench/transfer/run.ts'),

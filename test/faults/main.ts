@@ -1,8 +1,10 @@
 // `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: as many storms as asked for; a seed that fails is shrunk and replayed.
+// `npm run test:faults -- --backups N [--from S]`: as many storms over backups.
 // `npm run test:faults -- --kills N [--from S]`: kills the embedded API server as often as asked for.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
+import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
 import { type Run, type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
 
@@ -12,6 +14,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     scenario: { type: 'string' },
     kills: { type: 'string' },
+    backups: { type: 'string' },
   },
 });
 
@@ -89,9 +92,26 @@ const runDeaths = async (seed: number, kills: number): Promise<number> => {
   return faults.length;
 };
 
+const runBackups = async (from: number, count: number): Promise<number> => {
+  let failures = 0;
+  for (let seed = from; seed < from + count; seed += 1) {
+    const { violations, summary } = await runBackupStorm(seed);
+    const expected = expectedSummary((summary as { readonly isDeleted: boolean }).isDeleted);
+    if (violations.length === 0 && isDeepStrictEqual(summary, expected)) continue;
+    failures += 1;
+    console.log([`backups, seed ${seed}`, ...violations, JSON.stringify(summary)].join('\n  '));
+  }
+  console.log(`${count - failures} passed, ${failures} failed`);
+  return failures;
+};
+
 const first = Number(values.from);
-const failures =
-  values.kills === undefined
-    ? await runStorms(first, Number(values.seeds))
-    : await runDeaths(first, Number(values.kills));
+
+const runAsked = (): Promise<number> => {
+  if (values.kills !== undefined) return runDeaths(first, Number(values.kills));
+  if (values.backups !== undefined) return runBackups(first, Number(values.backups));
+  return runStorms(first, Number(values.seeds));
+};
+
+const failures = await runAsked();
 process.exitCode = failures === 0 ? 0 : 1;

@@ -1,13 +1,16 @@
 // An image outlives its cluster: kept in a bucket by one, lost with it, and restored by another.
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommandLine } from '#cli/run.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
-import { jobs, kubeEvents, pods } from '#shared/api/foreign/core.ts';
+import { backupBackingImages } from '#shared/api/foreign/backup.ts';
+import { jobs, kubeEvents, namespaces, persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
+import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/backup/image.ts';
 import { imageTypes } from '#shared/backup/image.ts';
@@ -17,6 +20,7 @@ import {
   setTarget,
   startBackupStore,
   targetFields,
+  targetSecret,
 } from '#test/support/backup.ts';
 import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
 
@@ -76,6 +80,55 @@ describe('an image that outlives its cluster', { timeout: 300_000 }, () => {
   const isKept = (image: ImageObject): boolean =>
     ['DataReady', 'MetadataReady'].every((type) => conditionOf(image, type)?.status === 'True');
   const isReady = (image: ImageObject): boolean => conditionOf(image, 'Ready')?.status === 'True';
+  const harvesterImage = (name: string, spec: object): ImageObject => ({
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    metadata: { name, namespace },
+    spec: { displayName: `The ${name}`, sourceType: 'download', url, backup: true, ...spec },
+  });
+  const makeDisk = async (cluster: TestCluster, name: string, storageClassName: string): Promise<void> => {
+    await cluster.kube.create(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name, namespace },
+      spec: {
+        storageClassName,
+        accessModes: ['ReadWriteMany'],
+        volumeMode: 'Block',
+        resources: { requests: { storage: '32Mi' } },
+      },
+    });
+    await expect
+      .poll(async () => (await cluster.kube.get(persistentVolumeClaims, { namespace, name }))?.status?.phase, {
+        timeout: 60_000,
+      })
+      .toBe('Bound');
+  };
+  /** What Longhorn does by itself: its backup is known to a cluster, and its file is where it restores from. */
+  const tellOfLonghornBackup = async (cluster: TestCluster, name: string): Promise<void> => {
+    await cluster.kube.create(backupBackingImages, {
+      apiVersion: 'longhorn.io/v1beta2',
+      kind: 'BackupBackingImage',
+      metadata: { name, namespace: longhornNamespace },
+      status: {
+        state: 'Completed',
+        backingImage: name,
+        url: `s3://backups@us-east-1/?backingImage=${name}`,
+      },
+    });
+    await cluster.kube.mergePatch(
+      backupBackingImages,
+      { name, namespace: longhornNamespace },
+      {
+        status: {
+          state: 'Completed',
+          backingImage: name,
+          url: `s3://backups@us-east-1/?backingImage=${name}`,
+        },
+      },
+      { subresource: 'status' },
+    );
+  };
   const prove = async (cluster: TestCluster, name: string) => {
     const disk = await diskOf(cluster, { namespace, name });
     await proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, dir);
@@ -88,45 +141,116 @@ describe('an image that outlives its cluster', { timeout: 300_000 }, () => {
       metadata: { name: 'jammy', namespace },
       spec: { storageClassName: 'local', backup: true, source: { http: url } },
     });
-    await first.kube.create(harvester, {
-      apiVersion: 'harvesterhci.io/v1beta1',
-      kind: 'VirtualMachineImage',
-      metadata: { name: 'image-abc', namespace },
-      spec: {
-        backend: 'csi',
-        displayName: 'Jammy Jellyfish',
-        sourceType: 'download',
-        url,
-        targetStorageClassName: 'local',
-        backup: true,
-      },
-    });
+    await first.kube.create(harvester, harvesterImage('csi', { backend: 'csi', targetStorageClassName: 'local' }));
+    await first.kube.create(harvester, harvesterImage('cdi', { backend: 'cdi', targetStorageClassName: 'local' }));
+    await first.kube.create(harvester, harvesterImage('longhorn', {}));
     const kept = await until(first, hypercloud, 'jammy', isKept);
     expect(kept.status?.backup).toMatchObject({
       object: 'harvester/vmimages/default-jammy/vmimage-metadata.yaml',
       disk: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
-    const other = await until(first, harvester, 'image-abc', isKept);
     // One disk, however many images share it.
-    expect(other.status?.backup?.disk).toBe(kept.status?.backup?.disk);
+    for (const name of ['csi', 'cdi']) {
+      const other = await until(first, harvester, name, isKept);
+      expect(other.status?.backup?.disk).toBe(kept.status?.backup?.disk);
+    }
     const objects = (await Array.fromAsync(backup.store.list(''))).map(({ key }) => key);
     expect(objects.filter((key) => key.includes('/disks/'))).toHaveLength(1);
-    expect(objects).toContain('harvester/vmimages/default-image-abc/vmimage-metadata.yaml');
+    expect(objects).toContain('harvester/vmimages/default-cdi/vmimage-metadata.yaml');
+  });
+
+  it('is kept by Longhorn itself, and its metadata once that is done', async () => {
+    const waiting = await until(first, harvester, 'longhorn', isReady);
+    const name = waiting.status?.children?.backingImage ?? '';
+    expect(conditionOf(waiting, 'DataReady')?.status).not.toBe('True');
+    await tellOfLonghornBackup(first, name);
+    const kept = await until(first, harvester, 'longhorn', isKept);
+    expect(kept.status).toMatchObject({ backupTarget: { bucketName: 'backups' } });
+    // The file of Longhorn's own backup store, which outlives the cluster, too.
+    const { status } = (await first.kube.get(backingImages, { namespace: longhornNamespace, name })) ?? {};
+    await copyFile(join(first.dataDir, 'longhorn', 'files', status?.uuid ?? ''), join(dir, name));
   });
 
   it('is restored in a cluster that knows nothing, byte for byte', async () => {
-    const volume = (await first.kube.get(harvester, { namespace, name: 'image-abc' }))?.status?.children?.volume;
+    const lost = await first.kube.get(harvester, { namespace, name: 'csi' });
+    const { children, storageClassName } = (await first.kube.get(harvester, { namespace, name: 'longhorn' }))!.status!;
     await first.close();
     await files.close();
     second = await startTestCluster({ tickSeconds: 3 });
+    const backups = join(second.dataDir, 'longhorn', 'backups');
+    await mkdir(backups, { recursive: true });
+    await copyFile(join(dir, children?.backingImage ?? ''), join(backups, children?.backingImage ?? ''));
     await setTarget(second.kube, targetFields(backup.server));
     const restored = await until(second, hypercloud, 'jammy', (image) => isReady(image) && isKept(image));
     expect(restored.spec['storageClassName']).toBe('local');
     await prove(second, restored.status?.children?.volume ?? '');
-    const other = await until(second, harvester, 'image-abc', (image) => isReady(image) && isKept(image));
-    expect(other.spec).toMatchObject({ displayName: 'Jammy Jellyfish', sourceType: 'restore', backend: 'csi' });
-    expect(other.status?.children?.volume).toBe(volume);
-    await prove(second, volume ?? '');
+    const csi = await until(second, harvester, 'csi', (image) => isReady(image) && isKept(image));
+    expect(csi.spec).toMatchObject({ displayName: 'The csi', sourceType: 'restore', backend: 'csi' });
+    // What refers to the golden volume finds it.
+    expect(csi.status?.children?.volume).toBe(lost?.status?.children?.volume);
+    await prove(second, csi.status?.children?.volume ?? '');
+    const cdi = await until(second, harvester, 'cdi', (image) => isReady(image) && isKept(image));
+    await prove(second, cdi.status?.children?.volume ?? '');
+    // Longhorn has not looked into its store yet: the others did not wait for it.
+    expect(await second.kube.get(harvester, { namespace, name: 'longhorn' })).toBeUndefined();
+    await tellOfLonghornBackup(second, children?.backingImage ?? '');
+    const longhorn = await until(second, harvester, 'longhorn', (image) => isReady(image) && isKept(image));
+    // The class that volumes in VM backups name.
+    expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage: children?.backingImage } });
+    await makeDisk(second, 'of-longhorn', storageClassName ?? '');
+    await prove(second, 'of-longhorn');
+  });
+
+  it('is listed, with what a restore would do', async () => {
+    const out: string[] = [];
+    const terminal = {
+      out: (text: string) => void out.push(text),
+      err: () => {},
+      isLive: false,
+      now: () => new Date(),
+    };
+    const args = ['backups', '--dry-run', '--kubeconfig', second.kubeconfigPath];
+    const code = await runCommandLine(args, { terminal, signal: new AbortController().signal });
+    expect(code).toBe(0);
+    expect(out.join('')).toMatch(
+      /default\/jammy .*hypercloud.* none: it is here .*default-jammy\/vmimage-metadata\.yaml/,
+    );
+    expect(out.join('')).toMatch(/default\/longhorn .*by Longhorn/);
+  });
+
+  it('is restored into a namespace once its owner has given the credentials', async () => {
+    const metadata = await backup.store.read('harvester/vmimages/default-jammy/vmimage-metadata.yaml', mib);
+    const moved = metadata!.bytes
+      .toString()
+      .replace('namespace: default', 'namespace: team')
+      .replace(/uid: .*/, 'uid: moved');
+    await backup.store.write('harvester/vmimages/team-jammy/vmimage-metadata.yaml', Buffer.from(moved));
+    await expect
+      .poll(() => second.kube.get(namespaces, { name: 'team' }), { timeout: 60_000, interval: 500 })
+      .toBeDefined();
+    await second.kube.create(secrets, targetSecret('team'));
+    await expect
+      .poll(
+        async () =>
+          conditionOf(await second.kube.get(hypercloud, { namespace: 'team', name: 'jammy' }), 'Ready')?.status,
+        {
+          timeout: 120_000,
+          interval: 500,
+        },
+      )
+      .toBe('True');
+  });
+
+  it('does not come back once it was deleted', async () => {
+    await second.kube.delete(hypercloud, { namespace, name: 'jammy' });
+    await expect
+      .poll(() => second.kube.get(hypercloud, { namespace, name: 'jammy' }), { timeout: 60_000, interval: 200 })
+      .toBeUndefined();
+    const keys = (await Array.fromAsync(backup.store.list('harvester/vmimages/'))).map(({ key }) => key);
+    expect(keys.some((key) => key.endsWith('/deleted.yaml'))).toBe(true);
+    // Its interval is a second: it is looked at again meanwhile.
+    await new Promise((resolve) => setTimeout(resolve, 6000));
+    expect(await second.kube.get(hypercloud, { namespace, name: 'jammy' })).toBeUndefined();
   });
 
   it('shows its credentials to nobody', async () => {

@@ -63,6 +63,7 @@ export interface MemoryKubeOptions extends Partial<StoreOptions> {
   readonly admit?: ((request: AdmissionRequest) => void) | undefined;
   /** Plurals the cluster does not serve. */
   readonly absent?: readonly string[];
+  readonly uidPrefix?: string | undefined;
 }
 
 const administrator = 'kubernetes-admin';
@@ -83,7 +84,7 @@ export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube =>
     admit = () => {},
     absent = [],
   } = options;
-  const store = createStore({ now, withStatus, protect });
+  const store = createStore({ now, withStatus, protect, uidPrefix: options.uidPrefix });
   const calls: KubeCall[] = [];
   const call = createCalls(calls, absent);
   const { watch, watches } = createWatches(store);

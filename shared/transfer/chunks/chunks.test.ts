@@ -8,7 +8,7 @@ import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { Denied, Unavailable } from '#shared/runtime/errors.ts';
 import { indexKey, parseIndex } from '#shared/transfer/chunks/chunk-index.ts';
-import { type WrittenChunks, chunkBytes, writeChunks } from '#shared/transfer/chunks/write.ts';
+import { type WrittenChunks, usualChunkBytes as chunkBytes, writeChunks } from '#shared/transfer/chunks/write.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 

@@ -12,7 +12,7 @@ import { TransferError } from '#shared/transfer/fault.ts';
 import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 
 /** Chosen by measurement: README.md. */
-export const chunkBytes = 4 * 2 ** 20;
+export const usualChunkBytes = 4 * 2 ** 20;
 
 /** Chunks at work at a time: at most 12 of them and their packed forms are in memory. */
 const workers = 6;
@@ -27,6 +27,8 @@ export interface ChunkWrite {
   readonly store: Store;
   /** Keys begin with it; ends in a slash. */
   readonly prefix: string;
+  /** Guest bytes of a chunk; left out: what was chosen. Other sizes are for measuring. */
+  readonly chunkBytes?: number | undefined;
   readonly patience: Omit<PatienceOptions, 'signal'>;
   readonly signal: AbortSignal;
   /** 0..1. */
@@ -46,6 +48,8 @@ export interface WrittenChunks {
 }
 
 interface Writing extends ChunkWrite {
+  readonly chunkBytes: number;
+  readonly zeroes: Buffer;
   readonly file: FileHandle;
   readonly volume: ExportVolume;
   readonly digests: (string | null)[];
@@ -65,7 +69,7 @@ const patiently = async <T>({ patience, signal }: ChunkWrite, work: () => Promis
 };
 
 /** What lies behind the end of the volume is zero. */
-const readChunk = async ({ file, volume }: Writing, index: number): Promise<Buffer> => {
+const readChunk = async ({ file, volume, chunkBytes }: Writing, index: number): Promise<Buffer> => {
   const offset = index * chunkBytes;
   const bytes = Buffer.allocUnsafe(Math.min(chunkBytes, volume.size - offset));
   let filled = 0;
@@ -78,8 +82,7 @@ const readChunk = async ({ file, volume }: Writing, index: number): Promise<Buff
   return bytes.fill(0, filled);
 };
 
-const zeroes = Buffer.alloc(chunkBytes);
-const isZero = (bytes: Buffer): boolean => bytes.equals(zeroes.subarray(0, bytes.length));
+const isZero = (bytes: Buffer, zeroes: Buffer): boolean => bytes.equals(zeroes.subarray(0, bytes.length));
 
 /** A name that is taken by then was taken by the same bytes. */
 const put = async (writing: Writing, key: string, bytes: Buffer): Promise<void> => {
@@ -93,7 +96,7 @@ const put = async (writing: Writing, key: string, bytes: Buffer): Promise<void> 
 
 const keepChunk = async (writing: Writing, index: number): Promise<void> => {
   const bytes = await readChunk(writing, index);
-  if (isZero(bytes)) return;
+  if (isZero(bytes, writing.zeroes)) return;
   const digest = sha256Of(bytes);
   writing.digests[index] = digest;
   const key = chunkKey(writing.prefix, digest);
@@ -106,14 +109,14 @@ const keepChunk = async (writing: Writing, index: number): Promise<void> => {
 };
 
 /** Chunks that may hold data, in order. */
-const chunksOf = ({ extents }: ExportVolume): readonly number[] =>
+const chunksOf = ({ extents }: ExportVolume, chunkBytes: number): readonly number[] =>
   extents.flatMap(({ start, end }) => {
     const first = Math.floor(start / chunkBytes);
     return Array.from({ length: Math.ceil(end / chunkBytes) - first }, (_, index) => first + index);
   });
 
 const keepAll = async (writing: Writing): Promise<void> => {
-  const todo = chunksOf(writing.volume);
+  const todo = chunksOf(writing.volume, writing.chunkBytes);
   let next = 0;
   const work = async (): Promise<void> => {
     for (let at = next++; at < todo.length; at = next++) {
@@ -125,7 +128,7 @@ const keepAll = async (writing: Writing): Promise<void> => {
 };
 
 const finish = async (writing: Writing): Promise<WrittenChunks> => {
-  const { prefix, volume, digests, sent, store } = writing;
+  const { prefix, volume, digests, sent, store, chunkBytes } = writing;
   const table = serializeIndex({
     bullion: 'disk-in-chunks',
     version: 1,
@@ -145,12 +148,23 @@ const finish = async (writing: Writing): Promise<WrittenChunks> => {
  * Throws TransferError, or the signal's reason. Then chunks may be there that no table names: the next try finds them, and sends the rest.
  */
 export const writeChunks = async (write: ChunkWrite): Promise<WrittenChunks> => {
+  const { chunkBytes = usualChunkBytes } = write;
   const volume = await lookAtVolume(write.path, chunkBytes, write.signal);
   const file = await open(write.path, constants.O_RDONLY | constants.O_NOFOLLOW);
   const stop = new AbortController();
   const signal = AbortSignal.any([write.signal, stop.signal]);
   const digests = Array.from({ length: Math.ceil(volume.size / chunkBytes) }, () => null);
-  const writing: Writing = { ...write, signal, file, volume, digests, sent: { chunks: 0, bytes: 0, keys: new Set() } };
+  const zeroes = Buffer.alloc(chunkBytes);
+  const writing: Writing = {
+    ...write,
+    chunkBytes,
+    zeroes,
+    signal,
+    file,
+    volume,
+    digests,
+    sent: { chunks: 0, bytes: 0, keys: new Set() },
+  };
   try {
     await keepAll(writing);
     return await finish(writing);

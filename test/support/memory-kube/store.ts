@@ -19,6 +19,8 @@ export interface StoreOptions {
   readonly withStatus: readonly string[];
   /** Finalizers the API server's plugins add at creation, by plural. */
   readonly protect: Readonly<Record<string, readonly string[]>>;
+  /** First of the groups of its UIDs, eight hex digits: tells several clusters apart. */
+  readonly uidPrefix?: string | undefined;
 }
 
 export interface Stored {
@@ -59,14 +61,14 @@ const checkVersion = (before: KubeObject, next: KubeObject): void => {
 const statusOf = (object: KubeObject): unknown => (object as { status?: unknown }).status;
 const specOf = (object: KubeObject): unknown => (object as { spec?: unknown }).spec;
 
-export const createStore = ({ now, withStatus, protect }: StoreOptions) => {
+export const createStore = ({ now, withStatus, protect, uidPrefix = '00000000' }: StoreOptions) => {
   const objects = new Map<string, Stored>();
   const listeners: ((change: Change) => void)[] = [];
   let version = 0;
   let uids = 0;
 
   const time = () => new Date(now()).toISOString().replace(/\.\d{3}Z$/, 'Z');
-  const nextUid = () => `00000000-0000-4000-8000-${String((uids += 1)).padStart(12, '0')}`;
+  const nextUid = () => `${uidPrefix}-0000-4000-8000-${String((uids += 1)).padStart(12, '0')}`;
   const nextVersion = () => String((version += 1));
   const emit = (change: Change) => {
     // Stored objects are replaced, never changed, so that they can be handed out as they are.

@@ -1,0 +1,135 @@
+// `bullion backups`: what the backup target holds, and what a restore would make of it here. Reads the target itself, with the Secret of the cluster.
+import { stringify } from 'yaml';
+import { type Call, type ClusterCommand, exitCodes, textOf } from '#cli/command.ts';
+import { outputOf, outputOption } from '#cli/output.ts';
+import { tableOf } from '#cli/table.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { clusterOf } from '#shared/backup/cluster.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { type Entry, type Look, lookThrough } from '#shared/backup/look.ts';
+import { readMemory } from '#shared/backup/memory.ts';
+import { createOpenTarget, findTarget, targetName } from '#shared/backup/open.ts';
+import { type Judged, type RestoreContext, judgeEntry } from '#shared/backup/restore.ts';
+import { restoreWord } from '#shared/backup/restore-plan.ts';
+import { backends } from '#shared/backends/registry.ts';
+import { defaultSettings } from '#shared/populate/settings.ts';
+import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
+import { createLogger } from '#shared/runtime/log.ts';
+
+/** Who calls may connect anywhere from here. */
+const everywhere = ['0.0.0.0/0', '::/0'];
+
+const depsOf = ({ kube, values, terminal }: Call): BackupDeps => ({
+  kube,
+  backends,
+  settings: defaultSettings,
+  open: createOpenTarget({ allowedAddresses: everywhere, nfsFolder: textOf(values, 'nfs-folder') }),
+  secretName: textOf(values, 'secret') ?? targetName,
+  retrySeconds: 0,
+  now: () => terminal.now().getTime(),
+  log: createLogger({ level: 'error', write: (line) => terminal.err(line) }),
+});
+
+interface Shown extends Entry {
+  readonly judged?: Judged | undefined;
+}
+
+/** What a person reads of a decision. */
+const actions: Readonly<Record<Judged['is'], string>> = {
+  create: 'restore',
+  present: 'none: it is here',
+  deleted: 'none: it was deleted',
+  conflict: 'none: conflict',
+  waiting: 'wait',
+  unreadable: 'none: unreadable',
+};
+
+const keptWords = ({ metadata }: Entry): string | undefined =>
+  metadata && (metadata.data.kept === 'chunks' ? metadata.data.disk.slice(0, 12) : 'by Longhorn');
+
+const rowOf = ({ key, metadata, problem, judged }: Shown, isDryRun: boolean) => [
+  metadata && restoreWord(metadata),
+  metadata?.image.apiVersion.split('/')[0],
+  metadata?.backend,
+  metadata?.virtualSize === undefined ? undefined : formatBytes(metadata.virtualSize),
+  metadata === undefined ? undefined : keptWords({ key, metadata }),
+  ...(isDryRun ? [judged && actions[judged.is]] : []),
+  key,
+  isDryRun ? judged?.message : problem,
+];
+
+const headings = (isDryRun: boolean) => [
+  'IMAGE',
+  'GROUP',
+  'BACKEND',
+  'VIRTUAL SIZE',
+  'DISK',
+  ...(isDryRun ? ['RESTORE'] : []),
+  'OBJECT',
+  isDryRun ? 'BECAUSE' : 'PROBLEM',
+];
+
+const toDocument = ({ key, metadata, problem, judged }: Shown) => ({
+  object: key,
+  ...(metadata === undefined ? { problem } : { metadata }),
+  ...(judged === undefined ? {} : { restore: actions[judged.is], because: judged.message }),
+});
+
+const judgeAll = async (context: RestoreContext, { entries }: Look): Promise<readonly Shown[]> => {
+  const shown: Shown[] = [];
+  for (const entry of entries) shown.push({ ...entry, judged: await judgeEntry(context, entry) });
+  return shown;
+};
+
+const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> => {
+  const deps = depsOf(call);
+  const found = await findTarget(call.kube);
+  if (found.is === 'none') throw new NotFound('this cluster has no backup target');
+  if (found.is === 'faulty') throw new InvalidInput(found.message);
+  const { target } = found;
+  const { store, close } = deps.open(target);
+  try {
+    const look = await lookThrough(store);
+    call.terminal.err(`${target.name} holds ${look.entries.length} images\n`);
+    if (!isDryRun) return look.entries;
+    const { deleted } = await readMemory(deps);
+    const cluster = await clusterOf(call.kube);
+    return await judgeAll({ deps, target, store, cluster, tombstones: look.tombstones, deleted }, look);
+  } finally {
+    await close();
+  }
+};
+
+const run = async (call: Call) => {
+  const isDryRun = call.values['dry-run'] === true;
+  const shown = await read(call, isDryRun);
+  const format = outputOf(call.values);
+  const documents = shown.map(toDocument);
+  if (format === 'json') call.terminal.out(`${JSON.stringify(documents, undefined, 2)}\n`);
+  else if (format === 'yaml') call.terminal.out(stringify(documents));
+  else if (format === 'name') call.terminal.out(shown.map(({ key }) => `${key}\n`).join(''));
+  else
+    call.terminal.out(
+      tableOf(
+        headings(isDryRun),
+        shown.map((entry) => rowOf(entry, isDryRun)),
+      ),
+    );
+  return exitCodes.done;
+};
+
+export const backupsCommand: ClusterCommand = {
+  name: 'backups',
+  arguments: '',
+  summary: 'Lists what the backup target holds, and what a restore would do here.',
+  more:
+    'Needs the rights of an operator: it reads the Secret of the target, and connects to the target from here. An entry that cannot be\n' +
+    'used is listed with the reason. Nothing is changed.',
+  options: {
+    'dry-run': { type: 'boolean', help: 'what a restore would do with each, and why' },
+    secret: { type: 'string', value: 'NAME', help: 'Secret of the target in namespaces of images (backup-target)' },
+    'nfs-folder': { type: 'string', value: 'DIR', help: 'where NFS exports are mounted here: DIR/<server>/<path>' },
+    ...outputOption,
+  },
+  run,
+};

@@ -1,0 +1,117 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type ImageMetadata,
+  parseMetadata,
+  parseReleased,
+  saysTheSame,
+  serializeMetadata,
+} from '#shared/backup/metadata.ts';
+import { classify, metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
+
+const metadata: ImageMetadata = {
+  version: 1,
+  image: {
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    namespace: 'default',
+    name: 'leap',
+    uid: 'u-1',
+    cluster: 'c-1',
+  },
+  backend: 'csi',
+  displayName: 'Leap',
+  spec: { displayName: 'Leap', sourceType: 'download', url: 'https://x/leap.qcow2', retry: 3 },
+  data: { kept: 'chunks', disk: 'a'.repeat(64) },
+};
+
+describe('metadata of an image', () => {
+  it('is the same text for the same image, in whatever order its fields came', () => {
+    const turned = Object.fromEntries(Object.entries(metadata).toReversed()) as unknown as ImageMetadata;
+    expect(serializeMetadata(turned).toString()).toBe(serializeMetadata(metadata).toString());
+    expect(parseMetadata(serializeMetadata(metadata))).toEqual({ value: metadata });
+  });
+
+  it('comes through whatever texts it holds', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.dictionary(fc.string(), fc.string()), (displayName, labels) => {
+        const given = { ...metadata, displayName, labels };
+        expect(parseMetadata(serializeMetadata(given))).toEqual({ value: given });
+      }),
+    );
+  });
+
+  it('is never read from half of it as something else', () => {
+    const whole = serializeMetadata(metadata);
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: whole.length - 1 }), (length) => {
+        const parsed = parseMetadata(whole.subarray(0, length));
+        // What is cut off within its last value may still be whole in every field that is required.
+        if ('value' in parsed) expect(parsed.value.data).toEqual(metadata.data);
+      }),
+    );
+  });
+
+  it('is no reader of garbage', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        expect(parseMetadata(Buffer.from(bytes))).toHaveProperty('problem');
+        expect(parseReleased(Buffer.from(bytes))).toHaveProperty('problem');
+      }),
+    );
+  });
+
+  it('says of a later version that it is one', () => {
+    expect(parseMetadata(Buffer.from('version: 7'))).toMatchObject({
+      isLater: true,
+      problem: expect.stringContaining('version 7'),
+    });
+  });
+
+  it('says the same in another cluster, and of the image that was restored from it', () => {
+    const restored: ImageMetadata = {
+      ...metadata,
+      image: { ...metadata.image, uid: 'u-2', cluster: 'c-2' },
+      spec: { displayName: 'Leap', sourceType: 'restore', url: 's3://b@r/k', retry: 3 },
+    };
+    expect(saysTheSame(metadata, restored)).toBe(true);
+    expect(saysTheSame(metadata, { ...restored, displayName: 'Other' })).toBe(false);
+  });
+
+  it('of Harvester needs the name of its backing image', () => {
+    const released = { name: 'x', namespace: '', displayName: 'X', url: 's3://b@r/' };
+    expect(parseReleased(Buffer.from(JSON.stringify(released)))).toMatchObject({
+      problem: expect.stringContaining('backingImage'),
+    });
+    const url = 's3://b@r/?backingImage=vmi-1';
+    expect(parseReleased(Buffer.from(JSON.stringify({ ...released, url })))).toMatchObject({
+      value: { image: { namespace: 'default', name: 'x' }, data: { kept: 'by-storage', url } },
+    });
+  });
+});
+
+describe('places in a target', () => {
+  const of = (namespace: string, name: string, cluster = 'c', kind = 'VirtualMachineImage') => ({
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind,
+    namespace,
+    name,
+    cluster,
+  });
+
+  it('are as the design has them, and told apart where they would be one', () => {
+    expect(metadataKeys(of('a-b', 'c'))[0]).toBe('harvester/vmimages/a-b-c/vmimage-metadata.yaml');
+    expect(metadataKeys(of('a', 'b-c'))[0]).toBe('harvester/vmimages/a-b-c/vmimage-metadata.yaml');
+    const last = [of('a-b', 'c'), of('a', 'b-c'), of('a', 'b-c', 'd')].map((one) => metadataKeys(one).at(-1));
+    expect(new Set(last).size).toBe(3);
+    const hyperCloud = { ...of('a', 'b'), apiVersion: 'hypercloud.tmaxanc.com/v1alpha1' };
+    expect(metadataKeys(hyperCloud)[1]).not.toBe(metadataKeys(of('a', 'b'))[1]);
+  });
+
+  it('are known again', () => {
+    for (const key of metadataKeys(of('a', 'b'))) expect(classify(key).is).toBe('metadata');
+    expect(classify(tombstoneKey(of('a', 'b'))).is).toBe('tombstone');
+    expect(classify('harvester/vmimages/default/image-1.cfg').is).toBe('released');
+    expect(classify('harvester/vmimages/a/b/c').is).toBe('other');
+  });
+});

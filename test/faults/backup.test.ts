@@ -1,0 +1,19 @@
+// A few seeds of the storm over backups, in every test run; `npm run test:faults -- --backups N` runs as many as asked for.
+import { describe, expect, it } from 'vitest';
+import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
+
+const seeds = Number(process.env['FAULT_SEEDS'] ?? 12);
+
+describe('backups under a storm', () => {
+  it('lose nothing, name nothing that is missing, hold nobody, and arrive where they must', async () => {
+    const deletions = new Set<boolean>();
+    for (let seed = 1; seed <= seeds; seed += 1) {
+      const { violations, summary } = await runBackupStorm(seed);
+      const { isDeleted } = summary as { readonly isDeleted: boolean };
+      deletions.add(isDeleted);
+      expect({ seed, violations, summary }).toEqual({ seed, violations: [], summary: expectedSummary(isDeleted) });
+    }
+    // Both kinds of runs were seen.
+    if (seeds >= 12) expect(deletions.size).toBe(2);
+  });
+});

@@ -1,0 +1,238 @@
+// Backups under a storm: a store that refuses, breaks off, answers with empty lists and loses answers, an API that does, functions that die, a target
+// that is cleared and changed, users who create, edit and delete. What may never happen on the way, and where it must arrive.
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { finalizers } from '#shared/api/names.ts';
+import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { parseMetadata } from '#shared/backup/metadata.ts';
+import { classify, dataPrefix } from '#shared/backup/place.ts';
+import { syncImage } from '#shared/backup/sync.ts';
+import { tickBackups } from '#shared/backup/tick.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { S3Failure } from '#shared/clients/s3/errors.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
+import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import {
+  type MemoryCluster,
+  type MemoryStore,
+  createMemoryCluster,
+  createMemoryStore,
+} from '#test/support/backup-world.ts';
+import { aHyperCloudImage } from '#test/support/builders.ts';
+import { type Random, createRandom } from '#test/support/random.ts';
+
+export interface BackupRun {
+  /** What was never to happen and did. */
+  readonly violations: readonly string[];
+  /** Where it came to. */
+  readonly summary: object;
+}
+
+/** The function's process is gone: nothing behind this point happened. */
+class Died extends Error {}
+
+const hyperCloud = imageTypes[1] as ResourceType<ImageObject>;
+const steps = 40;
+const names = ['a', 'b', 'c'];
+const diskOf = (name: string): string => name.repeat(64);
+
+const faultOf = (random: Random): Error =>
+  random.pick([
+    new Unavailable('503 SlowDown'),
+    new S3Failure('Denied', '403 AccessDenied'),
+    new Unavailable('the connection was cut'),
+    new Died('the function died'),
+  ]);
+
+/** A fault comes before the effect, or after it, when the answer is lost. */
+const shaky =
+  <A extends unknown[], R>(random: Random, odds: () => number, call: (...args: A) => Promise<R>) =>
+  async (...args: A): Promise<R> => {
+    if (random.chance(odds())) throw faultOf(random);
+    const result = await call(...args);
+    if (random.chance(odds())) throw faultOf(random);
+    return result;
+  };
+
+const shakyStore = (store: MemoryStore, random: Random, odds: () => number): Store => ({
+  read: shaky(random, odds, (...given: Parameters<Store['read']>) => store.read(...given)),
+  sizeOf: shaky(random, odds, (...given: Parameters<Store['sizeOf']>) => store.sizeOf(...given)),
+  write: shaky(random, odds, (...given: Parameters<Store['write']>) => store.write(...given)),
+  remove: shaky(random, odds, (...given: Parameters<Store['remove']>) => store.remove(...given)),
+  list: async function* list(prefix) {
+    if (random.chance(odds())) throw faultOf(random);
+    if (random.chance(odds())) return;
+    for await (const entry of store.list(prefix)) {
+      yield entry;
+      if (random.chance(odds() / 4)) throw faultOf(random);
+    }
+  },
+});
+
+const apiFaultOf = (random: Random): Error =>
+  random.pick([new Unavailable('the API does not answer'), new Conflict('changed by others'), new Died('died')]);
+
+const shakyKube = (kube: KubeClient, random: Random, odds: () => number): KubeClient =>
+  new Proxy(kube, {
+    get: (target, name: keyof KubeClient) => {
+      const method: unknown = target[name];
+      if (typeof method !== 'function' || name === 'listAll' || name === 'watch') return method;
+      return async (...args: unknown[]) => {
+        if (random.chance(odds())) throw apiFaultOf(random);
+        const result: unknown = await Reflect.apply(method, target, args);
+        const isWrite = name !== 'get' && name !== 'list';
+        if (isWrite && random.chance(odds())) throw new Died('died');
+        return result;
+      };
+    },
+  });
+
+interface Playing {
+  readonly random: Random;
+  readonly store: MemoryStore;
+  readonly one: MemoryCluster;
+  readonly shakyDeps: MemoryCluster['deps'];
+  readonly deleted: Set<string>;
+  readonly violations: string[];
+  hasTarget: boolean;
+}
+
+const refOf = (name: string) => ({
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineImage',
+  namespace: 'default',
+  name,
+});
+
+const forgiving = async (work: () => Promise<unknown>): Promise<void> => {
+  try {
+    await work();
+  } catch (error) {
+    const isExpected = error instanceof Died || (error instanceof Error && 'retryable' in error);
+    if (!isExpected) throw error;
+  }
+};
+
+const imageOf = ({ one }: Pick<Playing, 'one'>, name: string): ImageObject | undefined =>
+  one.kube.all<ImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
+
+const make = ({ one }: Pick<Playing, 'one'>, name: string): void => {
+  const base = aHyperCloudImage({ metadata: { namespace: 'default', name } });
+  one.ready({ ...base, spec: { ...base.spec, backup: true } }, diskOf(name));
+};
+
+const finishJobs = ({ one, random }: Playing, isCalm = false): void => {
+  for (const name of names) {
+    const image = imageOf({ one }, name);
+    const job = image && one.kube.all(jobs).find(({ metadata }) => metadata.name === `backup-${image.metadata.uid}`);
+    if (image === undefined || job === undefined || job.status?.conditions !== undefined) continue;
+    if (isCalm || random.chance(0.6)) one.finishJob(image, diskOf(name));
+    else one.failJob(image, 'the store was down');
+  }
+};
+
+const targets = [
+  { type: 's3', endpoint: 'https://store.example', bucketName: 'backups' },
+  { type: 's3', endpoint: 'https://store.example', bucketName: 'others' },
+  {},
+  { type: 's3', endpoint: 'nonsense', bucketName: 'backups' },
+] as const;
+
+/** What people do meanwhile. */
+const meddle = async (playing: Playing): Promise<void> => {
+  const { random, one, shakyDeps, deleted } = playing;
+  if (random.chance(0.2)) {
+    const fields = random.chance(0.5) ? targets[0] : random.pick(targets);
+    playing.hasTarget = fields === targets[0];
+    one.setTarget(fields as Record<string, string>);
+  }
+  const edited = imageOf(playing, random.pick(names));
+  if (edited !== undefined && random.chance(0.2))
+    one.kube.edit(hyperCloud, edited.metadata as never, (object) => {
+      object.metadata.labels = { edit: String(random.below(1000)) };
+    });
+  // One of three goes, and only that one.
+  if (deleted.size === 0 && random.chance(0.05)) {
+    deleted.add('c');
+    await one.kube.delete(hyperCloud, { namespace: 'default', name: 'c' });
+  }
+  if (deleted.has('c')) await forgiving(() => syncImage(shakyDeps, refOf('c')));
+};
+
+const check = ({ store, deleted, violations }: Playing): void => {
+  for (const [key, bytes] of store.objects) {
+    if (classify(key).is !== 'metadata') continue;
+    const parsed = parseMetadata(bytes);
+    if ('problem' in parsed) violations.push(`${key} is torn: ${parsed.problem}`);
+    else if (parsed.value.data.kept === 'chunks' && !store.objects.has(indexKey(dataPrefix, parsed.value.data.disk)))
+      violations.push(`${key} names a disk that is not there`);
+  }
+  for (const call of store.calls.splice(0)) {
+    const [verb, key = ''] = call.split(' ');
+    if (verb === 'remove' && !(deleted.has('c') && key.includes('default-c'))) violations.push(`removed ${key}`);
+  }
+};
+
+const summaryOf = (cluster: MemoryCluster): object =>
+  Object.fromEntries(
+    names.map((name) => {
+      const image = cluster.kube.all<ImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
+      const kept = image?.status?.conditions?.find(({ type }) => type === 'MetadataReady')?.status;
+      return [name, image === undefined ? 'absent' : kept];
+    }),
+  );
+
+const isHeldForNothing = (object: KubeObject): boolean =>
+  object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers?.includes(finalizers.backup) ?? false);
+
+/** A storm of `steps` ticks, then calm until nothing is left to do; then a second cluster restores what there is. */
+export const runBackupStorm = async (seed: number, strength = 0.15): Promise<BackupRun> => {
+  const random = createRandom(seed);
+  const store = createMemoryStore();
+  let odds = strength;
+  const unsteady = shakyStore(store, random, () => odds);
+  const other = createMemoryStore();
+  const steady = new Map<string, Store>([
+    ['backups', store],
+    ['others', other],
+  ]);
+  const one = createMemoryCluster(steady, {}, 'aaaaaaaa');
+  const open: MemoryCluster['deps']['open'] = (target) => {
+    const opened = one.deps.open(target);
+    return { ...opened, store: opened.store === store ? unsteady : opened.store };
+  };
+  const shakyDeps = { ...one.deps, open, kube: shakyKube(one.kube, random, () => odds / 3) };
+  const playing: Playing = { random, store, one, shakyDeps, deleted: new Set(), violations: [], hasTarget: true };
+  one.setTarget(targets[0]);
+  for (const name of names) make(playing, name);
+  for (let step = 0; step < steps; step += 1) {
+    one.time.clock += 60_000;
+    await meddle(playing);
+    await forgiving(() => tickBackups(shakyDeps, new AbortController().signal));
+    finishJobs(playing);
+    check(playing);
+  }
+  odds = 0;
+  one.setTarget(targets[0]);
+  for (let step = 0; step < 30; step += 1) {
+    await one.tick();
+    finishJobs(playing, true);
+    check(playing);
+  }
+  const { violations } = playing;
+  for (const object of one.kube.all()) if (isHeldForNothing(object)) violations.push(`${object.metadata.name} is held`);
+  const two = createMemoryCluster(steady, {}, 'bbbbbbbb');
+  two.setTarget(targets[0]);
+  await two.tick(3);
+  const isDeleted = playing.deleted.has('c');
+  const restored = names.filter((name) => imageOf({ one: two }, name) !== undefined);
+  return { violations, summary: { isDeleted, one: summaryOf(one), restored } };
+};
+
+/** Where every storm must arrive. */
+export const expectedSummary = (isDeleted: boolean): object => ({
+  isDeleted,
+  one: { a: 'True', b: 'True', c: isDeleted ? 'absent' : 'True' },
+  restored: isDeleted ? ['a', 'b'] : ['a', 'b', 'c'],
+});

@@ -1,0 +1,249 @@
+// Clusters in memory that share a backup target in memory: what unit tests of backups play with. Bytes are not moved: a Job is ended by hand.
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  type Job,
+  type Pod,
+  configMaps,
+  jobs,
+  namespaces,
+  pods,
+  secrets,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { type ImageObject, imageTypeOf } from '#shared/backup/image.ts';
+import { dataPrefix } from '#shared/backup/place.ts';
+import { tickBackups } from '#shared/backup/tick.ts';
+import { backends } from '#shared/backends/registry.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import type { CloudEvent } from '#events/event.ts';
+import { Conflict, InvalidInput } from '#shared/runtime/errors.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { aStorageClass, aVolume, testSettings, testTime } from '#test/support/builders.ts';
+import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+
+/** What a call of the store answers in place of what it would. */
+type Fault = (verb: keyof Store, key: string) => Error | undefined;
+
+export interface MemoryStore extends Store {
+  readonly objects: Map<string, Buffer>;
+  readonly calls: string[];
+  /** Asked before each call; an error it gives is thrown. */
+  fault: Fault;
+  /** While set, listings hold nothing. */
+  isBlind: boolean;
+}
+
+const revisionOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex').slice(0, 16);
+
+export const createMemoryStore = (): MemoryStore => {
+  const objects = new Map<string, Buffer>();
+  const ask = (verb: keyof Store, key: string): void => {
+    store.calls.push(`${verb} ${key}`);
+    const error = store.fault(verb, key);
+    if (error !== undefined) throw error;
+  };
+  const store: MemoryStore = {
+    objects,
+    calls: [],
+    fault: () => undefined,
+    isBlind: false,
+    read: async (key, mostBytes) => {
+      ask('read', key);
+      const bytes = objects.get(key);
+      if (bytes !== undefined && bytes.length > mostBytes) throw new InvalidInput(`${key} is too large`);
+      return bytes === undefined ? undefined : { bytes, revision: revisionOf(bytes) };
+    },
+    sizeOf: async (key) => {
+      ask('sizeOf', key);
+      return objects.get(key)?.length;
+    },
+    write: async (key, bytes, expected) => {
+      ask('write', key);
+      const present = objects.get(key);
+      const isAsExpected =
+        expected === undefined ||
+        (expected === 'nothing'
+          ? present === undefined
+          : present !== undefined && revisionOf(present) === expected.revision);
+      if (!isAsExpected) throw new Conflict(`${key} is another one`);
+      objects.set(key, Buffer.from(bytes));
+      return revisionOf(bytes);
+    },
+    remove: async (key) => {
+      ask('remove', key);
+      objects.delete(key);
+    },
+    list: async function* list(prefix) {
+      ask('list', prefix);
+      const keys = store.isBlind ? [] : [...objects.keys()].filter((key) => key.startsWith(prefix));
+      for (const key of keys.toSorted()) yield { key, size: objects.get(key)?.length ?? 0 };
+    },
+  };
+  return store;
+};
+
+export const secretKey = 's3cret-of-the-target';
+const endpoint = 'https://store.example';
+
+export interface MemoryCluster {
+  readonly kube: MemoryKube;
+  readonly deps: BackupDeps;
+  readonly sent: CloudEvent[];
+  /** Milliseconds since the epoch. */
+  readonly time: { clock: number };
+  /** A tick, as often as asked. */
+  readonly tick: (times?: number) => Promise<void>;
+  readonly setTarget: (fields?: Readonly<Record<string, string>> | undefined) => void;
+  readonly image: (object: ImageObject) => Promise<ImageObject | undefined>;
+  /** An image that is ready to use, with its golden volume. */
+  readonly ready: (object: unknown, digest?: string) => ImageObject;
+  /** Its backup Job succeeded, having written this disk. */
+  readonly finishJob: (object: ImageObject, disk: string) => void;
+  readonly failJob: (object: ImageObject, message: string) => void;
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+const podOf = (job: Job, phase: 'Succeeded' | 'Failed', report: object): Pod =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: `pod-of-${job.metadata.uid}`,
+      namespace: job.metadata.namespace,
+      labels: job.metadata.labels,
+      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: job.metadata.name, uid: job.metadata.uid ?? '' }],
+    },
+    spec: { containers: [] },
+    status: {
+      phase,
+      containerStatuses: [
+        {
+          name: 'transfer',
+          state: {
+            terminated: { exitCode: phase === 'Succeeded' ? 0 : 1, message: JSON.stringify(report) },
+          },
+        },
+      ],
+    },
+  }) as unknown as Pod;
+
+/** `stores` by bucket: what is not there cannot be reached. */
+export const createMemoryCluster = (
+  stores: ReadonlyMap<string, Store>,
+  over: Partial<BackupDeps> = {},
+  uidPrefix = randomBytes(4).toString('hex'),
+): MemoryCluster => {
+  const sent: CloudEvent[] = [];
+  const time = { clock: testTime };
+  const kube = createMemoryKube({ now: () => time.clock, uidPrefix });
+  for (const name of ['kube-system', 'default', 'bullion-system'])
+    kube.seed(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  kube.seed(storageClasses, aStorageClass());
+  for (const namespace of ['default', 'bullion-system'])
+    kube.seed(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'backup-target', namespace },
+      data: { accessKeyId: base64('reader'), secretKey: base64(`${secretKey}\n`) },
+    });
+  const open: BackupDeps['open'] = (target) => {
+    const store = target.type === 's3' ? stores.get(target.bucket) : undefined;
+    if (store === undefined) throw new InvalidInput(`${target.name} is not there`);
+    return { store, close: () => Promise.resolve() };
+  };
+  const deps: BackupDeps = {
+    kube,
+    backends,
+    settings: testSettings,
+    open,
+    secretName: 'backup-target',
+    retrySeconds: 600,
+    now: () => time.clock,
+    log: silentLogger,
+    send: async (event) => {
+      sent.push(event);
+      return { isDelivered: true, attempts: 1 } as never;
+    },
+    ...over,
+  };
+  const typeOf = (object: ImageObject) => imageTypeOf(object)!;
+  const keyOf = ({ metadata }: ImageObject) => ({ namespace: metadata.namespace, name: metadata.name });
+  const jobOf = (object: ImageObject): Job =>
+    kube.all<Job>(jobs).find(({ metadata }) => metadata.name === `backup-${object.metadata.uid}`)!;
+  const endJob = (object: ImageObject, phase: 'Succeeded' | 'Failed', report: object): void => {
+    const job = jobOf(object);
+    kube.seed(pods, podOf(job, phase, report));
+    kube.edit(jobs, { namespace: job.metadata.namespace, name: job.metadata.name }, (edited) => {
+      const type = phase === 'Succeeded' ? 'Complete' : 'Failed';
+      const lastTransitionTime = new Date(time.clock).toISOString();
+      edited.status = { conditions: [{ type, status: 'True', lastTransitionTime }] } as never;
+    });
+  };
+  return {
+    kube,
+    deps,
+    sent,
+    time,
+    tick: async (times = 1) => {
+      for (let count = 0; count < times; count += 1) {
+        time.clock += 60_000;
+        await tickBackups(deps, new AbortController().signal);
+      }
+    },
+    setTarget: (fields = { type: 's3', endpoint, bucketName: 'backups' }) => {
+      const key = { namespace: 'bullion-system', name: 'backup-target' };
+      const present = kube.all(configMaps).find(({ metadata }) => metadata.name === key.name);
+      if (present === undefined)
+        kube.seed(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data: { ...fields } });
+      else
+        kube.edit(configMaps, key, (edited) => {
+          edited.data = { ...fields };
+        });
+    },
+    image: async (object) => kube.get(typeOf(object), keyOf(object)),
+    ready: (given, digest = 'a'.repeat(64)) => {
+      const object = given as ImageObject;
+      const volume = `${object.metadata.name}-image-pvc`;
+      const inPlace = { name: volume, namespace: object.metadata.namespace! };
+      if (!kube.all(persistentVolumeClaims).some(({ metadata }) => metadata.name === volume))
+        kube.seed(persistentVolumeClaims, aVolume({ metadata: inPlace }));
+      const status = {
+        phase: object.apiVersion.startsWith('harvester') ? 'Imported' : 'Available',
+        state: 'Available',
+        format: 'qcow2',
+        compression: 'none',
+        size: 1000,
+        virtualSize: 2 ** 20,
+        digests: { sha256: digest },
+        storageClassName: 'local',
+        children: { volume },
+        conditions: [{ type: 'Ready', status: 'True', reason: 'Ready', message: 'the image is ready to use' }],
+      };
+      if (object.metadata.uid === undefined) return kube.seed(typeOf(object), { ...object, status } as ImageObject);
+      kube.edit(typeOf(object), keyOf(object), (edited) => {
+        edited.status = status as never;
+      });
+      return object;
+    },
+    finishJob: (object, disk) => {
+      for (const store of stores.values())
+        (store as MemoryStore).objects.set(indexKey(dataPrefix, disk), Buffer.from('table'));
+      const backup = { disk, chunks: 3, newChunks: 3, sentBytes: 1234 };
+      const inspection = { format: 'raw', compression: 'none', size: 2 ** 20, virtualSize: 2 ** 20 };
+      endJob(object, 'Succeeded', {
+        outcome: 'succeeded',
+        inspection,
+        receivedBytes: 0,
+        writtenBytes: 1234,
+        seconds: 1,
+        backup,
+      });
+    },
+    failJob: (object, message) =>
+      endJob(object, 'Failed', { outcome: 'failed', reason: 'TargetFailed', message, retryable: true }),
+  };
+};
