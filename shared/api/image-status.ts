@@ -48,6 +48,10 @@ export const BackupStatus = z
       .optional()
       .describe('of what the metadata says: another one means that it is to be written again'),
     disk: z.string().optional().describe('digest that names the disk in the target'),
+    storage: z
+      .object({ url: z.string(), checksum: z.string().optional() })
+      .optional()
+      .describe('where the storage keeps the disk by itself'),
     bytes: Int64.optional().describe('bytes the newest backup had to send'),
     time: z.string().optional().describe('RFC 3339: when this was last found or made so'),
   })

@@ -41,7 +41,7 @@ export const readEntry = async (store: Store, { is, key }: Listed): Promise<Entr
   if (is === 'other') return { key, problem: 'no metadata of an image has such a name' };
   try {
     const found = await store.read(key, mostMetadataBytes);
-    if (found === undefined) return { key, problem: 'it is gone again', isPassing: true };
+    if (found === undefined) return { key, problem: 'it is gone again' };
     const parsed = is === 'released' ? parseReleased(found.bytes) : parseMetadata(found.bytes);
     return 'value' in parsed ? { key, metadata: parsed.value } : { key, problem: parsed.problem };
   } catch (error) {

@@ -46,7 +46,7 @@ export type Memory = z.infer<typeof Memory>;
 
 /** So many deletions are remembered, the newest ones; a ConfigMap takes 1 MiB. */
 const mostDeleted = 2000;
-const mostPending = 500;
+export const mostPending = 500;
 const maxRounds = 5;
 
 const key = { namespace: systemNamespace, name } as const;

@@ -62,14 +62,22 @@ const writeTold = async (deps: BackupDeps, { type, object }: BackedImage, told: 
   }
 };
 
-const failures = new Set(['BackingUp', 'NoBackupTarget', 'WaitingForLonghorn', 'ImageNotReady', 'DataNotReady']);
+/** Steps on the way, which are no news. */
+const quietReasons = new Set([
+  'BackingUp',
+  'NoBackupTarget',
+  'WaitingForLonghorn',
+  'ImageNotReady',
+  'DataNotReady',
+  'Resolved',
+]);
 
 /** What changed about a condition, if it is worth a word. */
 const newsOf = ({ object }: BackedImage, { conditions }: Told) =>
   conditions.filter((condition) => {
     const before = findCondition(object.status?.conditions, condition.type);
     const isNew = before?.status !== condition.status || before.reason !== condition.reason;
-    return isNew && (condition.status === 'True' || !failures.has(condition.reason ?? ''));
+    return isNew && (condition.status === 'True' || !quietReasons.has(condition.reason ?? ''));
   });
 
 const eventTypeOf = ({ type, status }: DesiredCondition): BackupEventType | undefined => {

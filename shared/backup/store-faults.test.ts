@@ -59,6 +59,9 @@ describe('a backup target that is ill', { timeout: 60_000 }, () => {
           .end('<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
       case 'slow':
         await delay(150);
+        break;
+      case 'pass':
+        break;
     }
     pass(incoming, response);
   };

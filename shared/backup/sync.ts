@@ -12,6 +12,7 @@ import { choose, readRemote } from '#shared/backup/remote.ts';
 import { removeBackup } from '#shared/backup/removal.ts';
 import { type Told, dataCondition, metadataCondition, tell } from '#shared/backup/say.ts';
 import type { ReadTarget, Target } from '#shared/backup/target.ts';
+import type { BackupStatus } from '#shared/api/image-status.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError, isConflict } from '#shared/runtime/errors.ts';
@@ -145,12 +146,18 @@ const keep = async (keeping: Keeping): Promise<Outcome> => {
       object: key,
       revision,
       digest: digestOf(metadata),
-      ...(step.data.kept === 'chunks' ? { disk: step.data.disk } : {}),
+      ...dataStatus(step.data),
       bytes: step.bytes ?? backed.object.status?.backup?.bytes ?? 0,
     },
     extra: releasedStatus(backed, target),
   });
   return done;
+};
+
+const dataStatus = (data: BackupData) => {
+  if (data.kept === 'chunks') return { disk: data.disk };
+  const { kept: _, ...storage } = data;
+  return { storage };
 };
 
 const keptWords = (data: BackupData, target: Target): string =>
@@ -217,6 +224,11 @@ class AppErrorOfPlaces extends AppError {
   }
 }
 
+const dataOf = ({ disk, storage }: BackupStatus): BackupData | undefined => {
+  if (disk !== undefined) return { kept: 'chunks', disk };
+  return storage === undefined ? undefined : { kept: 'by-storage', ...storage };
+};
+
 /** Whether an image that looks settled has changed since its metadata was written. Pure but for what it is given. */
 export const hasNews = (backed: BackedImage, cluster: string, targetName: string): boolean => {
   const { object, image } = backed;
@@ -224,6 +236,6 @@ export const hasNews = (backed: BackedImage, cluster: string, targetName: string
   const isGood = [dataCondition, metadataCondition].every((type) => findCondition(conditions, type)?.status === 'True');
   if (!isGood || backup === undefined || backup.target !== targetName) return true;
   if (image.state.phase !== 'Available') return false;
-  const data: BackupData | undefined = backup.disk === undefined ? undefined : { kept: 'chunks', disk: backup.disk };
+  const data = dataOf(backup);
   return data !== undefined && digestOf(buildMetadata(backed, cluster, data)) !== backup.digest;
 };

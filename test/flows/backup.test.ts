@@ -28,6 +28,7 @@ const mib = 2 ** 20;
 const namespace = 'default';
 const [harvester, hypercloud] = imageTypes as unknown as [ResourceType<ImageObject>, ResourceType<ImageObject>];
 
+const volumeOf = (image: ImageObject | undefined): string => image?.status?.children?.volume ?? '';
 const conditionOf = (image: ImageObject | undefined, type: string) =>
   image?.status?.conditions?.find((condition) => condition.type === type);
 
@@ -172,32 +173,34 @@ describe('an image that outlives its cluster', { timeout: 300_000 }, () => {
   });
 
   it('is restored in a cluster that knows nothing, byte for byte', async () => {
-    const lost = await first.kube.get(harvester, { namespace, name: 'csi' });
-    const { children, storageClassName } = (await first.kube.get(harvester, { namespace, name: 'longhorn' }))!.status!;
+    const volume = volumeOf(await first.kube.get(harvester, { namespace, name: 'csi' }));
+    const { status: lost } = (await first.kube.get(harvester, { namespace, name: 'longhorn' }))!;
+    const backingImage = lost!.children!.backingImage!;
+    const storageClassName = lost!.storageClassName!;
     await first.close();
     await files.close();
     second = await startTestCluster({ tickSeconds: 3 });
     const backups = join(second.dataDir, 'longhorn', 'backups');
     await mkdir(backups, { recursive: true });
-    await copyFile(join(dir, children?.backingImage ?? ''), join(backups, children?.backingImage ?? ''));
+    await copyFile(join(dir, backingImage), join(backups, backingImage));
     await setTarget(second.kube, targetFields(backup.server));
     const restored = await until(second, hypercloud, 'jammy', (image) => isReady(image) && isKept(image));
     expect(restored.spec['storageClassName']).toBe('local');
-    await prove(second, restored.status?.children?.volume ?? '');
+    await prove(second, volumeOf(restored));
     const csi = await until(second, harvester, 'csi', (image) => isReady(image) && isKept(image));
     expect(csi.spec).toMatchObject({ displayName: 'The csi', sourceType: 'restore', backend: 'csi' });
     // What refers to the golden volume finds it.
-    expect(csi.status?.children?.volume).toBe(lost?.status?.children?.volume);
-    await prove(second, csi.status?.children?.volume ?? '');
+    expect(volumeOf(csi)).toBe(volume);
+    await prove(second, volume);
     const cdi = await until(second, harvester, 'cdi', (image) => isReady(image) && isKept(image));
-    await prove(second, cdi.status?.children?.volume ?? '');
+    await prove(second, volumeOf(cdi));
     // Longhorn has not looked into its store yet: the others did not wait for it.
     expect(await second.kube.get(harvester, { namespace, name: 'longhorn' })).toBeUndefined();
-    await tellOfLonghornBackup(second, children?.backingImage ?? '');
+    await tellOfLonghornBackup(second, backingImage);
     const longhorn = await until(second, harvester, 'longhorn', (image) => isReady(image) && isKept(image));
     // The class that volumes in VM backups name.
-    expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage: children?.backingImage } });
-    await makeDisk(second, 'of-longhorn', storageClassName ?? '');
+    expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage } });
+    await makeDisk(second, 'of-longhorn', storageClassName);
     await prove(second, 'of-longhorn');
   });
 

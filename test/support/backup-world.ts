@@ -96,7 +96,7 @@ export interface MemoryCluster {
   readonly time: { clock: number };
   /** A tick, as often as asked. */
   readonly tick: (times?: number) => Promise<void>;
-  readonly setTarget: (fields?: Readonly<Record<string, string>> | undefined) => void;
+  readonly setTarget: (fields?: Readonly<Record<string, string>>) => void;
   readonly image: (object: ImageObject) => Promise<ImageObject | undefined>;
   /** An image that is ready to use, with its golden volume. */
   readonly ready: (object: unknown, digest?: string) => ImageObject;

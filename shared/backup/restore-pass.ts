@@ -1,0 +1,108 @@
+// One pass over a target: all of it, or the entries that were not restored yet. What comes of it is remembered. Called by the tick.
+import { isTrue } from '#shared/api/conditions.ts';
+import { clusterOf } from '#shared/backup/cluster.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import { forgiving } from '#shared/backup/forgiving.ts';
+import { imageTypes, readImage } from '#shared/backup/image.ts';
+import { type Look, isNotedAsDeleted, lookThrough, readEntry } from '#shared/backup/look.ts';
+import { type Item, type Memory, mostPending, remember } from '#shared/backup/memory.ts';
+import type { ImageMetadata } from '#shared/backup/metadata.ts';
+import { classify } from '#shared/backup/place.ts';
+import { writeTombstone } from '#shared/backup/removal.ts';
+import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
+import { restoreWord } from '#shared/backup/restore-plan.ts';
+import { conflictCondition, tell } from '#shared/backup/say.ts';
+import type { Target } from '#shared/backup/target.ts';
+import { isoTime } from '#shared/backends/state.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+
+export interface RestorePass {
+  readonly deps: BackupDeps;
+  readonly target: Target;
+  readonly memory: Memory;
+  readonly signal: AbortSignal;
+  /** All of it; else only what is not restored yet. */
+  readonly isWhole: boolean;
+}
+
+const itemOf = (key: string, judged: Judged): Item => ({
+  object: key,
+  ...(judged.is === 'unreadable' ? {} : { image: restoreWord(judged.metadata) }),
+  result: judged.is === 'waiting' ? judged.reason : judged.is,
+  message: judged.message.slice(0, 500),
+});
+
+const isPending = (judged: Judged): boolean =>
+  judged.is === 'waiting' || judged.is === 'conflict' || (judged.is === 'unreadable' && judged.isPassing);
+
+/** A target that was another one when the image was deleted holds it still: what is noted there keeps it from coming back elsewhere. */
+const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promise<void> => {
+  const { deps, store, cluster, tombstones, deleted } = context;
+  const known = deleted.find(({ uids }) => uids.includes(metadata.image.uid));
+  if (known === undefined || isNotedAsDeleted(tombstones, metadata, cluster)) return;
+  await forgiving(deps, 'deletions', () => writeTombstone(store, known, cluster));
+};
+
+interface Came {
+  readonly pending: readonly Item[];
+  /** UIDs of images that stand in the way of an entry. */
+  readonly holders: ReadonlySet<string>;
+}
+
+const restoreAll = async (context: RestoreContext, { entries }: Look, signal: AbortSignal): Promise<Came> => {
+  const pending: Item[] = [];
+  const holders = new Set<string>();
+  for (const entry of entries) {
+    signal.throwIfAborted();
+    const judged = await restoreEntry(context, entry);
+    const item = itemOf(entry.key, judged);
+    if (judged.is === 'unreadable') context.deps.log.warn('entry of the backup target not used', { ...item });
+    if (judged.is === 'deleted') await noteHere(context, judged.metadata);
+    if (judged.is === 'conflict' && judged.holder !== undefined) holders.add(judged.holder.image.ref.uid);
+    if (isPending(judged)) pending.push(item);
+  }
+  return { pending, holders };
+};
+
+/** Images that stood in the way of an entry, and do so no more. */
+const clearConflicts = async (deps: BackupDeps, holders: ReadonlySet<string>): Promise<void> => {
+  for (const type of imageTypes) {
+    for await (const object of deps.kube.listAll(type)) {
+      const backed = readImage(type, object);
+      if (backed === undefined || holders.has(backed.image.ref.uid)) continue;
+      if (!isTrue(object.status?.conditions, conflictCondition)) continue;
+      const message = 'nothing in the backup target is kept from being restored by this image';
+      const condition = { type: conflictCondition, status: 'False', reason: 'Resolved', message } as const;
+      await tell(deps, backed, { conditions: [condition] });
+    }
+  }
+};
+
+const lookAgain = async (store: Store, { pending }: Memory): Promise<Look> => {
+  const entries = await Promise.all(pending.map(({ object }) => readEntry(store, classify(object))));
+  // Who deletes an image takes its metadata away; what was deleted here is remembered here.
+  return { entries, tombstones: new Map(), isEmpty: false };
+};
+
+/** Looks in a row that found nothing, this one among them. */
+const emptyLooksOf = ({ target, memory }: RestorePass, { isEmpty }: Look): number =>
+  isEmpty ? (memory.target === target.name ? memory.emptyLooks : 0) + 1 : 0;
+
+/** Throws what the target says where it cannot be listed to its end; nothing is remembered then. */
+export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
+  const { deps, target, memory, signal, isWhole } = pass;
+  const { store, close } = deps.open(target);
+  try {
+    const look = isWhole ? await lookThrough(store) : await lookAgain(store, memory);
+    const cluster = await clusterOf(deps.kube);
+    const context = { deps, target, store, cluster, tombstones: look.tombstones, deleted: memory.deleted };
+    const { pending, holders } = await restoreAll(context, look, signal);
+    if (memory.pending.some(({ result }) => result === 'conflict')) await clearConflicts(deps, holders);
+    // More than can be remembered one by one: all of it is looked at again.
+    const time = pending.length > mostPending ? undefined : isoTime(deps.now());
+    const looked = isWhole ? { target: target.name, looked: time, emptyLooks: emptyLooksOf(pass, look) } : {};
+    await remember(deps, (now) => ({ ...now, ...looked, pending: [...pending] }));
+  } finally {
+    await close();
+  }
+};
