@@ -6,6 +6,7 @@ import { systemNamespace } from '#shared/api/names.ts';
 import { type ReadTarget, type Target, readSettingValue, readTarget } from '#shared/backup/target.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
+import type { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createS3Client } from '#shared/clients/s3/client.ts';
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
@@ -64,12 +65,13 @@ const idleMs = 10_000;
 
 export interface OpenSettings {
   readonly allowedAddresses: readonly string[];
+  readonly proxies?: Proxies | undefined;
   /** Folder in which NFS exports are mounted: `<folder>/<server>/<path>`. */
   readonly nfsFolder?: string | undefined;
 }
 
 export const createOpenTarget =
-  ({ allowedAddresses, nfsFolder }: OpenSettings): OpenTarget =>
+  ({ allowedAddresses, proxies, nfsFolder }: OpenSettings): OpenTarget =>
   (target) => {
     if (target.type === 'nfs') {
       if (nfsFolder === undefined)
@@ -82,7 +84,7 @@ export const createOpenTarget =
       };
     }
     const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
-    const http = createHttpClient({ isRefused: createAddressPolicy(allowedAddresses), idleMs, ca });
+    const http = createHttpClient({ isRefused: createAddressPolicy(allowedAddresses), idleMs, ca, proxies });
     const s3 = createS3Client({ http, endpoint, region, pathStyle, credentials });
     return { store: createBucketStore(s3, bucket), close: () => http.close() };
   };

@@ -5,6 +5,7 @@ import { backends } from '#shared/backends/registry.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { createOpenTarget, targetName } from '#shared/backup/open.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -34,7 +35,11 @@ export const createBackupDeps = (config: BackupConfig, log: Logger): BackupDeps 
   kube: createKubeClient(loadKubeConfig(config.kubeconfig)),
   backends,
   settings: toPopulateSettings(config),
-  open: createOpenTarget({ allowedAddresses: config.allowedAddresses, nfsFolder: config.backupNfsFolder }),
+  open: createOpenTarget({
+    allowedAddresses: config.allowedAddresses,
+    proxies: toProxies(config),
+    nfsFolder: config.backupNfsFolder,
+  }),
   secretName: config.backupSecret,
   retrySeconds: config.backupRetrySeconds,
   cdi: config.cdi,

@@ -154,13 +154,13 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   };
   try {
     const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
-      if (spec.mode !== 'inspect' && spec.mode !== 'import') {
-        const { runExport } = await import('#shared/transfer/export/run.ts');
-        return runExport(spec, { signal, meter, onRetry, log: options.log });
-      }
       if (spec.mode === 'backup') {
         const { runBackup } = await import('#shared/transfer/chunks/run.ts');
         return runBackup(spec, { signal, meter, onRetry });
+      }
+      if (spec.mode !== 'inspect' && spec.mode !== 'import') {
+        const { runExport } = await import('#shared/transfer/export/run.ts');
+        return runExport(spec, { signal, meter, onRetry, log: options.log });
       }
       source = await openSource(spec, {
         signal,
