@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, jobs, kubeEvents, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
-import type { ImageObject } from '#shared/backup/image.ts';
+import { type ImageObject, readImage } from '#shared/backup/image.ts';
 import { readMemory } from '#shared/backup/memory.ts';
 import { parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
 import { syncImage } from '#shared/backup/sync.ts';
@@ -385,6 +385,19 @@ describe('a restore', () => {
       from: { type: 's3', bucket: 'backups', key: `harvester/vmimage-data/disks/${disk}` },
     });
     expect(two.sent.map(({ type }) => type)).toEqual(['dev.bullion.backup.restored']);
+  });
+
+  it('gives golden volumes of Harvester the name that what is made from them refers to', async () => {
+    const spec = { ...aHarvesterImage().spec, backup: true };
+    const first = await kept(one, { ...aHarvesterImage(), spec });
+    two.setTarget();
+    await two.tick();
+    const restored = (await two.image(first))!;
+    const [volume, source] = [first, restored].map((image) => readImage(harvesterType as never, image)!.image);
+    expect(source?.childNames.volume).toBe((await one.image(first))?.status?.children?.volume);
+    expect(volume?.childNames.volume).not.toBe(source?.childNames.volume);
+    expect(restored.spec).toMatchObject({ sourceType: 'restore', backend: 'csi', displayName: 'leap' });
+    expect(source?.faults).toEqual([]);
   });
 
   it('makes namespaces, and waits for what an owner must give them', async () => {

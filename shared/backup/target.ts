@@ -119,7 +119,7 @@ const readS3 = (where: string, fields: Fields, secret: TargetText['secret']): Re
 };
 
 const readNfs = (where: string, fields: Fields): ReadTarget => {
-  const [, server, path] = /^(?:nfs:\/\/)?(\[[0-9a-fA-F:]+\]|[^:/\s]+):(\/\S*)$/.exec(fields.endpoint) ?? [];
+  const [, server, path] = /^(?:nfs:\/\/)?(\[[0-9a-fA-F:]+\]|[^:/\s]+):(\/(?!\/)\S*)$/.exec(fields.endpoint) ?? [];
   const refreshSeconds = secondsOf(fields);
   if (server === undefined || path === undefined || path.split('/').includes('..'))
     return faulty(where, 'endpoint of an NFS export is written nfs://<server>:/<path>');

@@ -16,7 +16,7 @@ const mib = 2 ** 20;
 const key = { namespace: 'default', name: 'jammy' };
 const hypercloud = imageTypes[1] as ResourceType<ImageObject>;
 
-describe('an image on an NFS export', { timeout: 300_000 }, () => {
+describe('an image on an NFS export', { timeout: 900_000 }, () => {
   let dir: string;
   let raw: string;
   let share: string;
@@ -25,7 +25,7 @@ describe('an image on an NFS export', { timeout: 300_000 }, () => {
 
   const start = async (): Promise<void> => {
     cluster = await startTestCluster({
-      tickSeconds: 3,
+      tickSeconds: 5,
       functionEnvironment: { BACKUP_NFS_FOLDER: join(dir, 'mounts') },
     });
     const value = JSON.stringify({ type: 'nfs', endpoint: `nfs://127.0.0.1:${share}`, refreshIntervalInSeconds: 0 });
@@ -65,7 +65,7 @@ describe('an image on an NFS export', { timeout: 300_000 }, () => {
             ? 'so'
             : found;
         },
-        { timeout: 120_000, interval: 200 },
+        { timeout: 300_000, interval: 200 },
       )
       .toBe('so');
     return seen!;
