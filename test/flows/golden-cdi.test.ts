@@ -75,7 +75,7 @@ describe.skipIf(!hasRegistry())('crons of a CDI that is installed', { timeout: 6
     flow = createGoldenFlow(cluster.kube, namespace);
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     cdi = startStandIn(createKubeClient(loadKubeConfig(cluster.kubeconfigPath)));
-  });
+  }, 300_000);
   afterAll(async () => {
     await cdi?.stop();
     await cluster?.close();

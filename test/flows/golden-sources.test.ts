@@ -82,7 +82,7 @@ describe.skipIf(!hasRegistry())('sources of golden images', { timeout: 600_000 }
         auths: { [closedHost]: { auth }, 'https://registry.example/v1/': { auth } },
       }),
     });
-  });
+  }, 300_000);
   afterAll(async () => {
     await cluster?.close();
     await proxy?.close();

@@ -40,7 +40,7 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     flow = createGoldenFlow(cluster.kube, namespace);
     for (const name of [namespace, 'elsewhere'])
       await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  });
+  }, 300_000);
   afterAll(async () => {
     await cluster?.close();
     await registry?.close();

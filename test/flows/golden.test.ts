@@ -37,7 +37,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
       flow = createGoldenFlow(cluster.kube, namespace);
       await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
-    });
+    }, 300_000);
     afterAll(async () => {
       await cluster?.close();
       await registry?.close();
