@@ -139,6 +139,22 @@ describe('templates of an SSP', () => {
     expect(source('mine')).toBe(undefined);
   });
 
+  it('are left as they are while their object is paused', async () => {
+    anSsp([fedora]);
+    await sync();
+    kube.edit(ssps, { name: 'ssp', namespace: 'kubevirt' }, (ssp) => {
+      ssp.metadata.annotations = { 'kubevirt.io/operator.paused': 'true' };
+    });
+    editSsp([]);
+    await sync();
+    expect(crons()).toEqual(['fedora-cron']);
+    kube.edit(ssps, { name: 'ssp', namespace: 'kubevirt' }, (ssp) => {
+      ssp.metadata.annotations = {};
+    });
+    await sync();
+    expect(crons()).toEqual([]);
+  });
+
   it('that change make their cron anew', async () => {
     anSsp([fedora]);
     await sync();

@@ -61,6 +61,9 @@ const hasOperator = (object: HyperConverged | Ssp): boolean =>
   (object.metadata.finalizers ?? []).some((name) => name.includes('kubevirt.io')) ||
   Object.keys(object.status ?? {}).some((field) => field !== 'dataImportSchedule' && field !== 'nodeInfo');
 
+/** People set it on an SSP while they work on what it made. */
+const pausedAnnotation = 'kubevirt.io/operator.paused';
+
 const readAsks = async (
   deps: DriverDeps,
   settings: TemplateSettings,
@@ -79,6 +82,8 @@ const readAsks = async (
       return { owner, wanted: undefined };
     };
     if (settings.mode === 'auto' && hasOperator(object)) return report(leftToOperator);
+    // As its operator understands it: what is there stays as it is.
+    if (object.metadata.annotations?.[pausedAnnotation] === 'true') return { owner, wanted: undefined };
     const read = list();
     if (!('templates' in read)) return report(read);
     const cluster = { namespace: settings.namespace, architectures, isMultiArch: read.isMultiArch };
