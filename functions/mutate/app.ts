@@ -1,5 +1,4 @@
 // `mutate`: fills in what an image leaves open.
-import type { Hono } from 'hono';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createMutator } from '#shared/resources/admission.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
@@ -13,5 +12,5 @@ export interface Deps {
   readonly cdi?: CdiMode | undefined;
 }
 
-export const createApp = ({ kube, log, cdi }: Deps): Hono =>
+export const createApp = ({ kube, log, cdi }: Deps): ReturnType<typeof admissionFunction> =>
   admissionFunction({ name: 'mutate', log, review: createMutator(kube, cdi) });

@@ -1,5 +1,4 @@
 // `validate`: refuses images that could never work, and deletions that would break one.
-import type { Hono } from 'hono';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createValidator } from '#shared/resources/admission.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
@@ -11,7 +10,9 @@ export interface Deps {
   readonly log: Logger;
   /** Left out: our own. */
   readonly cdi?: CdiMode | undefined;
+  /** CIDRs that sources may name although nobody should connect there; left out: none. */
+  readonly allowedAddresses?: readonly string[] | undefined;
 }
 
-export const createApp = ({ kube, log, cdi }: Deps): Hono =>
-  admissionFunction({ name: 'validate', log, review: createValidator(kube, cdi) });
+export const createApp = ({ kube, log, cdi, allowedAddresses }: Deps): ReturnType<typeof admissionFunction> =>
+  admissionFunction({ name: 'validate', log, review: createValidator(kube, { cdi, allowedAddresses }) });

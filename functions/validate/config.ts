@@ -1,5 +1,11 @@
 // What `validate` can be told by its environment.
 import { z } from 'zod';
-import { cdiSettings, kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
+import { addressSettings, cdiSettings, kubeSettings, serverSettings, tlsSettings } from '#shared/runtime/config.ts';
 
-export const Config = z.object({ ...serverSettings, ...tlsSettings, ...kubeSettings, ...cdiSettings });
+export const Config = z.object({
+  ...serverSettings,
+  ...tlsSettings,
+  ...kubeSettings,
+  ...cdiSettings,
+  ...addressSettings,
+});

@@ -10,7 +10,7 @@ const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel, fields: { function: 'validate' } });
 const kube = createLateKubeClient(config.kubeconfig);
 await serve({
-  app: createApp({ kube, log, cdi: config.cdi }),
+  app: createApp({ kube, log, cdi: config.cdi, allowedAddresses: config.allowedAddresses }),
   log,
   port: config.port,
   host: config.host,

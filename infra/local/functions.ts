@@ -67,7 +67,10 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
   const depsOf = (account: (typeof functionAccounts)[number]): DriverDeps =>
     createDriverDeps({ ...config, kubeconfig: kubeconfigs[account] }, log);
   const admission = new Hono();
-  for (const create of [createValidate, createMutate]) admission.route('/', create(depsOf('admission')));
+  const { allowedAddresses } = config;
+  for (const create of [createValidate, createMutate]) {
+    admission.route('/', create({ ...depsOf('admission'), allowedAddresses }));
+  }
   const importConfig = parseConfig(z.object(objectImportSettings), { ALLOWED_ADDRESSES: loopback, ...environment });
   const importObject = createImportObject(
     createObjectImportDeps({ ...importConfig, kubeconfig: kubeconfigs['import-object'] }, log),

@@ -32,6 +32,8 @@ import { volumeExportRequestRules } from '#shared/resources/volume-export/rules.
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';
+import { addressFaults } from '#shared/resources/address-rule.ts';
 import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -106,8 +108,22 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
 const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>
   kinds.find(({ kind }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
 
-export const createValidator = (kube: KubeClient, cdi?: CdiMode): Review => {
+export interface ValidatorOptions {
+  readonly cdi?: CdiMode | undefined;
+  /** CIDRs that sources may name although no transfer should connect there. */
+  readonly allowedAddresses?: readonly string[] | undefined;
+}
+
+export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }: ValidatorOptions = {}): Review => {
   const kinds = kindsFor(cdi);
+  let policy: AddressPolicy | undefined;
+  const isRefused: AddressPolicy = (address) => (policy ??= createAddressPolicy(allowedAddresses))(address);
+  const isFollowable: RequestRule<KubeObject, unknown> = {
+    id: 'address',
+    on: 'CREATE',
+    reason: 'Invalid',
+    check: ({ object }) => addressFaults(object, isRefused),
+  };
   return async (request) => {
     const held = await reviewProtected(request, kube);
     if (held !== undefined || request.operation === 'DELETE') return held ?? allowed;
@@ -119,7 +135,7 @@ export const createValidator = (kube: KubeClient, cdi?: CdiMode): Review => {
     // Before anything is looked up that the answer might tell of.
     const forbidden = await reviewAccess(request, object, kind.sources ?? noSources, kube);
     if (forbidden !== undefined) return forbidden;
-    return judge(kind.rules, toRuleRequest(kind, object, { request, kube }), request.operation);
+    return judge([...kind.rules, isFollowable], toRuleRequest(kind, object, { request, kube }), request.operation);
   };
 };
 

@@ -9,6 +9,7 @@ import { createAnnouncer } from '#shared/resources/announcer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import {
+  addressSettings,
   cdiSettings,
   callerSettings,
   kubeSettings,
@@ -55,11 +56,7 @@ export const driverSettings = {
   ),
   transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
   transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
-  allowedAddresses: setting(
-    'ALLOWED_ADDRESSES',
-    'CIDRs that sources may point to although they are loopback, link-local or metadata addresses, separated by commas.',
-    z.string().default('').pipe(list(/,/)),
-  ),
+  ...addressSettings,
   plainRegistries: setting(
     'PLAIN_REGISTRIES',
     'Registries that are reached without TLS, as host:port, separated by commas.',

@@ -57,6 +57,22 @@ export const cdiSettings = {
   ),
 } as const;
 
+const words = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
+
+/** What every function that judges or follows URLs of users can be told. */
+export const addressSettings = {
+  allowedAddresses: setting(
+    'ALLOWED_ADDRESSES',
+    'CIDRs that sources may point to although they are loopback, link-local or metadata addresses, separated by commas.',
+    z.string().default('').pipe(words),
+  ),
+} as const;
+
 /** What every function that sends events can be told. */
 export const sinkSettings = {
   sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { createAddressPolicy } from '#shared/clients/http/address.ts';
+import { addressFaults } from '#shared/resources/address-rule.ts';
+
+const isRefused = createAddressPolicy([]);
+const fieldsOf = (spec: object, policy = isRefused): readonly string[] =>
+  addressFaults({ apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a' }, spec } as never, policy).map(
+    ({ field }) => field,
+  );
+
+describe('an address that no transfer connects to is refused', () => {
+  it.each<[field: string, spec: object]>([
+    ['spec.source.http', { source: { http: 'http://169.254.169.254/latest' } }],
+    ['spec.url', { url: 'https://127.0.0.1/disk' }],
+    ['spec.url', { url: 'http://localhost:8080/disk' }],
+    ['spec.source.http.url', { source: { http: { url: 'http://0x7f.1/disk' } } }],
+    ['spec.source.http.url', { source: { http: { url: 'http://2130706433/disk' } } }],
+    ['spec.source.http.url', { source: { http: { url: 'http://[::ffff:169.254.169.254]/disk' } } }],
+    ['spec.source.registry.url', { source: { registry: { url: 'docker://100.100.100.200/a:b' } } }],
+    ['spec.source.s3.url', { source: { s3: { url: 'http://169.254.169.254/bucket/key' } } }],
+    [
+      'spec.template.spec.source.registry.url',
+      { template: { spec: { source: { registry: { url: 'docker://127.0.0.1:5000/a' } } } } },
+    ],
+  ])('in %s', (field, spec) => {
+    expect(fieldsOf(spec)).toEqual([field]);
+  });
+
+  it.each([
+    ['a private network', { url: 'https://10.1.2.3/disk' }],
+    ['a name, whatever it leads to', { url: 'https://metadata.example/disk' }],
+    ['no URL', { url: 'nowhere', source: { http: 5 } }],
+    ['no source', {}],
+  ])('but not %s', (_what, spec) => {
+    expect(fieldsOf(spec)).toEqual([]);
+  });
+
+  it('nor what is allowed', () => {
+    expect(fieldsOf({ url: 'http://127.0.0.1/disk' }, createAddressPolicy(['127.0.0.0/8']))).toEqual([]);
+  });
+});
