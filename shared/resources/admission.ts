@@ -12,6 +12,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/access-rule.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
 import { dataVolumeSources } from '#shared/resources/data-volume/sources.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
@@ -70,14 +71,14 @@ const admitImage = <T extends ImageObject>(
 const admitVolume = <T extends KubeObject>(
   dialect: VolumeDialect<T>,
   rules: readonly RequestRule<KubeObject, Volume>[],
-  sources?: SourcesOf<T>,
+  rest: Partial<Pick<AdmittedKind<T>, 'sources' | 'defaults'>> = {},
 ): AdmittedKind =>
   admit<T, Volume>({
     kind: dialect.kind,
     read: (object) => dialect.toVolume(object),
     rules: rules as readonly RequestRule<T, Volume>[],
     defaults: [],
-    ...(sources === undefined ? {} : { sources }),
+    ...rest,
   });
 
 /** A CDI that is installed judges its kinds itself. */
@@ -102,7 +103,7 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   admitVolume(virtualMachineVolumes, hyperCloudVolumeRules('volume')),
   admit({ kind: volumeExportKind, read: toExport, rules: volumeExportRequestRules, defaults: [] }),
   admit({ kind: dataImportCronKind, read: readCron, rules: dataImportCronRules, defaults: [] }),
-  admitVolume(dataVolumes, dataVolumeRequestRules, dataVolumeSources),
+  admitVolume(dataVolumes, dataVolumeRequestRules, { sources: dataVolumeSources, defaults: dataVolumeDefaults }),
 ];
 
 const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>

@@ -5,6 +5,7 @@ import { backends } from '#shared/backends/registry.ts';
 import { cronTemplateRules } from '#shared/resources/data-import-cron/template-rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
+import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules, harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
 import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.ts';
@@ -24,7 +25,7 @@ const tables: Readonly<Record<string, Rules>> = {
   harvester: [...harvesterImageRules, ...harvesterImageRequestRules],
   hypercloud: hyperCloudImageRules,
   volume: [...pvcRules, ...volumeRules, ...hyperCloudVolumeRules('pvc')],
-  'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules],
+  'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
   cron: [...dataImportCronRules, ...cronTemplateRules],
   protected: protectedRules,
   defaults: harvesterImageDefaults(backends),

@@ -1,0 +1,57 @@
+// What a DataVolume's `storage` leaves open, completed from class and StorageProfile at its creation and seen by its author from then on. What is
+// made from another volume is left open: only once its source is found is it known what class and modes fit.
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { claimSetsOf, completeClaim, defaultClassOf } from '#shared/populate/profile.ts';
+import type { DefaultRule } from '#shared/resources/rule.ts';
+
+type Storage = NonNullable<DataVolume['spec']['storage']>;
+type Fill = DefaultRule<DataVolume>['fill'];
+
+/** More classes than anybody has. */
+const pageSize = 200;
+
+const isMadeFromVolume = ({ spec: { source, sourceRef } }: DataVolume): boolean =>
+  sourceRef !== undefined || source?.pvc !== undefined || source?.snapshot !== undefined;
+
+const classOf = async (kube: KubeClient, { storageClassName = '' }: Storage): Promise<StorageClass | undefined> =>
+  storageClassName === ''
+    ? defaultClassOf((await kube.list(storageClasses, { limit: pageSize })).items)
+    : kube.get(storageClasses, { name: storageClassName });
+
+/** A class that is not there yet completes nothing: the volume waits for it, and asks it then. */
+const complete = async (kube: KubeClient, storage: Storage): Promise<Storage> => {
+  const storageClass = await classOf(kube, storage);
+  if (storageClass === undefined) return storage;
+  const { name } = storageClass.metadata;
+  const profile = await kube.get(storageProfiles, { name });
+  const { volumeMode, accessModes = [] } = storage;
+  const asked = {
+    ...(volumeMode === undefined ? {} : { volumeMode }),
+    ...(accessModes.length === 0 ? {} : { accessModes }),
+  };
+  const made = completeClaim(claimSetsOf(storageClass, profile?.spec), asked);
+  return { ...storage, storageClassName: name, volumeMode: made.volumeMode, accessModes: [...made.accessModes] };
+};
+
+/** What was decided once stays: a client that replaces the object with its own manifest does not know of it. */
+const keep = (storage: Storage, { storageClassName, volumeMode, accessModes }: Storage): Storage => ({
+  ...(storageClassName === undefined ? {} : { storageClassName }),
+  ...(volumeMode === undefined ? {} : { volumeMode }),
+  ...(accessModes === undefined ? {} : { accessModes }),
+  ...storage,
+});
+
+const fillStorage: Fill = async ({ object, before, kube }) => {
+  const { storage } = object.spec;
+  if (storage === undefined || isMadeFromVolume(object)) return object;
+  if (before !== undefined) {
+    const { storage: kept } = before.spec;
+    return kept === undefined ? object : { ...object, spec: { ...object.spec, storage: keep(storage, kept) } };
+  }
+  return { ...object, spec: { ...object.spec, storage: await complete(kube, storage) } };
+};
+
+export const dataVolumeDefaults: readonly DefaultRule<DataVolume>[] = [{ id: 'storage', fill: fillStorage }];
