@@ -4,12 +4,15 @@ import { createApp } from './app.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Asked, type Draft, ask, clusterOf, patched, withAccess } from '#test/support/admission.ts';
 
-const aClass = (name: string, provisioner: string, annotations: object = {}): Draft => ({
-  apiVersion: 'storage.k8s.io/v1',
-  kind: 'StorageClass',
-  metadata: { name, annotations },
-  ...{ provisioner },
-});
+const aClass = (name: string, provisioner: string, annotations: object = {}): Draft => {
+  const object = {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name, annotations },
+    provisioner,
+  };
+  return object;
+};
 const aProfile = (name: string, spec: Record<string, unknown>): Draft => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'StorageProfile',
