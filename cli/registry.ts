@@ -2,13 +2,17 @@
 import type { Command } from '#cli/command.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
+import { downloadCommand } from '#cli/commands/download.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/retry.ts';
+import { uploadCommand } from '#cli/commands/upload.ts';
 import { whyCommand } from '#cli/commands/why.ts';
 
 export const commands: readonly Command[] = [
   importCommand,
+  uploadCommand,
+  downloadCommand,
   imagesCommand,
   whyCommand,
   retryCommand,

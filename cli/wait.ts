@@ -1,6 +1,7 @@
 // Waits for an image to be over, telling on the way what it does.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExitCode, type OptionSpec, type Terminal, type Values, exitCodes, textOf } from '#cli/command.ts';
+import { createLine } from '#cli/line.ts';
 import { type Found, type Image, isOver, readyOf } from '#cli/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toSpan } from '#shared/runtime/age.ts';
@@ -75,18 +76,3 @@ const lookAgain = async (kube: KubeClient, { type, image }: Found): Promise<Imag
 
 const hasEnded = ({ retry }: Wait, found: Found): boolean =>
   isOver(found) && (retry === undefined || found.image.status?.retryHandled === retry);
-
-/** A line that is overwritten while a person watches, and written once for each change where none does. */
-const createLine = (terminal: Terminal) => {
-  let last = '';
-  return {
-    show: (text: string): void => {
-      if (text === last) return;
-      last = text;
-      terminal.err(terminal.isLive ? `\r\u001B[2K${text}` : `${text}\n`);
-    },
-    end: (): void => {
-      if (terminal.isLive && last !== '') terminal.err('\n');
-    },
-  };
-};

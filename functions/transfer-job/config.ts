@@ -23,7 +23,7 @@ export const TransferJobConfig = z.object({
   run: setting('POD_NAME', 'Name of this run in progress reports; the pod has its own.', z.string().min(1)),
   host: setting(
     'POD_IP',
-    'Address that an upload is received on; the pod has its own.',
+    'Address that an upload is received on, or a download served; the pod has its own.',
     z.string().default('127.0.0.1'),
   ),
   terminationLog: setting(

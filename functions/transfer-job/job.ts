@@ -30,7 +30,7 @@ const transfer = async (text: string, host: string, options: RunOptions): Promis
   if (spec === undefined) return { report, tell: () => Promise.resolve() };
   options.log('transfer begins', { spec });
   if (spec.source.type !== 'upload') {
-    return { report: await runTransfer(spec, options), tell: () => Promise.resolve() };
+    return { report: await runTransfer(spec, { ...options, host }), tell: () => Promise.resolve() };
   }
   const { source, scratchDir } = spec;
   let reception: Reception;

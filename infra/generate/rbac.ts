@@ -15,6 +15,7 @@ import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
 import { jobs, kubeEvents, namespaces, nodes, pods, secrets } from '#shared/api/foreign/core.ts';
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
+import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
 import { uploadTokenResource } from '#shared/exchange/target-name.ts';
@@ -146,6 +147,7 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
     ...[tokenReviews, subjectAccessReviews].map((type) => rule(type as ResourceType, ['create'])),
     ...reads.map((type) => rule(type, ['get'])),
     rule(harvesterImageKind.type, ['patch']),
+    rule(downloaderKind.type, ['get', 'delete']),
     rule(pods, ['list']),
     rule(jobs, ['get', 'create', 'delete']),
   ]),

@@ -263,7 +263,7 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
 /** Moves bytes for people over HTTP. As a Knative Service it takes files; over TLS, behind the API server, it issues tokens for that. */
 export const transferFunction = {
   name: 'transfer',
-  summary: 'Takes files that people send, and issues the tokens to send them with.',
+  summary: 'Takes files that people send, hands out images and volumes as files, and issues the tokens for that.',
   /** Service of the aggregated API. */
   apiService: 'upload-api',
   /** Kinds it reads to find what a file is for. */

@@ -147,6 +147,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     environment: {
       ...objectStore.environment,
       TRANSFER_URL: `http://127.0.0.1:${ports.transfer}`,
+      PUBLIC_URL: `http://127.0.0.1:${ports.transfer}`,
       ...options.functionEnvironment,
     },
   });

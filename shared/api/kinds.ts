@@ -3,6 +3,7 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
+import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
@@ -15,6 +16,7 @@ const served = <T extends KubeObject>(kind: ServedKind<T>): ServedKind => kind a
 export const servedKinds: readonly ServedKind[] = [
   served(hyperCloudImageKind),
   served(harvesterImageKind),
+  served(downloaderKind),
   served(dataSourceKind),
   served(dataImportCronKind),
   served(virtualMachinePvcKind),

@@ -2,10 +2,14 @@
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { download } from '#shared/exchange/download/download.ts';
+import { cancelDownload, downloadImage } from '#shared/exchange/download/harvester.ts';
+import { makeLink } from '#shared/exchange/download/link.ts';
 import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, isTargetPlural } from '#shared/exchange/target-name.ts';
 import { cdiPaths, cdiUpload } from '#shared/exchange/upload/cdi.ts';
 import { uploadToImage } from '#shared/exchange/upload/harvester.ts';
+import { standingOf } from '#shared/exchange/upload/standing.ts';
 import { createTus } from '#shared/exchange/upload/tus.ts';
 import { toKeySet } from '#shared/runtime/token.ts';
 
@@ -41,7 +45,25 @@ const imageBases = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/h
 const parametersOf = (parameters: { plural: string; namespace: string; name: string }): TargetName => {
   const { plural, namespace, name } = parameters;
   if (isTargetPlural(plural)) return { plural, namespace, name };
-  throw new Problem(404, 'NotFound', `there are no uploads for ${plural}`);
+  throw new Problem(404, 'NotFound', `there are no uploads and downloads for ${plural}`);
+};
+
+const asMuch = { format: 'qcow2', compression: 'none' } as const;
+/** Harvester's own are packed. */
+const packed = { format: 'qcow2', compression: 'zlib' } as const;
+
+const addDownloads = (app: Hono, deps: ExchangeDeps): void => {
+  const path = '/downloads/:plural/:namespace/:name';
+  app.get(path, (c) => download(deps, c.req.raw, parametersOf(c.req.param()), { standard: asMuch }));
+  app.post(path, (c) => makeLink(deps, c.req.raw, parametersOf(c.req.param()), asMuch));
+  for (const base of imageBases) {
+    const imageOf = (parameters: { namespace: string; name: string }): TargetName => ({
+      plural: 'virtualmachineimages',
+      ...parameters,
+    });
+    app.get(`${base}/:namespace/:name/download`, (c) => downloadImage(deps, c.req.raw, imageOf(c.req.param()), packed));
+    app.get(`${base}/:namespace/:name/downloadcancel`, (c) => cancelDownload(deps, c.req.raw, imageOf(c.req.param())));
+  }
 };
 
 export const createExchange = (deps: ExchangeDeps): Hono => {
@@ -63,6 +85,12 @@ export const createExchange = (deps: ExchangeDeps): Hono => {
       return uploadToImage(deps, c.req.raw, { plural: 'virtualmachineimages', ...c.req.param() });
     });
   }
+  addDownloads(app, deps);
+  app.get('/files/:plural/:namespace/:name', async (c) =>
+    c.req.raw.method === 'HEAD'
+      ? c.body(null, 405)
+      : c.json(await standingOf(deps, c.req.raw, parametersOf(c.req.param()))),
+  );
   const tus = createTus(deps);
   for (const path of ['/files/:plural/:namespace/:name', '/files/:plural/:namespace/:name/:id']) {
     app.all(path, (c) => {

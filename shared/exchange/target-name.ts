@@ -12,6 +12,9 @@ export interface TargetName {
 /** CDI's right to upload. */
 export const uploadTokenResource = { group: 'upload.cdi.kubevirt.io', resource: 'uploadtokenrequests' } as const;
 
+/** Harvester's right to download an image. */
+export const downloaderResource = { group: 'harvesterhci.io', resource: 'virtualmachineimagedownloaders' } as const;
+
 export const targetText = ({ plural, namespace, name }: TargetName): string => `${plural}/${namespace}/${name}`;
 
 export const isTargetPlural = (text: string): text is TargetPlural =>

@@ -4,9 +4,12 @@ import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { z } from 'zod';
 import type { Requester } from '#shared/access/review.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
+import { type Deed, permit } from '#shared/exchange/access/permit.ts';
+import { openApi } from '#shared/exchange/upload-token-schema.ts';
 import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
-import { targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
+import { type TargetName, targetPlurals, targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { signToken } from '#shared/runtime/token.ts';
 
 export const uploadTokenGroup = uploadTokenResource.group;
@@ -20,6 +23,9 @@ export const uploadTokenSeconds = 300;
 const mostBytes = 1024 * 1024;
 
 export interface UploadTokenDeps {
+  readonly kube: KubeClient;
+  /** Where the token is good; told with it. */
+  readonly publicUrl?: string | undefined;
   readonly keys: KeyRing;
   readonly now: () => number;
   /** Whether the connection is of the front proxy: it showed a certificate of the authority and the name that the cluster publishes. */
@@ -30,8 +36,15 @@ const UploadTokenRequest = z.looseObject({
   apiVersion: z.string().optional(),
   kind: z.string().optional(),
   metadata: z.looseObject({}).default({}),
-  spec: z.looseObject({ pvcName: z.string().min(1) }),
+  spec: z.union([
+    z.looseObject({ pvcName: z.string().min(1) }),
+    z.looseObject({
+      target: z.strictObject({ resource: z.enum(targetPlurals), name: z.string().min(1) }),
+      operation: z.enum(['upload', 'download']),
+    }),
+  ]),
 });
+type Spec = z.infer<typeof UploadTokenRequest>['spec'];
 
 const resource = (version: string) => ({
   name: uploadTokenResource.resource,
@@ -43,55 +56,6 @@ const resource = (version: string) => ({
   verbs: ['create'],
   shortNames: ['utr', 'utrs'],
 });
-
-const schemaName = (version: string): string => `io.kubevirt.cdi.upload.${version}.UploadTokenRequest`;
-
-/** What `kubectl` validates and explains by. */
-const openApi = (version: string) => {
-  const reference = { $ref: `#/components/schemas/${schemaName(version)}` };
-  const text = { type: 'string' };
-  const body = { content: { 'application/json': { schema: reference } } };
-  return {
-    openapi: '3.0.0',
-    info: { title: 'Bullion', version },
-    paths: {
-      [`/apis/${uploadTokenGroup}/${version}/namespaces/{namespace}/${uploadTokenResource.resource}`]: {
-        post: {
-          'x-kubernetes-action': 'post',
-          'x-kubernetes-group-version-kind': { group: uploadTokenGroup, version, kind: 'UploadTokenRequest' },
-          parameters: ['dryRun', 'fieldManager', 'fieldValidation'].map((name) => ({
-            name,
-            in: 'query',
-            schema: text,
-          })),
-          requestBody: body,
-          responses: { 201: { description: 'Created', ...body } },
-        },
-      },
-    },
-    components: {
-      schemas: {
-        [schemaName(version)]: {
-          description:
-            'Asks for a token to upload into a claim with. It is in status.token and holds for five minutes.',
-          type: 'object',
-          'x-kubernetes-group-version-kind': [{ group: uploadTokenGroup, version, kind: 'UploadTokenRequest' }],
-          properties: {
-            apiVersion: text,
-            kind: text,
-            metadata: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-            spec: {
-              type: 'object',
-              required: ['pvcName'],
-              properties: { pvcName: { ...text, description: 'name of the claim to upload into' } },
-            },
-            status: { type: 'object', properties: { token: { ...text, description: 'the token' } } },
-          },
-        },
-      },
-    },
-  };
-};
 
 const openApiEntry = (version: string): readonly [string, { readonly serverRelativeURL: string }] => {
   const path = `apis/${uploadTokenGroup}/${version}`;
@@ -105,8 +69,23 @@ const openApiEntry = (version: string): readonly [string, { readonly serverRelat
 /** As the front proxy says it; throws a Problem (401) where nobody vouches for it. */
 const requesterOf = (request: Request, { isFrontProxy }: UploadTokenDeps): Requester => {
   const username = request.headers.get('x-remote-user');
-  if (isFrontProxy(request) && username !== null && username !== '') return { username };
+  const groups = (request.headers.get('x-remote-group') ?? '').split(/, */).filter((group) => group !== '');
+  if (isFrontProxy(request) && username !== null && username !== '') return { username, groups };
   throw new Problem(401, 'Unauthorized', 'this API is reached through the API server of the cluster only');
+};
+
+/** A claim is open to whoever may make the request, as with CDI; anything else takes the right that the deed itself takes. */
+const wantedOf = async (
+  { kube }: UploadTokenDeps,
+  requester: Requester,
+  ...[namespace, spec]: [string, Spec]
+): Promise<{ readonly verb: Deed; readonly target: TargetName }> => {
+  if ('pvcName' in spec && typeof spec.pvcName === 'string')
+    return { verb: 'upload', target: { plural: 'persistentvolumeclaims', namespace, name: spec.pvcName } };
+  const { target, operation } = spec as Extract<Spec, { target: object }>;
+  const name = { plural: target.resource, namespace, name: target.name };
+  await permit(kube, { by: 'cluster', requester }, operation, name);
+  return { verb: operation, target: name };
 };
 
 const create = async (
@@ -114,23 +93,31 @@ const create = async (
   request: Request,
   { namespace, version }: { namespace: string; version: string },
 ) => {
-  const { username } = requesterOf(request, deps);
+  const requester = requesterOf(request, deps);
   const bytes = await request.arrayBuffer();
   if (bytes.byteLength > mostBytes) {
     throw new Problem(413, 'RequestEntityTooLarge', `an UploadTokenRequest has ${mostBytes} bytes at most`);
   }
   const parsed = UploadTokenRequest.safeParse(parseJson(Buffer.from(bytes).toString()));
-  if (!parsed.success) throw new Problem(422, 'Invalid', 'spec.pvcName: Required value: name the claim to upload into');
+  if (!parsed.success)
+    throw new Problem(
+      422,
+      'Invalid',
+      'spec.pvcName: Required value: name the claim to upload into, or target and operation',
+    );
   const { metadata, spec } = parsed.data;
+  const { verb, target } = await wantedOf(deps, requester, namespace, spec);
   const iat = Math.floor(deps.now() / 1000);
-  const target = targetText({ plural: 'persistentvolumeclaims', namespace, name: spec.pvcName });
-  const claims = { sub: username, verb: 'upload', target, iat, exp: iat + uploadTokenSeconds } as const;
+  const claims = { sub: requester.username, verb, target: targetText(target), iat, exp: iat + uploadTokenSeconds };
   return {
     apiVersion: `${uploadTokenGroup}/${version}`,
     kind: 'UploadTokenRequest',
     metadata: { ...metadata, namespace, creationTimestamp: new Date(deps.now()).toISOString().replace(/\.\d+Z$/, 'Z') },
     spec,
-    status: { token: signToken(await deps.keys.signing(), claims) },
+    status: {
+      token: signToken(await deps.keys.signing(), claims),
+      ...(deps.publicUrl === undefined ? {} : { url: deps.publicUrl }),
+    },
   };
 };
 

@@ -23,6 +23,8 @@ export interface ObjectImportDeps {
   readonly kube: KubeClient;
   readonly rules: readonly ImportRule[];
   readonly openStore: OpenStore;
+  /** Whether it is time to look for objects nobody told of; asking counts as looking. Left out: at each tick. */
+  readonly isListingDue?: () => boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;

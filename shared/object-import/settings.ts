@@ -10,7 +10,8 @@ import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { ImportRules } from '#shared/object-import/rules.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import { type DriverConfig, driverSettings } from '#shared/resources/settings.ts';
-import { kubeSettings, serverSettings, setting } from '#shared/runtime/config.ts';
+import { kubeSettings, serverSettings, setting, wholeNumber } from '#shared/runtime/config.ts';
+import { createListingClock } from '#shared/object-import/sweep.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -37,6 +38,11 @@ export const objectImportSettings = {
     'Which objects become images: a JSON list of {bucket, prefix, suffixes, namespace, storageClassName, keep, onDelete}.',
     z.string().default('[]').pipe(json).pipe(ImportRules),
   ),
+  listSeconds: setting(
+    'LIST_SECONDS',
+    'Seconds between listings of the buckets, for objects whose notification was lost.',
+    wholeNumber(0).default(900),
+  ),
   notificationToken: setting(
     'NOTIFICATION_TOKEN',
     'Bearer token that plain notifications must carry; without it none is asked for.',
@@ -61,7 +67,8 @@ type StoreConfig = Pick<
 
 export const createObjectImportDeps = (config: ObjectImportConfig, log: Logger): ObjectImportDeps => {
   const kube = createLateKubeClient(config.kubeconfig);
-  return { kube, rules: config.importRules, openStore: openStoreOf(kube, config), now: Date.now, log };
+  const isListingDue = createListingClock(config.listSeconds * 1000, Date.now);
+  return { kube, rules: config.importRules, openStore: openStoreOf(kube, config), isListingDue, now: Date.now, log };
 };
 
 const openStoreOf =

@@ -30,6 +30,16 @@ const unsettled = (versions: readonly HyperCloudImage[]): readonly ObjectHint[] 
   });
 };
 
+/** Notifications are what tells of objects: a listing costs requests by the thousand objects, and is for the few that got lost. */
+export const createListingClock = (everyMs: number, now: () => number): (() => boolean) => {
+  let listedAt = -Infinity;
+  return () => {
+    if (now() - listedAt < everyMs) return false;
+    listedAt = now();
+    return true;
+  };
+};
+
 /** Objects under one rule that nothing was made from. A bucket that cannot be listed is logged: the next pass tries again. */
 const unseen = async (
   deps: ObjectImportDeps,
@@ -65,7 +75,8 @@ export const sweepObjects = async (deps: ObjectImportDeps, signal: AbortSignal):
       versions.push(image);
   const known = new Set(versions.flatMap((image) => hintOf(image) ?? []).map(hashOf));
   const lost: ObjectHint[] = [];
-  for (const rule of deps.rules) lost.push(...(await unseen(deps, rule, known)));
+  const isListingDue = deps.isListingDue?.() ?? true;
+  if (isListingDue) for (const rule of deps.rules) lost.push(...(await unseen(deps, rule, known)));
   for (const hint of [...unsettled(versions), ...lost]) {
     if (signal.aborted) break;
     await importObject(deps, hint).catch((error: unknown) => {

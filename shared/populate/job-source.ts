@@ -3,7 +3,7 @@ import type { Container, Volume, VolumeMode } from '#shared/api/foreign/core.ts'
 import { parseReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
-import type { Mounted, TransferSource } from '#shared/transfer/spec.ts';
+import type { Mounted, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
 
 const devicePath = '/dev/bullion-source';
 const mountPath = '/source';
@@ -77,6 +77,10 @@ export interface UploadJobSource {
 
 /** TCP port of a pod that waits for an upload. */
 export const uploadPort = 8090;
+/** TCP port of a pod that hands a volume out. */
+export const downloadPort = 8091;
+/** Seconds without a request after which it ends. Long enough for a client to come back after a cut. */
+const downloadIdleSeconds = 60;
 
 export type JobSource =
   | UploadJobSource
@@ -114,14 +118,32 @@ export const toTransferSource = (
 };
 
 /** An upload, as its worker is told of it; `subject` is the UID of the object that is filled. */
-export const toUploadSource = (
-  subject: string,
-  { transferUrl, uploadIdleSeconds }: PopulateSettings,
-): TransferSource => {
-  if (transferUrl === undefined) throw new InvalidInput('this installation takes no uploads: it has no TRANSFER_URL');
-  const keysUrl = new URL('keys', `${transferUrl.replace(/\/+$/, '')}/`).href;
-  return { type: 'upload', port: uploadPort, keysUrl, subject, idleSeconds: uploadIdleSeconds };
+export const toUploadSource = (subject: string, settings: PopulateSettings): TransferSource => ({
+  type: 'upload',
+  port: uploadPort,
+  keysUrl: keysUrlOf(settings),
+  subject,
+  idleSeconds: settings.uploadIdleSeconds,
+});
+
+const keysUrlOf = ({ transferUrl }: PopulateSettings): string => {
+  if (transferUrl === undefined)
+    throw new InvalidInput('this installation takes no uploads and gives no downloads: it has no TRANSFER_URL');
+  return new URL('keys', `${transferUrl.replace(/\/+$/, '')}/`).href;
 };
+
+/** `identity` names what the volume holds, where nobody writes to it any more. */
+export const toServeRequest = (
+  subject: string,
+  identity: string | undefined,
+  settings: PopulateSettings,
+): NonNullable<TransferSpec['serve']> => ({
+  port: downloadPort,
+  keysUrl: keysUrlOf(settings),
+  subject,
+  idleSeconds: downloadIdleSeconds,
+  ...(identity === undefined ? {} : { identity }),
+});
 
 /** How a registry is reached is the operator's word, not the user's. */
 const registrySource = (source: RegistryJobSource, { plainRegistries }: PopulateSettings): TransferSource => ({

@@ -4,7 +4,13 @@ import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-backup.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-export.ts';
-import { type JobSource, mountsOfSource, toTransferSource, toUploadSource } from '#shared/populate/job-source.ts';
+import {
+  type JobSource,
+  mountsOfSource,
+  toServeRequest,
+  toTransferSource,
+  toUploadSource,
+} from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum, TransferSpec } from '#shared/transfer/spec.ts';
@@ -27,6 +33,8 @@ const graceSeconds = 60;
  * after a day neither matters.
  */
 const keepSeconds = 24 * 3600;
+/** Seconds for one that changed nothing: its name is wanted again soon. */
+const forgetSeconds = 60;
 
 /** Kubernetes waits 10 s · 2^(n-1) before try n+1 of a Job, at most 6 minutes. */
 export const backoffSeconds = (failures: number): number => Math.min(360, 10 * 2 ** Math.max(0, failures - 1));
@@ -53,6 +61,8 @@ export interface TransferRequest {
   readonly export?: JobExport | undefined;
   /** Needed by `backup`, whose source is a claim. */
   readonly backup?: JobBackup | undefined;
+  /** For `serve`, whose source is a claim: names what it holds, where nobody writes to it any more. */
+  readonly identity?: string | undefined;
   /** Failed attempts tolerated. */
   readonly retries: number;
   readonly pod?: PodWishes | undefined;
@@ -81,6 +91,7 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
   ...(request.export === undefined ? {} : { export: toExportRequest(request.export, settings) }),
   ...(request.backup === undefined ? {} : { backup: toBackupRequest(request.backup, settings) }),
+  ...(request.mode === 'serve' ? { serve: toServeRequest(request.owner.uid, request.identity, settings) } : {}),
   scratchDir,
   limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
   allowedAddresses: [...settings.allowedAddresses],
@@ -98,7 +109,7 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   { name: 'BULLION_TRANSFER', value: JSON.stringify(specOf(request, settings)) },
   { name: 'BULLION_OWNER', value: JSON.stringify(request.owner) },
   { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
-  ...(request.source.type === 'upload'
+  ...(request.source.type === 'upload' || request.mode === 'serve'
     ? [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }]
     : []),
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
@@ -175,7 +186,7 @@ export const buildTransferJob = (request: TransferRequest, settings: PopulateSet
     spec: {
       backoffLimit: request.retries,
       activeDeadlineSeconds: jobSeconds(request.retries, settings),
-      ttlSecondsAfterFinished: keepSeconds,
+      ttlSecondsAfterFinished: request.mode === 'serve' ? forgetSeconds : keepSeconds,
       template: {
         metadata: {
           labels: metadata.labels ?? {},

@@ -6,6 +6,7 @@ import { drivenDataSource } from '#shared/resources/data-source/index.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { readDataSourceOrigin } from '#shared/resources/data-volume/data-source-origin.ts';
+import { drivenDownloader } from '#shared/resources/downloader/index.ts';
 import type { Driven, Subject } from '#shared/resources/driven.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
@@ -41,6 +42,7 @@ export const drivenKinds: readonly Driven[] = [
   erased(drivenVolume(dataVolumes, originReaders)),
   erased(drivenStorageProfile),
   erased(drivenVolumeExport),
+  erased(drivenDownloader),
 ];
 
 /** `undefined` for kinds that are not driven. */

@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly send: (progress: TransferProgress) => Promise<void>;
   /** A line for the log: a constant message and facts. Secrets are redacted behind it. */
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  /** Address that a download is served on; loopback when left out. */
+  readonly host?: string | undefined;
   /** Needed by an upload. */
   readonly reception?: Reception | undefined;
   readonly now?: () => number;
@@ -157,6 +159,10 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
       if (spec.mode === 'backup') {
         const { runBackup } = await import('#shared/transfer/chunks/run.ts');
         return runBackup(spec, { signal, meter, onRetry });
+      }
+      if (spec.mode === 'serve') {
+        const { runServe } = await import('#shared/transfer/download/run.ts');
+        return runServe(spec, { signal, meter, host: options.host ?? '127.0.0.1', log: options.log });
       }
       if (spec.mode !== 'inspect' && spec.mode !== 'import') {
         const { runExport } = await import('#shared/transfer/export/run.ts');

@@ -160,13 +160,28 @@ export type ExportRequest = z.infer<typeof ExportRequest>;
 export const BackupRequest = z.object({ into: z.discriminatedUnion('type', [S3Source, FolderSource]) });
 export type BackupRequest = z.infer<typeof BackupRequest>;
 
+/** A volume that is handed out as a file to whoever has a token. */
+export const ServeRequest = z.object({
+  /** TCP port of the pod. */
+  port: z.number().int().nonnegative(),
+  /** Where the keys are published that tokens are checked with. */
+  keysUrl: z.string(),
+  /** UID that tokens must be for. */
+  subject: z.string(),
+  /** Seconds without a request after which nobody is expected any more. */
+  idleSeconds: z.number().positive(),
+  /** Names what the volume holds, where nobody writes to it any more: downloads go on in another pod then. Left out: its time of change does. */
+  identity: z.string().optional(),
+});
+export type ServeRequest = z.infer<typeof ServeRequest>;
+
 export const TransferSpec = z.object({
   /**
    * `inspect` finds format, size and virtual size and writes nothing; `import` fills the target; `export` makes an object or a
    * file of a volume; `abort` ends what unfinished uploads of such an object left, and `discard` removes the object, too; `backup`
-   * keeps a volume in chunks.
+   * keeps a volume in chunks; `serve` hands a volume out over HTTP until nobody asks any more.
    */
-  mode: z.enum(['inspect', 'import', 'export', 'abort', 'discard', 'backup']),
+  mode: z.enum(['inspect', 'import', 'export', 'abort', 'discard', 'backup', 'serve']),
   source: TransferSource,
   checksum: Checksum.optional(),
   /** What an earlier look found. Where nothing marks the end of the file, it must have found the same disk size. */
@@ -177,6 +192,8 @@ export const TransferSpec = z.object({
   export: ExportRequest.optional(),
   /** Needed by `backup`, whose source is a volume. */
   backup: BackupRequest.optional(),
+  /** Needed by `serve`, whose source is a volume. */
+  serve: ServeRequest.optional(),
   /** Directory for data that cannot be streamed. */
   scratchDir: z.string(),
   limits: TransferLimits.prefault({}),

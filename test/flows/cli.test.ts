@@ -134,4 +134,34 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
     expect(await complete('bullion import --sto')).toBe('--storage-class');
     expect(await complete('bullion import --group h')).toBe('hypercloud harvester');
   });
+
+  it('uploads a file, and downloads the same disk', async () => {
+    const file = join(dir, 'disk.qcow2');
+    const sent = await bullion('upload', 'sent', file, '--storage-class', 'local');
+    expect(sent.err).toMatch(/sent: 100% the image is ready to use/);
+    expect(sent.code).toBe(exitCodes.done);
+    const back = join(dir, 'back.qcow2');
+    const { code, out } = await bullion('download', 'sent', back, '--compression', 'zstd');
+    expect({ code, out }).toEqual({ code: exitCodes.done, out: `${back}\n` });
+    await run('qemu-img', ['compare', file, back]);
+  });
+
+  it('uploads into a volume, and downloads what a hypercloud image holds', async () => {
+    const file = join(dir, 'disk.qcow2');
+    const volume = ['--kind', 'datavolume'];
+    expect((await bullion('upload', 'vol', file, ...volume, '--storage-class', 'local')).code).toBe(exitCodes.done);
+    for (const [name, ...more] of [['vol', ...volume], ['disk']] as const) {
+      const back = join(dir, `${name}.raw`);
+      expect((await bullion('download', name, back, '--format', 'raw', ...more)).code).toBe(exitCodes.done);
+      await run('qemu-img', ['compare', '-F', 'raw', file, back]);
+    }
+  });
+
+  it('says what is wrong with an upload before it sends any of it', async () => {
+    const page = await bullion('upload', 'page', join(dir, 'page.html'));
+    expect([page.code, page.err]).toEqual([exitCodes.usage, expect.stringContaining('not a disk image')]);
+    const wrong = await bullion('upload', 'wrong', join(dir, 'disk.qcow2'), '--checksum', `sha256:${'0'.repeat(64)}`);
+    expect([wrong.code, wrong.err]).toEqual([exitCodes.failed, expect.stringContaining('expected 000')]);
+    expect((await bullion('download', 'nope')).code).toBe(exitCodes.notFound);
+  });
 });

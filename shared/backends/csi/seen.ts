@@ -23,6 +23,8 @@ export interface CsiSeen {
   readonly snapshot?: VolumeSnapshot | undefined;
   readonly inspectJob?: Job | undefined;
   readonly importJob?: Job | undefined;
+  /** Hands the volume out for a download; read only where the image is to be removed. */
+  readonly serveJob?: Job | undefined;
   readonly pods: readonly Pod[];
   /** The class named, or the default one; read only where a volume or a snapshot is to be made. */
   readonly storageClass?: StorageClass | undefined;
@@ -52,13 +54,14 @@ const merge = (...parts: readonly Part[]): CsiSeen => ({
 
 /** Everything there is, for removal and for starting over. */
 const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
-  const [inspect, fill, snapshot] = await Promise.all([
+  const [inspect, fill, serve, snapshot] = await Promise.all([
     readJob(kube, image, 'inspect'),
     readJob(kube, image, 'import'),
+    image.deleting ? readJob(kube, image, 'serve') : {},
     readSnapshot(kube, image),
   ]);
   const [volume, pod] = await Promise.all([readVolume(kube, image), readPods(kube, image)]);
-  const seen = merge(inspect, fill, snapshot, volume, pod);
+  const seen = merge(inspect, fill, serve, snapshot, volume, pod);
   return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
 };
 
@@ -139,9 +142,11 @@ const readSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
   return { snapshot: own, foreign };
 };
 
-const readJob = async (kube: KubeClient, image: Image, mode: 'inspect' | 'import'): Promise<Part> => {
+const jobFields = { inspect: 'inspectJob', import: 'importJob', serve: 'serveJob' } as const;
+
+const readJob = async (kube: KubeClient, image: Image, mode: keyof typeof jobFields): Promise<Part> => {
   const { own, foreign } = await readOwn(kube, jobs, image.ref, transferJobName(mode, image.ref));
-  return { [mode === 'inspect' ? 'inspectJob' : 'importJob']: own, foreign };
+  return { [jobFields[mode]]: own, foreign };
 };
 
 const readPods = async (kube: KubeClient, image: Image): Promise<Part> => ({

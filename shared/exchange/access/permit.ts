@@ -4,7 +4,7 @@ import { grantFor } from '#shared/access/sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Caller } from '#shared/exchange/access/caller.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { type TargetName, targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
+import { type TargetName, downloaderResource, targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
 
 export type Deed = 'upload' | 'download';
 
@@ -14,14 +14,15 @@ const uploadWish = ({ plural, namespace, name }: TargetName): Wish =>
     ? { verb: 'update', group: 'harvesterhci.io', resource: plural, namespace, name }
     : { verb: 'create', ...uploadTokenResource, namespace };
 
+/** To see that a disk is there is not to have it: it takes Harvester's right to a download, or CDI's to make a copy. */
 const mayDownload = async (
   kube: KubeClient,
-  caller: Caller & { by: 'cluster' },
-  target: TargetName,
+  { requester }: Caller & { by: 'cluster' },
+  { plural, namespace, name }: TargetName,
 ): Promise<boolean> => {
-  const { plural, namespace, name } = target;
-  const use = plural === 'virtualmachineimages' ? 'use-image' : 'export-claim';
-  return (await grantFor(kube, caller.requester, { use, namespace, name })) !== undefined;
+  if (plural !== 'virtualmachineimages')
+    return (await grantFor(kube, requester, { use: 'clone-claim', namespace, name })) !== undefined;
+  return isAllowed(kube, requester, { verb: 'create', ...downloaderResource, namespace });
 };
 
 /** Throws a Problem (403). Says nothing of whether the target exists: ask this before you look. */

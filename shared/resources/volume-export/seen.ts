@@ -19,7 +19,8 @@ import { isFinished } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { exportName } from '#shared/resources/volume-export/children.ts';
 import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
-import { type Origin, findWriter, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
+import { findWriter } from '#shared/backends/writer.ts';
 
 export interface ExportSeen {
   readonly job?: Job | undefined;

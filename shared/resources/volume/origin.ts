@@ -2,15 +2,14 @@
 import {
   type AccessMode,
   type PersistentVolumeClaim,
-  type Pod,
   type VolumeMode,
   persistentVolumeClaims,
-  pods,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
+import { findWriter } from '#shared/backends/writer.ts';
 import { readClass, readSnapshotClasses } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CloneSource } from '#shared/populate/clone.ts';
@@ -113,23 +112,6 @@ const snapshotClassOf = async (kube: KubeClient, driver: string | undefined): Pr
   const choice = chooseSnapshotClass(await readSnapshotClasses(kube), driver, undefined);
   return choice.is === 'found' ? choice.name : undefined;
 };
-
-/** A running pod that has the claim and may write to it. */
-export const findWriter = async (kube: KubeClient, key: ObjectKey): Promise<Pod | undefined> => {
-  for await (const pod of kube.listAll(pods, { namespace: key.namespace })) {
-    if (isRunning(pod) && mayWrite(pod, key.name)) return pod;
-  }
-  return undefined;
-};
-
-const isRunning = ({ status }: Pod): boolean => status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
-
-const mayWrite = ({ spec }: Pod, claimName: string): boolean =>
-  spec.volumes?.some(({ name, persistentVolumeClaim: use }) => {
-    if (use?.claimName !== claimName || use.readOnly === true) return false;
-    const mounts = spec.containers.flatMap(({ volumeMounts = [] }) => volumeMounts.filter((it) => it.name === name));
-    return mounts.length === 0 || mounts.some(({ readOnly }) => readOnly !== true);
-  }) ?? false;
 
 export const readSnapshotOrigin = async (
   kube: KubeClient,

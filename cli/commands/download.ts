@@ -1,0 +1,67 @@
+// `bullion download <name>`: an image or a volume as a file.
+import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
+import { fetchFile } from '#cli/exchange/fetch.ts';
+import { getTicket } from '#cli/exchange/ticket.ts';
+import { createLine } from '#cli/line.ts';
+import { sourceTarget, targetOptions } from '#cli/target.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { formOf, queryOf } from '#shared/exchange/download/file-name.ts';
+import { exportCompressions } from '#shared/transfer/export/format.ts';
+
+/** Tries in a row that bring nothing. */
+const tries = 8;
+
+const queryFor = ({ values }: Call): string => {
+  const query = new URLSearchParams();
+  for (const name of ['format', 'compression']) {
+    const value = textOf(values, name);
+    if (value !== undefined) query.set(name, value);
+  }
+  return queryOf(formOf(query, { format: 'qcow2', compression: 'none' }));
+};
+
+const run = async (call: Call): Promise<ExitCode> => {
+  const { kube, values, terminal, signal, positionals } = call;
+  const [wanted = '', file] = positionals;
+  const target = await sourceTarget(call, wanted);
+  const line = createLine(terminal);
+  const server = textOf(values, 'server');
+  try {
+    const made = await fetchFile({
+      file,
+      query: queryFor(call),
+      signal,
+      tries,
+      getTicket: () => getTicket({ kube, operation: 'download', target, server }),
+      onRetry: (why, seconds) => line.show(`${wanted}: ${why}; again in ${seconds} s`),
+      onProgress: (taken, size) => {
+        const share = size === undefined ? '' : `${String(Math.floor((100 * taken) / size)).padStart(3)}% `;
+        line.count(`${wanted}: ${share}${formatBytes(taken)}${size === undefined ? '' : ` of ${formatBytes(size)}`}`);
+      },
+    });
+    line.end();
+    terminal.out(`${made}\n`);
+    return exitCodes.done;
+  } finally {
+    line.end();
+  }
+};
+
+export const downloadCommand: ClusterCommand = {
+  name: 'download',
+  arguments: '<name> [file]',
+  summary: 'Downloads an image or a volume as a file, and prints what it is called.',
+  more: 'What was cut is gone on with: start the same command again. The file has its name only once all of it is there.',
+  completes: 'images',
+  options: {
+    ...targetOptions,
+    format: { type: 'string', value: 'FORMAT', help: 'form of the disk (qcow2)', oneOf: ['qcow2', 'raw'] },
+    compression: {
+      type: 'string',
+      value: 'HOW',
+      help: 'zlib or zstd inside a qcow2, gz or zst around a raw disk (none)',
+      oneOf: exportCompressions,
+    },
+  },
+  run,
+};

@@ -1,0 +1,32 @@
+// What a person means by a name when bytes are sent or taken: an image, or a volume.
+import type { Call, OptionSpec, Values } from '#cli/command.ts';
+import { textOf } from '#cli/command.ts';
+import { groupOf, findImage } from '#cli/image.ts';
+import type { TargetName } from '#shared/exchange/target-name.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+export const targetOptions = {
+  kind: {
+    type: 'string',
+    value: 'KIND',
+    help: 'what the name is of: image, datavolume or claim (image)',
+    oneOf: ['image', 'datavolume', 'claim'],
+  },
+  server: { type: 'string', value: 'URL', help: 'of the transfer function (the cluster says it)' },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+export const kindOf = (values: Values): 'image' | 'datavolume' | 'claim' =>
+  (textOf(values, 'kind') as 'image' | 'datavolume' | 'claim' | undefined) ?? 'image';
+
+/** The object whose bytes are taken. A HyperCloud image is its golden volume. */
+export const sourceTarget = async ({ kube, namespace, values }: Call, wanted: string): Promise<TargetName> => {
+  const kind = kindOf(values);
+  if (kind === 'datavolume') return { plural: 'datavolumes', namespace, name: wanted };
+  if (kind === 'claim') return { plural: 'persistentvolumeclaims', namespace, name: wanted };
+  const found = await findImage(kube, namespace, wanted);
+  const { name } = found.image.metadata;
+  if (groupOf(found) === 'harvester') return { plural: 'virtualmachineimages', namespace, name };
+  const volume = found.image.status?.children?.volume;
+  if (volume === undefined) throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} says why`);
+  return { plural: 'persistentvolumeclaims', namespace, name: volume };
+};

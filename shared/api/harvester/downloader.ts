@@ -1,0 +1,54 @@
+// harvesterhci.io VirtualMachineImageDownloader: somebody means to download an image. Made by Harvester's clients, with the name of the image.
+import { z } from 'zod';
+import { ConditionSchema } from '#shared/api/image-status.ts';
+import { Int64, fixedField, type ServedKind, withRules } from '#shared/api/kind.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+
+const DownloaderSpec = z
+  .object({
+    imageName: z.string().min(1).describe('image of the same namespace'),
+    compressType: z.enum(['qcow2']).default('qcow2').describe('what the file is'),
+  })
+  .meta(withRules(fixedField('imageName')));
+type DownloaderSpec = z.input<typeof DownloaderSpec>;
+
+const DownloaderStatus = z.object({
+  status: z
+    .enum(['Progressing', 'Ready'])
+    .default('Progressing')
+    .optional()
+    .describe('Ready: the image can be downloaded'),
+  downloadUrl: z.string().optional().describe('where; whoever asks shows a token of the cluster'),
+  observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
+  conditions: z.array(ConditionSchema).optional(),
+});
+export type DownloaderStatus = z.infer<typeof DownloaderStatus>;
+
+export interface Downloader extends KubeObject {
+  readonly spec: DownloaderSpec;
+  readonly status?: DownloaderStatus;
+}
+
+export const downloaderKind: ServedKind<Downloader> = {
+  type: {
+    group: 'harvesterhci.io',
+    version: 'v1beta1',
+    kind: 'VirtualMachineImageDownloader',
+    plural: 'virtualmachineimagedownloaders',
+    namespaced: true,
+  },
+  singular: 'virtualmachineimagedownloader',
+  shortNames: ['vmimagedownloader', 'vmimagedownloaders'],
+  categories: [],
+  description: 'Says when and where an image can be downloaded. It goes with the download, or after a day.',
+  spec: DownloaderSpec,
+  status: DownloaderStatus,
+  columns: [
+    { name: 'VMImage', type: 'string', jsonPath: '.spec.imageName' },
+    { name: 'CompressType', type: 'string', jsonPath: '.spec.compressType' },
+    { name: 'Status', type: 'string', jsonPath: '.status.status' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};

@@ -1,0 +1,120 @@
+// A file of a volume, from the Job that has it mounted to whoever asks. Nothing is kept on the way.
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, type Dispatcher, request } from 'undici';
+import { authenticate } from '#shared/exchange/access/caller.ts';
+import { permit } from '#shared/exchange/access/permit.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { dispositionOf, fileNameOf, formOf, queryOf } from '#shared/exchange/download/file-name.ts';
+import { openServing } from '#shared/exchange/download/serving.ts';
+import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { findTarget } from '#shared/exchange/target.ts';
+import type { TargetName } from '#shared/exchange/target-name.ts';
+import type { ExportFormat } from '#shared/transfer/export/format.ts';
+
+/** To pack a large disk takes its time before the first byte, and clients take theirs. */
+const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 });
+
+/** Told to the pod as they came. */
+const asked = ['range', 'if-range', 'if-match', 'if-none-match'];
+/** Told to the client as they came. */
+const told = ['etag', 'content-type', 'content-length', 'content-range', 'accept-ranges'];
+
+/** A pod that has just started, or is just ending, takes no connections. */
+const tries = 20;
+const pauseMs = 300;
+
+type Answer = Dispatcher.ResponseData;
+
+const headersFrom = (names: readonly string[], read: (name: string) => unknown): Record<string, string> =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = read(name);
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );
+
+const askPod = async (
+  deps: ExchangeDeps,
+  volume: DownloadVolume,
+  ...[incoming, form]: [Request, ExportFormat]
+): Promise<Answer> => {
+  const { signal } = incoming;
+  for (let attempt = 1; ; attempt++) {
+    const { url, token } = await openServing(deps, volume, signal);
+    try {
+      return await request(`${url}/file?${queryOf(form)}`, {
+        method: incoming.method === 'HEAD' ? 'HEAD' : 'GET',
+        dispatcher: patient,
+        signal,
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...headersFrom(asked, (name) => incoming.headers.get(name) ?? undefined),
+        },
+      });
+    } catch {
+      if (signal.aborted || attempt === tries) {
+        throw new Problem(503, 'NotReady', 'the pod that hands the volume out does not answer; try again', {
+          headers: { 'retry-after': '5' },
+        });
+      }
+      await sleep(pauseMs, undefined, { signal });
+    }
+  }
+};
+
+const refusalOf = async ({ statusCode, body }: Answer): Promise<Problem> => {
+  const words = (await body.json().catch(() => ({}))) as { reason?: string; message?: string };
+  return new Problem(statusCode, words.reason ?? 'Failed', words.message ?? 'the volume cannot be handed out', {
+    headers: { 'retry-after': '5' },
+  });
+};
+
+const passedOn = [200, 206, 304, 412, 416];
+
+/** `onWhole`: once the last byte has gone out. */
+async function* until(body: AsyncIterable<Buffer>, onWhole: () => Promise<void>): AsyncGenerator<Buffer> {
+  yield* body;
+  await onWhole();
+}
+
+/** Bytes of a slow client that are held here. Left alone, Node would count chunks, and hold thousands of them. */
+const heldBytes = 1024 * 1024;
+
+const toWeb = (bytes: Readable): ReadableStream =>
+  Readable.toWeb(bytes, { strategy: new ByteLengthQueuingStrategy({ highWaterMark: heldBytes }) }) as ReadableStream;
+
+export interface DownloadOptions {
+  /** What is sent where the client does not say. */
+  readonly standard: ExportFormat;
+  readonly onWhole?: () => Promise<void>;
+}
+
+/** Answers GET and HEAD. Throws a Problem. */
+export const download = async (
+  deps: ExchangeDeps,
+  incoming: Request,
+  ...[name, { standard, onWhole }]: [TargetName, DownloadOptions]
+): Promise<Response> => {
+  await permit(deps.kube, await authenticate(incoming, deps), 'download', name);
+  const form = formOf(new URL(incoming.url).searchParams, standard);
+  const target = await findTarget(deps.kube, name);
+  const volume = await findVolume(deps.kube, target);
+  const answer = await askPod(deps, volume, incoming, form);
+  const { statusCode: status, headers, body } = answer;
+  if (!passedOn.includes(status)) throw await refusalOf(answer);
+  const extension = headers['x-file-extension'];
+  const fileName = fileNameOf(target.displayName, typeof extension === 'string' ? extension : form.format);
+  const answered = {
+    ...headersFrom(told, (header) => headers[header]),
+    'content-disposition': dispositionOf(fileName),
+    'cache-control': 'private',
+  };
+  if (incoming.method === 'HEAD' || (status !== 200 && status !== 206)) {
+    await body.dump();
+    return new Response(null, { status, headers: answered });
+  }
+  const bytes = onWhole === undefined ? body : Readable.from(until(body, onWhole), { objectMode: false });
+  return new Response(toWeb(bytes), { status, headers: answered });
+};

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { dispositionOf, fileNameOf, formOf } from '#shared/exchange/download/file-name.ts';
+
+const standard = { format: 'qcow2', compression: 'none' } as const;
+
+describe('the name of a download', () => {
+  it.each([
+    ['ubuntu', 'qcow2', 'attachment; filename="ubuntu.qcow2"'],
+    ['jammy-server.img', 'qcow2', 'attachment; filename="jammy-server.qcow2"'],
+    ['disk.raw.xz', 'raw.gz', 'attachment; filename="disk.raw.gz"'],
+    ['release 9.2', 'raw', 'attachment; filename="release 9.2.raw"'],
+    ['Größe', 'qcow2', `attachment; filename="Gro_e.qcow2"; filename*=UTF-8''Gr%C3%B6%C3%9Fe.qcow2`],
+    ['日本', 'raw', `attachment; filename="__.raw"; filename*=UTF-8''%E6%97%A5%E6%9C%AC.raw`],
+    ['../../etc/passwd', 'raw', 'attachment; filename="_.._etc_passwd.raw"'],
+    ['a"b\r\nSet-Cookie: x', 'raw', 'attachment; filename="a_b_Set-Cookie_ x.raw"'],
+    ["it's (50%)", 'raw', `attachment; filename="it's (50_).raw"; filename*=UTF-8''it%27s%20%2850%25%29.raw`],
+    ['.img', 'raw', 'attachment; filename="disk.raw"'],
+  ])('%s as %s', (displayName, extension, header) => {
+    expect(dispositionOf(fileNameOf(displayName, extension))).toBe(header);
+  });
+});
+
+describe('the form that is asked for', () => {
+  it.each([
+    ['', standard],
+    ['compression=zstd', { format: 'qcow2', compression: 'zstd' }],
+    ['compression=gz&level=9', { format: 'raw', compression: 'gz', level: 9 }],
+    ['format=raw', { format: 'raw', compression: 'none' }],
+  ])('%s', (query, form) => {
+    expect(formOf(new URLSearchParams(query), standard)).toEqual(form);
+  });
+
+  it.each([
+    'format=vmdk',
+    'format=raw&compression=zlib',
+    'format=qcow2&compression=gz',
+    'compression=gz&level=19',
+    'level=x',
+  ])('%s is none', (query) => {
+    expect(() => formOf(new URLSearchParams(query), standard)).toThrow(/format is qcow2/);
+  });
+});

@@ -1,0 +1,51 @@
+// A signed address: whoever has it may download one thing, for a while, without an account of the cluster.
+import { authenticate } from '#shared/exchange/access/caller.ts';
+import { permit } from '#shared/exchange/access/permit.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { formOf } from '#shared/exchange/download/file-name.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
+import type { ExportFormat } from '#shared/transfer/export/format.ts';
+import { signToken } from '#shared/runtime/token.ts';
+
+const standardSeconds = 3600;
+/** No key is known for longer. */
+const mostSeconds = 24 * 3600;
+
+const secondsOf = (query: URLSearchParams): number => {
+  const text = query.get('seconds');
+  if (text === null) return standardSeconds;
+  const seconds = Number(text);
+  if (Number.isSafeInteger(seconds) && seconds >= 1 && seconds <= mostSeconds) return seconds;
+  throw new Problem(
+    400,
+    'BadRequest',
+    `seconds is a number from 1 to ${mostSeconds}, how long the address is good for`,
+  );
+};
+
+/** Answers POST. Throws a Problem. An address never makes another one: its token is for downloads only as long as it says. */
+export const makeLink = async (
+  deps: ExchangeDeps,
+  request: Request,
+  ...[name, standard]: [TargetName, ExportFormat]
+): Promise<Response> => {
+  const caller = await authenticate(request, deps);
+  if (caller.by === 'token') throw new Problem(403, 'Forbidden', 'a token of the cluster is needed to make an address');
+  await permit(deps.kube, caller, 'download', name);
+  const asked = new URL(request.url);
+  const { format, compression, level } = formOf(asked.searchParams, standard);
+  const iat = Math.floor(deps.now() / 1000);
+  const exp = iat + secondsOf(asked.searchParams);
+  const claims = { sub: caller.requester.username, verb: 'download', target: targetText(name), iat, exp } as const;
+  const url = new URL(`${deps.publicUrl ?? asked.origin}/downloads/${targetText(name)}`);
+  url.searchParams.set('format', format);
+  url.searchParams.set('compression', compression);
+  if (level !== undefined) url.searchParams.set('level', String(level));
+  url.searchParams.set('token', signToken(await deps.keys.signing(), claims));
+  const expires = new Date(exp * 1000).toISOString();
+  return new Response(JSON.stringify({ url: url.href, expires }), {
+    status: 201,
+    headers: { 'content-type': 'application/json', location: url.href, 'cache-control': 'no-store' },
+  });
+};

@@ -1,0 +1,68 @@
+// The Job that hands a volume out: made when somebody asks, it ends by itself when nobody asks any more.
+import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
+import { childrenOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import type { DownloadVolume } from '#shared/exchange/download/volume.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { type Worker, findWorker } from '#shared/exchange/worker.ts';
+import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
+import { downloadPort } from '#shared/populate/job-source.ts';
+import { buildTransferJob, transferJobName } from '#shared/populate/transfer-job.ts';
+import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
+
+type Owner = DownloadVolume['owner'];
+
+const keyOf = (owner: Owner) => ({ namespace: owner.namespace, name: transferJobName('serve', owner) });
+
+const unlessGone = async (work: Promise<unknown>, isFine: (error: unknown) => boolean): Promise<void> => {
+  await work.catch((error: unknown) => {
+    if (!isFine(error)) throw error;
+  });
+};
+
+const remove = (kube: KubeClient, owner: Owner, job: Job): Promise<void> =>
+  unlessGone(kube.delete(jobs, keyOf(owner), { uid: job.metadata.uid ?? '', propagation: 'Foreground' }), isNotFound);
+
+const build = ({ settings }: ExchangeDeps, { owner, claimName, volumeMode, identity }: DownloadVolume): Job =>
+  buildTransferJob(
+    { mode: 'serve', owner, source: { type: 'claim', claimName, volumeMode }, identity, retries: 0 },
+    settings,
+  );
+
+/** Makes it where there is none; one that is over makes room first. Throws a Problem (503) where it failed. */
+const ensureJob = async (deps: ExchangeDeps, volume: DownloadVolume): Promise<void> => {
+  const { kube, now } = deps;
+  const { owner } = volume;
+  const job = await kube.get(jobs, keyOf(owner));
+  if (job === undefined) return unlessGone(kube.create(jobs, build(deps, volume)), isConflict);
+  if (job.metadata.deletionTimestamp !== undefined || !isFinished(job)) return;
+  const { items } = await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) });
+  const run = readTransfer(job, items, now());
+  await remove(kube, owner, job);
+  if (run.is !== 'failed') return;
+  throw new Problem(503, run.fault.reason, `the volume cannot be handed out: ${run.fault.message}`);
+};
+
+/** Throws a Problem: 503 when its pod does not come up. */
+export const openServing = async (deps: ExchangeDeps, volume: DownloadVolume, signal: AbortSignal): Promise<Worker> => {
+  const { namespace, uid } = volume.owner;
+  const check = (): Promise<void> => ensureJob(deps, volume);
+  return findWorker(deps, {
+    namespace,
+    uid,
+    role: 'serve',
+    port: downloadPort,
+    patienceMs: deps.patienceMs,
+    signal,
+    check,
+  });
+};
+
+/** Whatever is being downloaded of it ends. Says whether there was anything. */
+export const endServing = async (kube: KubeClient, owner: Owner): Promise<boolean> => {
+  const job = await kube.get(jobs, keyOf(owner));
+  if (job === undefined) return false;
+  await remove(kube, owner, job);
+  return true;
+};

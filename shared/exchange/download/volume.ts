@@ -1,0 +1,56 @@
+// The volume behind a target that is to be downloaded, and whether it can be read now. Reads only.
+import { createHash } from 'node:crypto';
+import { type PersistentVolumeClaim, type VolumeMode, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations } from '#shared/api/names.ts';
+import { type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import { findWriter } from '#shared/backends/writer.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import type { Target } from '#shared/exchange/target.ts';
+import { targetText } from '#shared/exchange/target-name.ts';
+import { volumeModeOf } from '#shared/populate/volume.ts';
+
+export interface DownloadVolume {
+  /** Whose Job hands it out. */
+  readonly owner: ObjectRef & { readonly namespace: string };
+  readonly claimName: string;
+  readonly volumeMode: VolumeMode;
+  /** Names its content, where nobody writes to it any more. */
+  readonly identity: string | undefined;
+}
+
+const imageKind = /^VirtualMachineImage\./;
+
+/** Golden volumes are mounted by no machine: what they hold is what they were filled with. */
+const identityOf = (claim: PersistentVolumeClaim): string | undefined => {
+  const populated = claim.metadata.annotations?.[annotations.populated];
+  const isGolden = imageKind.test(ownerOf(claim)?.groupKind ?? '');
+  if (!isGolden || populated === undefined) return undefined;
+  return createHash('sha256')
+    .update(`${claim.metadata.uid ?? ''}/${populated}`)
+    .digest('hex');
+};
+
+/** Throws a Problem: 409 while it cannot be read as the disk of one moment. */
+export const findVolume = async (kube: KubeClient, target: Target): Promise<DownloadVolume> => {
+  const { name, uid, claimName, isUsable, message: why } = target;
+  const { namespace } = name;
+  if (!isUsable) throw new Problem(409, 'NotReady', `${targetText(name)} cannot be downloaded yet: ${why}`);
+  const claim =
+    claimName === undefined ? undefined : await kube.get(persistentVolumeClaims, { namespace, name: claimName });
+  if (claim === undefined) throw new Problem(409, 'VolumeLost', `the volume of ${targetText(name)} is not there`);
+  const identity = identityOf(claim);
+  const writer = identity === undefined ? await findWriter(kube, { namespace, name: claim.metadata.name }) : undefined;
+  if (writer !== undefined) {
+    const message = `${targetText(name)} is in use by pod ${writer.metadata.name}, which may write to it: stop it, or download a snapshot's copy`;
+    throw new Problem(409, 'SourceInUse', message);
+  }
+  const { type } = harvesterImageKind;
+  const owner =
+    name.plural === 'virtualmachineimages'
+      ? { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name: name.name, uid }
+      : { ...refOf(claim), namespace };
+  return { owner, claimName: claim.metadata.name, volumeMode: volumeModeOf(claim), identity };
+};

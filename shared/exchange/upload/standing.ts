@@ -1,0 +1,32 @@
+// Where the upload into a target stands: for clients that have forgotten how far they were.
+import { authenticate } from '#shared/exchange/access/caller.ts';
+import { permit } from '#shared/exchange/access/permit.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { findTarget } from '#shared/exchange/target.ts';
+import type { TargetName } from '#shared/exchange/target-name.ts';
+import { openUpload } from '#shared/exchange/upload/open.ts';
+import { z } from 'zod';
+
+export const Standing = z.object({
+  stage: z.enum(['no-upload', 'unoffered', 'open', 'done', 'failed']),
+  message: z.string(),
+  /** The file that is under way; left out: none. */
+  upload: z
+    .object({ id: z.string(), offset: z.number(), length: z.number().optional(), checksum: z.string().optional() })
+    .optional(),
+});
+export type Standing = z.infer<typeof Standing>;
+
+/** Throws a Problem. */
+export const standingOf = async (deps: ExchangeDeps, request: Request, name: TargetName): Promise<Standing> => {
+  await permit(deps.kube, await authenticate(request, deps), 'upload', name);
+  const target = await findTarget(deps.kube, name);
+  const { stage, message } = target;
+  if (stage !== 'open') return { stage, message };
+  const { state } = await openUpload(deps, target, request.signal);
+  const { announced, offset, length } = state;
+  if (announced === undefined) return { stage, message };
+  const { id, checksum } = announced;
+  const sum = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
+  return { stage, message, upload: { id, offset, ...(length === undefined ? {} : { length }), ...sum } };
+};

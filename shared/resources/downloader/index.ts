@@ -1,0 +1,136 @@
+// How VirtualMachineImageDownloaders are driven: each says when its image can be downloaded, and does not stay for ever. One line in registry.ts.
+import { type StatusCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
+import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/api/harvester/downloader.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { groupKindOf } from '#shared/api/owner.ts';
+import { remove } from '#shared/backends/actions.ts';
+import { follow } from '#shared/backends/sidecar.ts';
+import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { done, waiting } from '#shared/runtime/outcome.ts';
+
+/** Milliseconds one stays that nobody downloads with. It costs nothing meanwhile: no pod runs for it. */
+export const lifetimeMs = 24 * 3600 * 1000;
+
+interface DownloaderState extends DrivenState {
+  readonly downloadUrl?: string | undefined;
+}
+
+export interface DownloaderSubject extends Subject<DownloaderState> {
+  readonly object: Downloader;
+}
+
+const images = harvesterImageKind.type;
+const imageGroupKind = groupKindOf({ apiVersion: apiVersionOf(images), kind: images.kind });
+
+const read = (object: Downloader): DownloaderSubject => {
+  const { status, downloadUrl, conditions } = object.status ?? {};
+  const ready = findCondition(conditions, 'Ready');
+  return {
+    ref: refOf(object),
+    generation: object.metadata.generation ?? 1,
+    deleting: object.metadata.deletionTimestamp !== undefined,
+    finalizers: object.metadata.finalizers ?? [],
+    object,
+    state: {
+      phase: status ?? 'Progressing',
+      reason: ready?.reason ?? 'Pending',
+      message: ready?.message ?? 'waiting to be processed',
+      downloadUrl,
+    },
+  };
+};
+
+const progressing = (reason: string, message: string): DownloaderState => ({ phase: 'Progressing', reason, message });
+
+const stateFor = (
+  { object }: DownloaderSubject,
+  image: HarvesterImage | undefined,
+  transferUrl: string | undefined,
+): DownloaderState => {
+  const { imageName } = object.spec;
+  if (image === undefined) return progressing('ImageNotFound', `there is no image ${imageName} in this namespace`);
+  if (image.status?.phase !== 'Imported')
+    return progressing(
+      'SourceNotReady',
+      `image ${imageName} is ${image.status?.phase ?? 'new'}: it must be imported first`,
+    );
+  if (transferUrl === undefined)
+    return progressing('NoTransferUrl', 'this installation gives no downloads: it has no TRANSFER_URL');
+  const path = `v1/harvester/harvesterhci.io.virtualmachineimages/${object.metadata.namespace ?? ''}/${imageName}/download`;
+  return {
+    phase: 'Ready',
+    reason: 'Ready',
+    message: 'the image can be downloaded',
+    downloadUrl: `${transferUrl.replace(/\/+$/, '')}/${path}`,
+  };
+};
+
+const isExpired = ({ object }: DownloaderSubject, now: number): boolean =>
+  now - Date.parse(object.metadata.creationTimestamp ?? '') >= lifetimeMs;
+
+export const downloaderPlanner: Planner<DownloaderSubject, HarvesterImage | undefined> = {
+  check: (kube, { object }) => {
+    const { namespace } = object.metadata;
+    return kube.get(images, { namespace, name: object.spec.imageName });
+  },
+  plan: (subject, image, { now, settings }) =>
+    isExpired(subject, now)
+      ? { actions: remove(downloaderKind.type, subject.object), state: subject.state }
+      : { actions: [], state: stateFor(subject, image, settings.transferUrl) },
+  remove: ({ state }) => ({ actions: [], state, removed: true }),
+};
+
+/** The original's words beside ours. */
+const conditionsOf = ({ status }: Downloader, generation: number, state: DownloaderState, now: string) => {
+  const isReady = state.phase === 'Ready';
+  const { reason, message } = state;
+  const wanted = [
+    { type: 'Ready', status: isReady ? 'True' : 'False', reason, message, observedGeneration: generation },
+    {
+      type: 'Reconciling',
+      status: isReady ? 'False' : 'True',
+      reason: isReady ? 'Reconciled' : 'Reconciling',
+      message: isReady ? '' : message,
+      observedGeneration: generation,
+    },
+  ] as const;
+  return setConditions((status?.conditions ?? []) as readonly StatusCondition[], wanted, now);
+};
+
+export const drivenDownloader: Driven<Downloader, DownloaderSubject> = {
+  kind: downloaderKind,
+  // It has no children; declared for the right to remove what nobody wants any more.
+  sidecars: () => [follow(downloaderKind.type, ['delete'], () => false)],
+  reads: () => [images as unknown as ResourceType],
+  read,
+  toStatus: (object, { generation }, state, now): DownloaderStatus => ({
+    observedGeneration: generation,
+    status: state.phase === 'Ready' ? 'Ready' : 'Progressing',
+    ...(state.downloadUrl === undefined ? {} : { downloadUrl: state.downloadUrl }),
+    conditions: [...conditionsOf(object, generation, state, now)],
+  }),
+  refusalOf: () => undefined,
+  plannerOf: () => downloaderPlanner as unknown as Planner<DownloaderSubject>,
+  finalizerOf: () => undefined,
+  // Its time is up one day: the tick looks.
+  isSettled: () => false,
+  isRetryDue: () => false,
+  outcomeOf: ({ phase, message }) => (phase === 'Ready' ? done : waiting(message)),
+  notesOf: () => [],
+  announcementOf: () => undefined,
+  revived: ({ state }) => state,
+  failed: (_subject, { reason, message }) => progressing(reason, message),
+  refused: (_subject, error) => progressing(`Api${error.code}`, `refused: ${messageOf(error)}`),
+  fold: () => undefined,
+  links: {
+    waitsFor: [imageGroupKind],
+    sourceOf: ({ object }) => ({
+      groupKind: imageGroupKind,
+      namespace: object.metadata.namespace ?? '',
+      name: object.spec.imageName,
+    }),
+    offersOf: () => [],
+  },
+};

@@ -1,0 +1,125 @@
+// A volume as files over HTTP, inside the pod that has it mounted. Its one client is the transfer function, which speaks to people.
+//
+//   GET, HEAD /file?format=qcow2&compression=zlib    200, 206, 304, 412, 416; 503: too many at once
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { type FileAnswer, answerFor } from '#shared/transfer/download/answer.ts';
+import type { Shelf } from '#shared/transfer/download/shelf.ts';
+import { ExportFormat } from '#shared/transfer/export/format.ts';
+import type { ExportFile } from '#shared/transfer/export/file.ts';
+import { isTransferError } from '#shared/transfer/fault.ts';
+import type { TokenChecker } from '#shared/transfer/upload/keys.ts';
+
+export interface DownloadServerOptions {
+  readonly shelf: Shelf;
+  readonly host: string;
+  readonly port: number;
+  readonly checker: TokenChecker;
+  /** UID that a token must be for. */
+  readonly subject: string;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+export interface DownloadServer {
+  readonly port: number;
+  /** Requests being answered. */
+  readonly active: () => number;
+  /** Requests there ever were. */
+  readonly count: () => number;
+  close(): Promise<void>;
+}
+
+/** Milliseconds a client may take nothing: it comes back and goes on where it was. */
+const stallMs = 300_000;
+
+const words = (response: ServerResponse, status: number, reason: string, message: string): void => {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ reason, message }));
+};
+
+const formOf = (url: URL): ExportFormat | undefined => {
+  const { format, compression, level } = Object.fromEntries(url.searchParams);
+  const asked = { format, ...(compression === undefined ? {} : { compression }) };
+  return ExportFormat.safeParse(level === undefined ? asked : { ...asked, level: Number(level) }).data;
+};
+
+const mayPass = async (request: IncomingMessage, { checker, subject }: DownloadServerOptions): Promise<boolean> => {
+  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
+  if (token === undefined) return false;
+  const verdict = await checker.check(token);
+  return verdict.is === 'good' && verdict.claims.verb === 'work' && verdict.claims.target === subject;
+};
+
+const sendFile = async (file: ExportFile, answer: FileAnswer, response: ServerResponse): Promise<void> => {
+  const hasBody = answer.status === 200 || answer.status === 206;
+  response.writeHead(answer.status, { ...answer.headers, 'x-file-extension': file.extension });
+  if (!hasBody || response.req.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  response.setTimeout(stallMs, () => response.destroy());
+  // A fault on the way cuts the connection: what came is not taken for all of it.
+  await pipeline(Readable.from(file.read(answer.range), { objectMode: false, highWaterMark: 1024 * 1024 }), response);
+};
+
+const respond = async (request: IncomingMessage, response: ServerResponse, options: DownloadServerOptions) => {
+  const url = new URL(request.url ?? '/', 'http://pod');
+  if (url.pathname !== '/file') return words(response, 404, 'NotFound', 'no such path');
+  if (!(await mayPass(request, options))) return words(response, 401, 'Unauthorized', 'no token');
+  if (request.method !== 'GET' && request.method !== 'HEAD') return words(response, 405, 'MethodNotAllowed', 'GET it');
+  const form = formOf(url);
+  if (form === undefined) return words(response, 400, 'BadRequest', 'there is no such format');
+  const file = await options.shelf.take(form);
+  if (file === undefined) return words(response, 503, 'Busy', 'too many are reading this volume: try again');
+  try {
+    const read = (name: string): string | undefined => {
+      const value = request.headers[name];
+      return typeof value === 'string' ? value : undefined;
+    };
+    const [range, ifRange] = [read('range'), read('if-range')];
+    const conditions = { range, ifRange, ifMatch: read('if-match'), ifNoneMatch: read('if-none-match') };
+    await sendFile(file, answerFor(file, conditions), response);
+    options.shelf.putBack(form, file);
+  } catch (error) {
+    await options.shelf.discard(file);
+    throw error;
+  }
+};
+
+const fail = (error: unknown, response: ServerResponse, { log }: DownloadServerOptions): void => {
+  if (response.headersSent || response.destroyed) {
+    log('a download ended early', { error: messageOf(error) });
+    response.destroy();
+    return;
+  }
+  log('a download request failed', { error: messageOf(error) });
+  const reason = isTransferError(error) ? error.code : 'InternalFault';
+  words(response, isTransferError(error) && !error.retryable ? 422 : 503, reason, messageOf(error));
+};
+
+export const startDownloadServer = async (options: DownloadServerOptions): Promise<DownloadServer> => {
+  let [active, count] = [0, 0];
+  const server = createServer({ requestTimeout: 0 }, (request, response) => {
+    active += 1;
+    count += 1;
+    void respond(request, response, options)
+      .catch((error: unknown) => fail(error, response, options))
+      .finally(() => (active -= 1));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    active: () => active,
+    count: () => count,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};

@@ -1,0 +1,196 @@
+// Images and volumes as files: what comes out is what went in, however often it was cut.
+import { execFile } from 'node:child_process';
+import { createReadStream } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { downloaderKind } from '#shared/api/harvester/downloader.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { namespace } from '#test/support/cluster.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { type ExchangeCluster, anUploadImage, anUploadVolume, startExchangeCluster } from '#test/support/exchange.ts';
+
+const run = promisify(execFile);
+const dir = temporaryDirectory();
+let cluster: ExchangeCluster;
+let raw = '';
+
+const uploadTo = async (url: string, file: string): Promise<void> => {
+  const { editor: headers } = cluster;
+  const answer = await request(url, { method: 'POST', body: createReadStream(file), headers, headersTimeout: 120_000 });
+  expect([answer.statusCode, await answer.body.text()]).toEqual([200, '']);
+};
+
+const newImage = async (name: string, file: string, displayName = name): Promise<void> => {
+  await cluster.kube.create(harvesterImageKind.type, anUploadImage(name, { displayName }));
+  await uploadTo(cluster.imageUrl(name, '?action=upload'), file);
+  await cluster.untilImage(name, 'Imported');
+};
+
+beforeAll(async () => {
+  raw = await makeLinuxDisk(dir);
+  const qcow2 = await publish(raw, 'qcow2');
+  cluster = await startExchangeCluster();
+  await newImage('linux', qcow2, 'Grüße 1.0.img');
+}, 240_000);
+afterAll(() => cluster?.close());
+
+const get = (url: string, more: { headers?: Record<string, string>; method?: 'GET' | 'HEAD' } = {}) =>
+  request(url, {
+    method: more.method ?? 'GET',
+    headers: { ...cluster.editor, ...more.headers },
+    headersTimeout: 120_000,
+  });
+
+const isDisk = async (bytes: Buffer, format: 'qcow2' | 'raw'): Promise<void> => {
+  const file = join(dir, `got-${Math.random()}.${format}`);
+  await writeFile(file, bytes);
+  if (format === 'qcow2') await run('qemu-img', ['check', file]);
+  await run('qemu-img', ['compare', '-f', format, '-F', 'raw', file, raw]);
+};
+
+it('gives an image as packed qcow2 under its name, which can be uploaded again, and is the same disk then', async () => {
+  const url = cluster.imageUrl('linux', '/download');
+  const head = await get(url, { method: 'HEAD' });
+  const { statusCode, headers, body } = await get(url);
+  const bytes = Buffer.from(await body.arrayBuffer());
+  expect(statusCode).toBe(200);
+  expect(headers).toMatchObject({
+    'content-length': String(bytes.length),
+    'content-disposition': `attachment; filename="Gru_e 1.0.qcow2"; filename*=UTF-8''Gr%C3%BC%C3%9Fe%201.0.qcow2`,
+    'content-type': 'application/x-qemu-disk',
+    'accept-ranges': 'bytes',
+  });
+  const { date: _, ...told } = headers;
+  expect(head.headers).toMatchObject(told);
+  await isDisk(bytes, 'qcow2');
+  const again = join(dir, 'again.qcow2');
+  await writeFile(again, bytes);
+  await newImage('again', again);
+  const second = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/again?format=raw`);
+  const disk = Buffer.from(await second.body.arrayBuffer());
+  expect(disk.equals(await readFile(raw))).toBe(true);
+}, 240_000);
+
+it('goes on where it was cut, over the death of its Job as well', async () => {
+  const url = `${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux`;
+  const whole = await get(url);
+  const { etag } = whole.headers as { etag: string };
+  const bytes = Buffer.from(await whole.body.arrayBuffer());
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (let cut = 0; at < bytes.length; cut += 1) {
+    const { statusCode, headers, body } = await get(url, { headers: { range: `bytes=${at}-`, 'if-range': etag } });
+    expect([statusCode, headers['etag']]).toEqual([206, etag]);
+    const most = cut < 3 ? Math.floor(Math.random() * bytes.length * 0.4) : Number.POSITIVE_INFINITY;
+    let taken = 0;
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      parts.push(chunk);
+      taken += chunk.length;
+      if (taken >= most) break;
+    }
+    at += taken;
+    if (cut !== 1) continue;
+    for (const { metadata } of (await cluster.kube.list(jobs, { namespace })).items)
+      if (metadata.name.startsWith('serve-')) await cluster.kube.delete(jobs, { namespace, name: metadata.name });
+  }
+  expect(Buffer.concat(parts).equals(bytes)).toBe(true);
+  await isDisk(bytes, 'qcow2');
+}, 240_000);
+
+it('gives a volume raw and packed, once nobody uses it', async () => {
+  await cluster.kube.create(dataVolumeKind.type, anUploadVolume('data'));
+  await cluster.untilVolume('data', 'UploadReady');
+  const early = await get(`${cluster.transferUrl}/downloads/datavolumes/${namespace}/data`);
+  expect([early.statusCode, await early.body.json()]).toMatchObject([409, { reason: 'NotReady' }]);
+  const token = await cluster.kubectl('create', '-f', await tokenRequest('data'), '-o', 'jsonpath={.status.token}');
+  const sent = await request(`${cluster.transferUrl}/v1beta1/upload`, {
+    method: 'POST',
+    body: createReadStream(raw),
+    headers: { authorization: `Bearer ${token}` },
+    headersTimeout: 120_000,
+  });
+  expect([sent.statusCode, await sent.body.text()]).toEqual([200, '']);
+  await cluster.untilVolume('data', 'Succeeded');
+  const unpack = { gz: gunzipSync, zst: zstdDecompressSync };
+  for (const [compression, undo] of Object.entries(unpack)) {
+    const { headers, body } = await get(
+      `${cluster.transferUrl}/downloads/persistentvolumeclaims/${namespace}/data?compression=${compression}`,
+    );
+    expect(headers['content-disposition']).toBe(`attachment; filename="data.raw.${compression}"`);
+    expect(headers).not.toHaveProperty('content-length');
+    await isDisk(undo(Buffer.from(await body.arrayBuffer())), 'raw');
+  }
+}, 240_000);
+
+const tokenRequest = async (pvcName: string): Promise<string> => {
+  const file = join(dir, `token-${pvcName}.json`);
+  const kind = { apiVersion: 'upload.cdi.kubevirt.io/v1beta1', kind: 'UploadTokenRequest' };
+  await writeFile(file, JSON.stringify({ ...kind, metadata: { name: pvcName, namespace }, spec: { pvcName } }));
+  return file;
+};
+
+it('is for who may have the bytes, and for whom they sign an address', async () => {
+  const viewer = await cluster.accountOf('viewer', 'view');
+  const url = `${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux`;
+  for (const [headers, status] of [
+    [viewer, 403],
+    [{}, 401],
+  ] as const) {
+    const answer = await request(url, { headers: { ...headers, origin: 'https://ui.example' } });
+    expect([answer.statusCode, answer.headers['access-control-allow-origin']]).toEqual([status, '*']);
+    expect(await answer.body.json()).toMatchObject({ kind: 'Status', code: status });
+  }
+  const refused = await request(url, { method: 'POST', headers: viewer });
+  expect(refused.statusCode).toBe(403);
+  const signed = await request(`${url}?seconds=60`, { method: 'POST', headers: cluster.editor });
+  const link = ((await signed.body.json()) as { url: string }).url;
+  const taken = await request(link, { headers: { range: 'bytes=0-3' } });
+  expect([taken.statusCode, taken.headers['content-range']]).toEqual([206, expect.stringMatching(/^bytes 0-3\//)]);
+  await taken.body.dump();
+  const other = await request(link.replace('/linux', '/again'));
+  expect(other.statusCode).toBe(403);
+  const more = await request(link, { method: 'POST' });
+  expect(more.statusCode).toBe(403);
+}, 120_000);
+
+/** Never the bytes: a test that fails would print them. */
+const endOf = (body: { bytes(): Promise<Uint8Array> }): Promise<string> =>
+  body.bytes().then(
+    ({ length }) => `${length} bytes`,
+    () => 'cut',
+  );
+
+it('is told by a Downloader, which goes with it; and can be cancelled', async () => {
+  await cluster.kube.create(downloaderKind.type, {
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImageDownloader',
+    metadata: { name: 'linux', namespace },
+    spec: { imageName: 'linux' },
+  });
+  const read = () => cluster.kube.get(downloaderKind.type, { namespace, name: 'linux' });
+  await expect.poll(async () => (await read())?.status?.status, { timeout: 30_000 }).toBe('Ready');
+  const url = (await read())?.status?.downloadUrl ?? '';
+  const { body } = await get(url);
+  await body.dump({ limit: 1e9 });
+  await expect.poll(read, { timeout: 30_000 }).toBeUndefined();
+  const slow = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux?format=raw`);
+  const cancelled = await get(cluster.imageUrl('linux', '/downloadcancel'));
+  expect(cancelled.statusCode).toBe(200);
+  expect(await endOf(slow.body)).toBe('cut');
+}, 120_000);
+
+it('does not keep an image from being deleted', async () => {
+  const { body } = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/again?format=raw`);
+  const cut = endOf(body);
+  await cluster.kube.delete(harvesterImageKind.type, { namespace, name: 'again' });
+  const read = () => cluster.kube.get(harvesterImageKind.type, { namespace, name: 'again' });
+  await expect.poll(read, { timeout: 60_000 }).toBeUndefined();
+  await cut;
+}, 120_000);
