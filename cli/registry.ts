@@ -3,6 +3,7 @@ import type { Command } from '#cli/command.ts';
 import { backupsCommand } from '#cli/commands/backups.ts';
 import { completionCommand } from '#cli/commands/completion.ts';
 import { downloadCommand } from '#cli/commands/download.ts';
+import { exportCommand } from '#cli/commands/export.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/retry.ts';
@@ -15,6 +16,7 @@ export const commands: readonly Command[] = [
   downloadCommand,
   imagesCommand,
   whyCommand,
+  exportCommand,
   retryCommand,
   backupsCommand,
   completionCommand(() => commands),

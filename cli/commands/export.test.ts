@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { exportOf } from '#cli/commands/export.ts';
+
+const call = (place: string, values: Record<string, string> = {}) => ({
+  namespace: 'ns',
+  positionals: ['disk', place],
+  values,
+});
+
+describe('bullion export', () => {
+  it.each([
+    ['s3://b/a/key.qcow2', {}, { objectStore: { bucketName: 'b', objectName: 'a/key.qcow2' } }],
+    ['local', {}, { destination: { local: {} } }],
+    ['https://s3.example/b/k', {}, { destination: { s3: { url: 'https://s3.example/b/k' } } }],
+    [
+      'https://s3.example/b/k',
+      { secret: 'c' },
+      { destination: { s3: { url: 'https://s3.example/b/k', secretRef: 'c' } } },
+    ],
+  ])('to %s', (place, values, spec) => {
+    expect(exportOf(call(place, values))).toMatchObject({
+      kind: 'VirtualMachineVolumeExport',
+      metadata: { name: 'disk-export', namespace: 'ns' },
+      spec: { pvcName: 'disk', ...spec },
+    });
+  });
+
+  it.each(['', 'ftp://x/y', 's3://bucket'])('says what "%s" should be', (place) => {
+    expect(() => exportOf(call(place))).toThrow(/is no place/);
+  });
+});

@@ -1,0 +1,59 @@
+// `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store or in a claim of its own.
+import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
+import type { Image } from '#cli/image.ts';
+import { outputOf, outputOption, printedObject } from '#cli/output.ts';
+import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
+import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
+import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+type Spec = VirtualMachineVolumeExport['spec'];
+
+const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec, 'objectStore' | 'destination'> => {
+  const [, bucketName, objectName] = /^s3:\/\/([^/]+)\/(.+)$/i.exec(place) ?? [];
+  if (bucketName !== undefined && objectName !== undefined) return { objectStore: { bucketName, objectName } };
+  if (place === 'local') return { destination: { local: {} } };
+  if (/^https?:\/\/./i.test(place))
+    return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
+  throw new InvalidInput(`${place} is no place: write s3://<bucket>/<key>, https://<store>/<bucket>/<key> or local`);
+};
+
+/** Throws InvalidInput. */
+export const exportOf = ({ namespace, positionals, values }: Pick<Call, 'namespace' | 'positionals' | 'values'>) => {
+  const [claim = '', place = ''] = positionals;
+  const { kind, ...type } = volumeExportKind.type;
+  const wanted: VirtualMachineVolumeExport = {
+    apiVersion: apiVersionOf(type),
+    kind,
+    metadata: { name: textOf(values, 'name') ?? `${claim}-export`, namespace },
+    spec: { pvcName: claim, ...destinationOf(place, textOf(values, 'secret')) },
+  };
+  return wanted;
+};
+
+const run = async (call: Call): Promise<ExitCode> => {
+  const { kube, values, terminal, signal } = call;
+  const timeoutMs = timeoutOf(values);
+  const { type } = volumeExportKind;
+  const made = await kube.create(type, exportOf(call));
+  const printed = printedObject(made, outputOf(values));
+  if (printed !== undefined) terminal.out(printed);
+  if (values['no-wait'] === true) return exitCodes.done;
+  // It tells how it goes with the same words as an image.
+  const found = { type: type as unknown as ResourceType<Image>, image: made as unknown as Image };
+  return waitUntilOver({ kube, terminal, signal, timeoutMs }, found);
+};
+
+export const exportCommand: ClusterCommand = {
+  name: 'export',
+  arguments: '<claim> <where>',
+  summary: 'Makes a qcow2 file of a disk: in s3://bucket/key, at https://store/bucket/key, or in a claim (local).',
+  more: 'Ctrl-C ends the wait, not the export.',
+  options: {
+    name: { type: 'string', value: 'NAME', help: 'of the export (<claim>-export)' },
+    secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store' },
+    ...waitOptions,
+    ...outputOption,
+  },
+  run,
+};
