@@ -110,11 +110,15 @@ const ensureVolume = async ({ kube, namespace, values }: Call, name: string, byt
 /** Milliseconds between two looks at a volume that is being made. */
 const lookMs = 500;
 
-const untilReady = async ({ kube, namespace, signal }: Call, name: string, line: Line): Promise<void> => {
+const untilPhase = async (
+  { kube, namespace, signal }: Call,
+  name: string,
+  ...[phases, line]: [readonly string[], Line]
+): Promise<string> => {
   for (;;) {
     const { phase = 'Pending', conditions = [] } =
       (await kube.get(dataVolumeKind.type, { namespace, name }))?.status ?? {};
-    if (phase === 'UploadReady' || phase === 'Succeeded' || phase === 'Failed') return;
+    if (phases.includes(phase)) return phase;
     line.show(`${name}: ${phase} ${conditions.find(({ type }) => type === 'Ready')?.message ?? ''}`.trimEnd());
     await sleep(lookMs, undefined, { signal });
   }
@@ -135,7 +139,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const image = isImage ? await ensureImage(call, name) : undefined;
   if (isImage ? diskBytes === undefined : (await ensureVolume(call, name, diskBytes)) === undefined)
     throw needsSize(file);
-  if (!isImage) await untilReady(call, name, line);
+  if (!isImage) await untilPhase(call, name, ['UploadReady', 'Succeeded', 'Failed'], line);
   await sendFile({
     file: path,
     size: file.size,
@@ -150,8 +154,12 @@ const run = async (call: Call): Promise<ExitCode> => {
       line.count(`${name}: ${share}% ${formatBytes(sent)} of ${formatBytes(file.size)}`);
     },
   });
+  if (image === undefined) {
+    const phase = await untilPhase(call, name, ['Succeeded', 'Failed'], line);
+    line.end();
+    return phase === 'Succeeded' ? exitCodes.done : exitCodes.failed;
+  }
   line.end();
-  if (image === undefined) return exitCodes.done;
   return waitUntilOver({ kube, terminal, signal }, { type: imageTypes.harvester, image });
 };
 

@@ -158,7 +158,9 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
   });
 
   it('says what is wrong with an upload before it sends any of it', async () => {
-    const page = await bullion('upload', 'page', join(dir, 'page.html'));
+    const notes = join(dir, 'notes.txt');
+    await writeFile(notes, 'no disk at all\n'.repeat(100));
+    const page = await bullion('upload', 'notes', notes);
     expect([page.code, page.err]).toEqual([exitCodes.usage, expect.stringContaining('not a disk image')]);
     const wrong = await bullion('upload', 'wrong', join(dir, 'disk.qcow2'), '--checksum', `sha256:${'0'.repeat(64)}`);
     expect([wrong.code, wrong.err]).toEqual([exitCodes.failed, expect.stringContaining('expected 000')]);
