@@ -140,6 +140,26 @@ const withDeadline = async <T>(
   }
 };
 
+interface TakingOut extends RunOptions {
+  readonly meter: Meter;
+  readonly onRetry: (error: unknown, waitMs: number) => void;
+}
+
+/** What fills no volume. Each is loaded where it is needed. */
+const takeOut = async (spec: TransferSpec, context: TakingOut): Promise<PassResult> => {
+  const { signal, meter, onRetry, log, host = '127.0.0.1' } = context;
+  if (spec.mode === 'backup') {
+    const { runBackup } = await import('#shared/transfer/chunks/run.ts');
+    return runBackup(spec, { signal, meter, onRetry });
+  }
+  if (spec.mode === 'serve') {
+    const { runServe } = await import('#shared/transfer/download/run.ts');
+    return runServe(spec, { signal, meter, host, log });
+  }
+  const { runExport } = await import('#shared/transfer/export/run.ts');
+  return runExport(spec, { signal, meter, onRetry, log });
+};
+
 /** Carries a transfer out. Never throws: whatever happens is in the report. */
 export const runTransfer = async (spec: TransferSpec, options: RunOptions): Promise<TransferReport> => {
   const now = options.now ?? Date.now;
@@ -156,18 +176,8 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
   };
   try {
     const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
-      if (spec.mode === 'backup') {
-        const { runBackup } = await import('#shared/transfer/chunks/run.ts');
-        return runBackup(spec, { signal, meter, onRetry });
-      }
-      if (spec.mode === 'serve') {
-        const { runServe } = await import('#shared/transfer/download/run.ts');
-        return runServe(spec, { signal, meter, host: options.host ?? '127.0.0.1', log: options.log });
-      }
-      if (spec.mode !== 'inspect' && spec.mode !== 'import') {
-        const { runExport } = await import('#shared/transfer/export/run.ts');
-        return runExport(spec, { signal, meter, onRetry, log: options.log });
-      }
+      if (spec.mode !== 'inspect' && spec.mode !== 'import')
+        return takeOut(spec, { ...options, signal, meter, onRetry });
       source = await openSource(spec, {
         signal,
         onRetry,
