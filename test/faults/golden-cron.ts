@@ -7,6 +7,7 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
+import { NotFound } from '#shared/runtime/errors.ts';
 import { orphansIn } from '#test/faults/invariants.ts';
 import { aFault, aSnapshotClass, aStorageClass, aSuccess, testTime } from '#test/support/builders.ts';
 import { isUpToDate } from '#test/support/golden.ts';
@@ -126,7 +127,11 @@ const play = (world: World, { spec, isDeleted }: CronScenario, seed: number): vo
   };
   for (let poll = 0; poll < 6; poll += 1) at(random.below(stormMs), pollNow);
   at(stormMs + 60_000, pollNow);
-  if (isDeleted === true) at(30_000 + random.below(stormMs), () => world.kube.delete(type, key));
+  const remove = (): Promise<unknown> => {
+    if (cronIn(world) === undefined) throw new NotFound('the cron is not there yet');
+    return world.kube.delete(type, key);
+  };
+  if (isDeleted === true) at(30_000 + random.below(stormMs), async () => remove());
 };
 
 /** A cron that was told to takes everything along. */
