@@ -48,6 +48,8 @@ const readers = (transport: Transport): Pick<KubeClient, 'get' | 'list' | 'listA
   };
   return {
     get: async (type, key) => {
+      // Nothing is called nothing.
+      if (key.name === '') return undefined;
       try {
         return await json(transport, 'GET', objectPath(type, key));
       } catch (error) {

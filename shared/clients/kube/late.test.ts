@@ -6,7 +6,7 @@ import { namespaces } from '#shared/api/foreign/core.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { startOrigin } from '#test/support/origin.ts';
 
-it('reads its configuration when it is first asked, and again after it could not', async () => {
+it('reads its configuration when it is first asked, again after it could not, and takes no collection for an object', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-late-'));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   const path = join(dir, 'kubeconfig');
@@ -28,5 +28,8 @@ it('reads its configuration when it is first asked, and again after it could not
   };
   writeFileSync(path, JSON.stringify(config));
   expect(await kube.get(namespaces, { name: 'a' })).toEqual(namespace);
+  expect(await kube.get(namespaces, { name: '' })).toBeUndefined();
+  await expect(kube.delete(namespaces, { name: '' })).rejects.toMatchObject({ code: 'InvalidInput' });
+  expect(origin.requests).toHaveLength(1);
   expect(origin.requests[0]?.headers.authorization).toBe('Bearer t');
 });

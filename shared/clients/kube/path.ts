@@ -1,6 +1,7 @@
 // Where objects live in the Kubernetes API.
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { ListOptions } from '#shared/clients/kube/client.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** Path of a collection, in one namespace or (left out) in all. */
 export const collectionPath = (type: ResourceType, namespace?: string): string => {
@@ -9,7 +10,9 @@ export const collectionPath = (type: ResourceType, namespace?: string): string =
   return `${root}${scope}/${type.plural}`;
 };
 
+/** Throws InvalidInput where the name is empty: that would be the path of the whole collection, to be read, or deleted, as one object. */
 export const objectPath = (type: ResourceType, key: ObjectKey, subresource?: string): string => {
+  if (key.name === '') throw new InvalidInput(`a ${type.kind} without a name was asked for: give its name`);
   const path = `${collectionPath(type, key.namespace)}/${encodeURIComponent(key.name)}`;
   return subresource === undefined ? path : `${path}/${subresource}`;
 };
