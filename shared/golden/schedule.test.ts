@@ -59,6 +59,7 @@ describe('schedules', () => {
     ['1,,2 * * * *', 'has a wrong minute: '],
     ['1-2-3 * * * *', 'has a wrong minute: 1-2-3'],
     ['@fortnightly', 'has an unknown descriptor @fortnightly'],
+    ['valueOf', ''],
     ['@every soon', 'needs a duration'],
     ['@every 10ms', 'needs a duration'],
     ['TZ=Mars/Olympus * * * * *', 'has an unknown time zone Mars/Olympus'],

@@ -13,15 +13,17 @@ export interface Schedule {
 
 export type ParsedSchedule = { readonly value: Schedule } | { readonly problem: string };
 
-const descriptors: Readonly<Record<string, string>> = {
-  '@yearly': '0 0 1 1 *',
-  '@annually': '0 0 1 1 *',
-  '@monthly': '0 0 1 * *',
-  '@weekly': '0 0 * * 0',
-  '@daily': '0 0 * * *',
-  '@midnight': '0 0 * * *',
-  '@hourly': '0 * * * *',
-};
+const descriptors: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '@yearly': '0 0 1 1 *',
+    '@annually': '0 0 1 1 *',
+    '@monthly': '0 0 1 * *',
+    '@weekly': '0 0 * * 0',
+    '@daily': '0 0 * * *',
+    '@midnight': '0 0 * * *',
+    '@hourly': '0 * * * *',
+  }),
+);
 
 /** Go's durations, as `@every` takes them. */
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
@@ -41,7 +43,7 @@ export const parseSchedule = (text: string): ParsedSchedule => {
 
 const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
   if (expression.startsWith('@every')) return parseEvery(expression);
-  const text = descriptors[expression] ?? expression;
+  const text = descriptors.get(expression) ?? expression;
   if (text.startsWith('@')) return { problem: `has an unknown descriptor ${text}` };
   const fields = parseFields(text);
   return 'problem' in fields ? fields : { value: { next: (time) => nextOf(fields, zone, time) } };
