@@ -100,6 +100,16 @@ export const finalizers: Topic = {
       t.cleanup(() => mergePatch(t, path, { metadata: { finalizers: null } }));
       t.same('answer', expectStatus(await t.call('DELETE', path), 200).body);
     },
+    'one of a custom object needs no domain': async (t) => {
+      const widgets = await createWidgets(t);
+      const ns = await t.namespace();
+      const post = (name: string, finalizer: string) =>
+        t.call('POST', widgets.path(ns), { body: widgets.widget(name, {}, { finalizers: [finalizer] }) });
+      t.cleanup(() => mergePatch(t, widgets.path(ns, 'a'), { metadata: { finalizers: null } }));
+      expectStatus(await post('a', 'longhorn.io'), 201);
+      expectStatus(await mergePatch(t, widgets.path(ns, 'a'), { metadata: { finalizers: ['plain'] } }), 200);
+      expectStatus(await post('b', 'a b'), 422);
+    },
     'a pod that runs nowhere goes at once, with grace when it runs': async (t) => {
       const ns = await t.namespace();
       await create(t, core(ns, 'pods'), pod('pending'));

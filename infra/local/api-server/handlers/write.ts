@@ -60,7 +60,11 @@ export const refuse = (resource: Resource, object: ApiObject, causes: readonly C
 export const checkNew = (call: Call, object: ApiObject): void => {
   const { strategy, namespaced } = call.resource;
   refuse(call.resource, object, [
-    ...validateMetadata(object.metadata, { nameRule: strategy.nameRule, namespaced }),
+    ...validateMetadata(object.metadata, {
+      nameRule: strategy.nameRule,
+      namespaced,
+      isCustom: call.resource.custom !== undefined,
+    }),
     ...(strategy.validate?.(object, call.api.strategies()) ?? []),
     ...schemaCauses(call, object, undefined),
   ]);
@@ -74,7 +78,11 @@ export const checkChanged = (call: Call, object: ApiObject, old: ApiObject): voi
   const { resource } = call;
   const { strategy, namespaced } = resource;
   const isMain = call.path.subresource === '';
-  const always = validateMetadata(object.metadata, { nameRule: () => [], namespaced });
+  const always = validateMetadata(object.metadata, {
+    nameRule: () => [],
+    namespaced,
+    isCustom: resource.custom !== undefined,
+  });
   refuse(resource, object, [
     ...repeated(resource, validateMetadataUpdate(object.metadata, old.metadata), 2),
     ...repeated(resource, always, strategy.metadataChecks ?? 3),

@@ -83,12 +83,13 @@ const ownerCauses = (metadata: Metadata): Cause[] => {
 
 const standardFinalizers = new Set(['foregroundDeletion', 'orphan', 'kubernetes']);
 
-const finalizerCauses = (metadata: Metadata): Cause[] => {
+/** Only built-in kinds ask for a domain: Longhorn's finalizer is `longhorn.io`. */
+const finalizerCauses = (metadata: Metadata, needsDomain: boolean): Cause[] => {
   const field = 'metadata.finalizers';
   const finalizers = metadata.finalizers ?? [];
   const causes = finalizers.flatMap((finalizer, index) => [
     ...qualifiedName(finalizer).map((fault) => invalid(field, finalizer, fault)),
-    ...(finalizer.includes('/') || standardFinalizers.has(finalizer)
+    ...(!needsDomain || finalizer.includes('/') || standardFinalizers.has(finalizer)
       ? []
       : [
           invalid(
@@ -113,6 +114,7 @@ const namespaceCauses = (metadata: Metadata, namespaced: boolean): Cause[] => {
 export interface MetadataRules {
   readonly nameRule: NameRule;
   readonly namespaced: boolean;
+  readonly isCustom: boolean;
 }
 
 export const validateMetadata = (metadata: Metadata, rules: MetadataRules): Cause[] => [
@@ -121,7 +123,7 @@ export const validateMetadata = (metadata: Metadata, rules: MetadataRules): Caus
   ...labelCauses(metadata.labels, 'metadata.labels'),
   ...annotationCauses(metadata.annotations),
   ...ownerCauses(metadata),
-  ...finalizerCauses(metadata),
+  ...finalizerCauses(metadata, !rules.isCustom),
 ];
 
 const immutable = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp'] as const;
