@@ -38,6 +38,10 @@ export const aHarvesterImage = (spec: Loose = {}, metadata: Loose = {}): Draft =
 });
 
 const plurals: Readonly<Record<string, string>> = {
+  VirtualMachineVolumeExport: 'virtualmachinevolumeexports',
+  DataSource: 'datasources',
+  DataImportCron: 'dataimportcrons',
+  StorageProfile: 'storageprofiles',
   VirtualMachineImage: 'virtualmachineimages',
   VirtualMachinePvc: 'virtualmachinepvcs',
   VirtualMachineVolume: 'virtualmachinevolumes',
