@@ -3,11 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
-import {
-  type CronSourceSpec,
-  type DataImportCronSpec,
-  dataImportCronKind,
-} from '#shared/api/cdi/data-import-cron.ts';
+import { type CronSourceSpec, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
