@@ -8,7 +8,9 @@ import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-t
 
 const name = transferFunction.apiService;
 const certificate = `${name}-tls`;
-const port = 8443;
+/** Of the container that answers behind the Service. */
+export const apiServicePort = 8443;
+const port = apiServicePort;
 
 const inSystem = { name, namespace: systemNamespace, labels: partOf(name) };
 

@@ -1,7 +1,9 @@
 // Who may open connections to our pods, and where these may go. Called by kustomize.ts for the component `network-policies`.
+import { apiServicePort } from '#infra/generate/apis.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { admissionFunctions, eventFunctions } from '#infra/generate/wiring.ts';
+import { admissionFunctions, eventFunctions, transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
+import { downloadPort, uploadPort } from '#shared/populate/job-source.ts';
 
 /** Ports of queue-proxy that take requests: plain, HTTP/2 and TLS. */
 const queueProxyPorts = [8012, 8013, 8112];
@@ -72,11 +74,30 @@ const admission = policy('admission', {
   egress: [dns, apiServer],
 });
 
+/** Bytes go to and come from the pods that have the volumes mounted, in whatever namespace these are. */
+const transfers = policy('transfers', {
+  podSelector: {
+    matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'In', values: [transferFunction.name] }],
+  },
+  policyTypes: ['Egress'],
+  egress: [{ ports: tcp(uploadPort, downloadPort) }],
+});
+
+/** The API server asks for tokens from an address of its own, as it asks admission. */
+const tokens = policy('tokens', {
+  podSelector: { matchLabels: partOf(transferFunction.apiService) },
+  policyTypes: ['Ingress', 'Egress'],
+  ingress: [{ ports: tcp(apiServicePort) }],
+  egress: [dns, apiServer],
+});
+
 export const buildNetworkPolicies = (): readonly Manifest[] => [
   nothing,
   toFunctions,
   polls,
   admission,
+  transfers,
+  tokens,
   policy('sources', {
     podSelector: {
       matchExpressions: [{ key: 'eventing.knative.dev/source', operator: 'Exists' }],
