@@ -150,7 +150,8 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
     const file = join(dir, 'disk.qcow2');
     const volume = ['--kind', 'datavolume'];
     expect((await bullion('upload', 'vol', file, ...volume, '--storage-class', 'local')).code).toBe(exitCodes.done);
-    for (const [name, ...more] of [['vol', ...volume], ['disk']] as const) {
+    await bullion('import', 'own', url, '--storage-class', 'local');
+    for (const [name, ...more] of [['vol', ...volume], ['own']] as const) {
       const back = join(dir, `${name}.raw`);
       expect((await bullion('download', name, back, '--format', 'raw', ...more)).code).toBe(exitCodes.done);
       await run('qemu-img', ['compare', '-F', 'raw', file, back]);
