@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import {
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   GetObjectCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
@@ -237,6 +238,16 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     expect(await until('nowhere', ({ state }) => state === 'Completed')).toMatchObject({
       object: { bucket: 'absent' },
     });
+  });
+
+  it('aborts what a dead worker left when the export is deleted', async () => {
+    const objectStore = { bucketName: bucket, objectName: 'given-up.qcow2' };
+    // As a worker begins an upload, and is killed.
+    await s3.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key: objectStore.objectName }));
+    expect(await unfinished()).toHaveLength(1);
+    await make('given-up', { pvcName: 'vm-root-disk', objectStore }, ({ children }) => children?.job !== undefined);
+    await removed('given-up');
+    expect(await unfinished()).toEqual([]);
   });
 
   it('refuses two exports to one object', async () => {
