@@ -4,12 +4,13 @@ import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
-import { orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
+import { leftInStore, orphansIn, summaryOf, untoldIn, watchInvariants } from '#test/faults/invariants.ts';
 import {
   aFault,
   aHarvesterImage,
@@ -20,13 +21,13 @@ import {
 } from '#test/support/builders.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 import { createRandom } from '#test/support/random.ts';
-import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import type { AttemptScript, WorkMode } from '#test/support/simulation/cluster.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
 import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 
 export interface Scenario {
   readonly name: string;
-  readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
+  readonly attempt: (mode: WorkMode, attempt: number) => AttemptScript;
   readonly image: ImageObject;
   readonly type: ResourceType;
   /** Objects that wait for the image. */
@@ -74,6 +75,15 @@ const volume = (kind: ServedKind, spec: object): { readonly type: ResourceType; 
 const volumes = [
   volume(virtualMachineVolumeKind as unknown as ServedKind, { virtualMachineImage: { name: 'ubuntu' } }),
   volume(virtualMachinePvcKind as unknown as ServedKind, { virtualMachineImageName: 'ubuntu' }),
+];
+
+/** And taken out again, while the disk is made. */
+const exported = [
+  volumes[1]!,
+  volume(volumeExportKind as unknown as ServedKind, {
+    pvcName: 'of-virtualmachinepvc',
+    destination: { s3: { url: 'https://exports.store.example/disk.qcow2' } },
+  }),
 ];
 
 const ofOneGib = { resources: { requests: { storage: '1Gi' } } };
@@ -159,6 +169,14 @@ export const scenarios: readonly Scenario[] = [
   { ...base, name: 'copied', alongside: volumes, withoutSnapshots: true, attempt: () => success },
   { ...base, name: 'data-volumes', alongside: dataVolumes, attempt: () => success },
   { ...base, name: 'data-volumes-copied', alongside: dataVolumes, withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'exported', alongside: exported, attempt: () => success },
+  { ...base, name: 'exported-copied', alongside: exported, withoutSnapshots: true, attempt: () => success },
+  {
+    ...base,
+    name: 'export-killed',
+    alongside: exported,
+    attempt: (mode) => (mode === 'export' ? { runMs: 5000, end: 'killed' } : success),
+  },
   { ...onLonghorn, name: 'longhorn', attempt: () => success },
   { ...onLonghorn, name: 'longhorn-flaky', attempt: (_mode, attempt) => (attempt < 3 ? flaky : success) },
   {
@@ -209,7 +227,7 @@ export const runScenario = async (scenario: Scenario, seed: number, over: Partia
   playUser(world, scenario, seed);
   await world.run(limitMs);
   violations.push(...world.cluster.overwrites, ...world.bugs.map((bug) => `a bug was thrown: ${String(bug)}`));
-  violations.push(...orphansIn(world), ...untoldIn(world));
+  violations.push(...orphansIn(world), ...untoldIn(world), ...leftInStore(world));
   return { world, violations, summary: summaryOf(world) };
 };
 

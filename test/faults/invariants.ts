@@ -15,6 +15,8 @@ type Report = (text: string) => void;
 /** Kinds whose volume is filled. */
 const filledKinds = ['VirtualMachineImage', 'VirtualMachinePvc', 'VirtualMachineVolume', 'DataVolume'];
 
+const exportKind = 'VirtualMachineVolumeExport';
+
 /** The common part of status, wherever a kind keeps it. */
 const commonOf = ({ status }: ImageObject): ImageObject['status'] => {
   const { detail, conditions } = (status ?? {}) as { readonly detail?: ImageObject['status'] } & NonNullable<
@@ -29,6 +31,7 @@ export const watchInvariants = (world: World, report: Report) => {
   const known = new Map<string, Status>();
   return ({ type, object }: Change): void => {
     if (type === 'DELETED') return;
+    if (object.kind === exportKind) checkExported(world, object as ImageObject, report);
     if (!filledKinds.includes(object.kind)) {
       if (type === 'ADDED') checkHeld(world, object, report);
       return;
@@ -71,6 +74,18 @@ const checkBackingImage = (world: World, { children, storageClassName }: Status,
   const isThere = world.kube.all(storageClasses).some(({ metadata }) => metadata.name === storageClassName);
   if (!isThere) report('ready, but its storage class is not there');
 };
+
+/** What a complete export says is in the store is there, whole, and beside nothing else. */
+const checkExported = (world: World, { metadata, status }: ImageObject, report: Report) => {
+  if (!isReady(status)) return;
+  const { parts, objects } = world.cluster.store;
+  if (objects.get(metadata.uid!)?.isFilled !== true) report('exported, but the object is not whole');
+  if (parts.has(metadata.uid!)) report('exported, but parts are left beside the object');
+};
+
+/** Parts that nobody will complete, once everything is quiet. */
+export const leftInStore = (world: World): readonly string[] =>
+  [...world.cluster.store.parts].map((uid) => `parts of export ${uid} are left in the store`);
 
 const isOwnedBy = ({ metadata }: KubeObject, uid: string | undefined) =>
   metadata.ownerReferences?.some((reference) => reference.uid === uid) === true;
@@ -143,7 +158,7 @@ export const summaryOf = (world: World): unknown => {
   return {
     others: world.kube
       .all<ImageObject>()
-      .filter(({ kind }) => filledKinds.includes(kind) && kind !== 'VirtualMachineImage')
+      .filter(({ kind }) => [...filledKinds, exportKind].includes(kind) && kind !== 'VirtualMachineImage')
       .toSorted((a, b) => `${a.kind}/${a.metadata.name}`.localeCompare(`${b.kind}/${b.metadata.name}`))
       .map(({ kind, status }) => ({ kind, phase: status?.phase, reason: conditionOf(status, 'Ready')?.reason })),
     finalizers: image?.metadata.finalizers,

@@ -18,6 +18,9 @@ import type { TransferReport } from '#shared/transfer/report.ts';
 import { type SimulatedLonghorn, createLonghorn } from '#test/support/simulation/longhorn.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
+/** What a Job of ours does; `clear` removes what an export left in the store. */
+export type WorkMode = 'inspect' | 'import' | 'export' | 'clear';
+
 /** How one attempt of a worker goes. */
 export interface AttemptScript {
   readonly runMs: number;
@@ -32,7 +35,7 @@ export interface ClusterOptions {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** `attempt` counts from 1 within a Job. */
-  readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
+  readonly attempt: (mode: WorkMode, attempt: number) => AttemptScript;
   readonly snapshotMs?: number;
   readonly snapshotError?: string;
   readonly onProgress?: (owner: ObjectRef, progress: TransferProgress) => void;
@@ -55,7 +58,19 @@ export interface SimulatedCluster {
   /** Transfers that began on a volume that was filled already. */
   readonly overwrites: readonly string[];
   readonly longhorn: SimulatedLonghorn;
+  /** What lies in the object store, by UID of the export. */
+  readonly store: { readonly parts: ReadonlySet<string>; readonly objects: ReadonlyMap<string, VolumeContent> };
 }
+
+const modes: Readonly<Record<string, WorkMode>> = {
+  inspect: 'inspect',
+  export: 'export',
+  abort: 'clear',
+  discard: 'clear',
+};
+
+const ownerOf = (pod: Pod): ObjectRef =>
+  JSON.parse(pod.spec.containers[0]!.env!.find(({ name }) => name === 'BULLION_OWNER')!.value!) as ObjectRef;
 
 const startMs = 1000;
 const progressMs = 3000;
@@ -71,6 +86,8 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
   const contents = new Map<string, VolumeContent>();
   const snapshotContents = new Map<string, { readonly isFilled: boolean }>();
   const overwrites: string[] = [];
+  const parts = new Set<string>();
+  const objects = new Map<string, VolumeContent>();
   const workers = new Map<string, Worker>();
   let podCount = 0;
   let changed = false;
@@ -84,7 +101,7 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     kube.all(pods).filter((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid) === true);
   const ageOf = (object: KubeObject) => now() - Date.parse(object.metadata.creationTimestamp ?? '');
   const endOf = (pod: Pod) => Date.parse(pod.status?.containerStatuses?.[0]?.state?.terminated?.finishedAt ?? '');
-  const modeOf = (job: Pick<Job, 'metadata'>) => (job.metadata.name.startsWith('inspect-') ? 'inspect' : 'import');
+  const modeOf = ({ metadata }: Pick<Job, 'metadata'>): WorkMode => modes[metadata.name.split('-')[0]!] ?? 'import';
   const volumeOf = (pod: Pod, of: 'source' | 'target'): string | undefined =>
     pod.spec.volumes?.find(({ name }) => name === of)?.persistentVolumeClaim?.claimName;
   const claimOf = (pod: Pod): PersistentVolumeClaim | undefined => {
@@ -160,12 +177,28 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     const claim = claimOf(pod);
     if (needsVolume && (claim === undefined || claim.status?.phase !== 'Bound')) return;
     if (ageOf(pod) < startMs) return later(Date.parse(pod.metadata.creationTimestamp!) + startMs);
+    if (modeOf(job) === 'export' && isUnbound(volumeOf(pod, 'source'))) return;
+    if (modeOf(job) === 'export') parts.add(ownerOf(pod).uid);
     workers.set(pod.metadata.uid!, { startedAt: now(), script, reported: 0 });
     if (needsVolume) beginWriting(claim!, pod);
     kube.edit(pods, pod.metadata, (edited) => {
       const state = { running: { startedAt: iso(now()) } };
       edited.status = { phase: 'Running', containerStatuses: [{ name: 'transfer', state }] };
     });
+  };
+
+  const isUnbound = (claimName: string | undefined): boolean =>
+    !kube
+      .all(persistentVolumeClaims)
+      .some(({ metadata, status }) => metadata.name === claimName && status?.phase === 'Bound');
+
+  /** A worker that can still say how it ended has aborted what it began. */
+  const endUpload = (pod: Pod, mode: WorkMode, end: TransferReport) => {
+    const { uid } = ownerOf(pod);
+    const isDone = end.outcome === 'succeeded';
+    if (mode === 'export' || (mode === 'clear' && isDone)) parts.delete(uid);
+    const content = contentOf(volumeOf(pod, 'source'));
+    if (mode === 'export' && isDone) objects.set(uid, content ?? { isFilled: false, writers: 0 });
   };
 
   const beginWriting = (claim: PersistentVolumeClaim, pod: Pod) => {
@@ -189,9 +222,7 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     if (due <= worker.reported) return;
     worker.reported = due;
     const share = Math.min(0.99, elapsed / worker.script.runMs);
-    const owner = JSON.parse(
-      pod.spec.containers[0]!.env!.find(({ name }) => name === 'BULLION_OWNER')!.value!,
-    ) as ObjectRef;
+    const owner = ownerOf(pod);
     const isImport = modeOf({ metadata: pod.metadata }) === 'import';
     const importPhase = share < 0.6 ? 'Downloading' : share < 0.9 ? 'Converting' : 'Verifying';
     options.onProgress?.(owner, {
@@ -207,6 +238,7 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
   const endWorker = (pod: Pod, end: TransferReport | 'killed') => {
     const isSuccess = end !== 'killed' && (end.outcome === 'succeeded' || !end.retryable);
     const claim = claimOf(pod);
+    if (end !== 'killed') endUpload(pod, modeOf({ metadata: pod.metadata }), end);
     if (end !== 'killed' && end.outcome === 'succeeded' && claim !== undefined) {
       const source = volumeOf(pod, 'source');
       const isFilled = source === undefined || contentOf(source)?.isFilled === true;
@@ -283,6 +315,7 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     contents,
     overwrites,
     longhorn,
+    store: { parts, objects },
     step: () => {
       changed = false;
       wakes = [];

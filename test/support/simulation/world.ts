@@ -22,7 +22,12 @@ import { testSettings, testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 import { type Random, createRandom } from '#test/support/random.ts';
 import { type Chaos, calm, drawApiFault } from '#test/support/simulation/chaos.ts';
-import { type AttemptScript, type SimulatedCluster, createCluster } from '#test/support/simulation/cluster.ts';
+import {
+  type AttemptScript,
+  type SimulatedCluster,
+  type WorkMode,
+  createCluster,
+} from '#test/support/simulation/cluster.ts';
 import { type Route, createRoutes, startWatching } from '#test/support/simulation/eventing.ts';
 import { type Verdict, createScheduler, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { createWebhooks } from '#test/support/simulation/webhooks.ts';
@@ -32,7 +37,7 @@ export interface WorldOptions {
   readonly chaos?: Chaos;
   /** Milliseconds of virtual time until the chaos stops. */
   readonly stormMs?: number;
-  readonly attempt: (mode: 'inspect' | 'import', attempt: number) => AttemptScript;
+  readonly attempt: (mode: WorkMode, attempt: number) => AttemptScript;
   readonly snapshotError?: string;
   /** Left out: those of the product. */
   readonly backends?: BackendRegistry;
