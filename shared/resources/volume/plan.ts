@@ -7,8 +7,9 @@ import { childMetadata } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { isRetryDue } from '#shared/backends/image.ts';
+import { type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import {
+  countAttempts,
   failedState,
   restartedState,
   restartingState,
@@ -17,6 +18,7 @@ import {
   unchanged,
   waitingState,
 } from '#shared/backends/state.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch, populationOf, requestedBytes } from '#shared/populate/volume.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
@@ -40,8 +42,12 @@ const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan =
   const population = populationOf(claim) ?? populationKnown(volume);
   return population === undefined
     ? planFilling(volume, { ...seen, claim }, context)
-    : planUsable(volume, { ...seen, claim }, population);
+    : planUsable({ ...volume, state: countedState(volume, seen, context) }, { ...seen, claim }, population);
 };
+
+/** A crash may have come between marking the claim and writing down how it was filled. */
+const countedState = ({ state }: Volume, { job, pods }: VolumeSeen, { now }: PlanContext): ImageState =>
+  job === undefined || state.phase === 'Available' ? state : countAttempts(state, readTransfer(job, pods, now));
 
 /** What was usable once is never filled again, whatever became of the mark. */
 const populationKnown = ({ state }: Volume): Population | undefined =>

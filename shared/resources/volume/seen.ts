@@ -73,8 +73,10 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   const { own: claim, foreign } = await readOwn(kube, persistentVolumeClaims, volume.ref, volume.claim.name);
   const own = { job, claim, foreign: foreign[0], sourceSnapshot: await readSourceSnapshot(kube, volume) };
   if (claim === undefined) return { pods: [], ...own, ...(await readForClaim(kube, volume, readers)) };
-  if (populationOf(claim) !== undefined) return { pods: [], ...own };
-  const workers = job === undefined ? [] : await readWorkers(kube, volume.ref);
+  // Of a volume that is usable nothing is left to count.
+  const isCounted = job === undefined || volume.state.phase === 'Available';
+  const workers = isCounted ? [] : await readWorkers(kube, volume.ref);
+  if (populationOf(claim) !== undefined) return { pods: workers, ...own };
   const storageClass = await readClass(kube, claim.spec.storageClassName);
   const warnings = await readWarnings(kube, volume, [claim, job, ...workers]);
   return { ...own, pods: workers, storageClass, warnings, handed: await readHanded(kube, claim) };
