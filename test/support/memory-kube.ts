@@ -79,7 +79,13 @@ const resourceOf = (type: ResourceType, { subresource }: PatchOptions = {}): str
 export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube => {
   const {
     now = Date.now,
-    withStatus = ['virtualmachineimages', 'virtualmachinepvcs', 'virtualmachinevolumes', 'datavolumes'],
+    withStatus = [
+      'virtualmachineimages',
+      'virtualmachinepvcs',
+      'virtualmachinevolumes',
+      'virtualmachinevolumeexports',
+      'datavolumes',
+    ],
     protect = {},
     admit = () => {},
     absent = [],
