@@ -156,7 +156,7 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
       expect((await bullion('download', name, back, '--format', 'raw', ...more)).code).toBe(exitCodes.done);
       await run('qemu-img', ['compare', '-F', 'raw', file, back]);
     }
-  });
+  }, 300_000);
 
   it('says what is wrong with an upload before it sends any of it', async () => {
     const notes = join(dir, 'notes.txt');
