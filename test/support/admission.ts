@@ -77,7 +77,7 @@ export const aReview = ({
     request: {
       uid: 'review-1',
       kind: { group, version, kind: subject!.kind },
-      resource: { group, version, resource: plurals[subject!.kind] },
+      resource: { group, version, resource: plurals[subject!.kind] ?? `${subject!.kind.toLowerCase()}s` },
       name: subject!.metadata['name'],
       namespace: subject!.metadata['namespace'],
       operation: object === undefined ? 'DELETE' : before,
