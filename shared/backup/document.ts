@@ -73,9 +73,17 @@ const childrenOf = ({ children = {} }: ImageState): ImageMetadata['children'] =>
 /** Where a Job reads and writes. `secretName` is that of the namespace it runs in. */
 export const placeOf = (target: Target, key: string, secretName: string): S3JobSource | NfsJobSource => {
   if (target.type === 'nfs') return nfsPlace(target, key);
-  const { endpoint, region, bucket, pathStyle, credentials } = target;
-  const access = credentials === undefined && target.ca === undefined ? {} : { secretName };
-  return { type: 's3', endpoint, region, bucket, key, pathStyle, ...access };
+  const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
+  return {
+    type: 's3',
+    endpoint,
+    region,
+    bucket,
+    key,
+    pathStyle,
+    ...(credentials === undefined ? {} : { secretName }),
+    ...(ca === undefined ? {} : { caBundle: ca }),
+  };
 };
 
 const nfsPlace = ({ server, path }: NfsTarget, key: string): NfsJobSource => ({ type: 'nfs', server, path, key });

@@ -107,7 +107,7 @@ const missingSecretOf = async (
   { image, data }: ImageMetadata,
 ): Promise<string | undefined> => {
   if (data.kept === 'by-storage' || target.type === 'nfs') return undefined;
-  if (target.credentials === undefined && target.ca === undefined) return undefined;
+  if (target.credentials === undefined) return undefined;
   const found = await deps.kube.get(secrets, { namespace: image.namespace, name: deps.secretName });
   return found === undefined ? deps.secretName : undefined;
 };

@@ -58,6 +58,8 @@ export interface S3JobSource extends SourceAccess {
   readonly key: string;
   /** `endpoint/bucket/key`, or else `bucket.endpoint/key`; left out: the former. */
   readonly pathStyle?: boolean | undefined;
+  /** PEM certificates to trust, where no Secret or ConfigMap has them. */
+  readonly caBundle?: string | undefined;
 }
 
 /** A file of an NFS export, which the pod mounts. */
@@ -107,8 +109,9 @@ export const toTransferSource = (
     case 'http':
       return { type: 'http', url: source.url, ...told(source), ...toldHeaders(source) };
     case 's3': {
-      const { type, endpoint, region, pathStyle = true, bucket, key } = source;
-      return { type, endpoint, region, pathStyle, bucket, key, ...told(source) };
+      const { type, endpoint, region, pathStyle = true, bucket, key, caBundle } = source;
+      const trust = caBundle === undefined ? {} : { caBundle };
+      return { type, endpoint, region, pathStyle, bucket, key, ...trust, ...told(source) };
     }
     case 'nfs':
       return { type: 'folder', dir: exportPath, key: source.key };

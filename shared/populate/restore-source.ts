@@ -15,6 +15,7 @@ export const RestoreMark = z.object({
         key: z.string(),
         pathStyle: z.boolean(),
         secretName: z.string().optional(),
+        caBundle: z.string().optional(),
       }),
       z.object({ type: z.literal('nfs'), server: z.string(), path: z.string(), key: z.string() }),
     ])

@@ -77,6 +77,8 @@ const StoredObject = z.object({
   pathStyle: z.boolean(),
   bucket: z.string(),
   key: z.string(),
+  /** PEM certificates to trust besides the system's, where no Secret or ConfigMap has them. */
+  caBundle: z.string().optional(),
   /** The Secret has accessKeyId, secretKey, sessionToken, and ca.crt to trust. Left out: nothing is signed. */
   ...accessShape,
 });

@@ -16,6 +16,6 @@ export const openStore = async (place: StoredObject, spec: ClientSpec): Promise<
   if (endpoint !== undefined) parseUrl(endpoint);
   const secret = await readSecret(place, { of: 'the object store', hint: 'the keys accessKeyId and secretKey' });
   const credentials = secret === undefined ? undefined : parseS3Credentials(secret);
-  const http = openClient(spec, (await readBundle(place.ca)) ?? secret?.['ca.crt']);
+  const http = openClient(spec, (await readBundle(place.ca)) ?? secret?.['ca.crt'] ?? place.caBundle);
   return { s3: createS3Client({ http, endpoint, region, pathStyle, credentials }), close: () => http.close() };
 };
