@@ -110,11 +110,26 @@ export const buildDriverAccess = (
   ]);
 
 /** A function that says itself what it may do. */
-export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['access']>): readonly Manifest[] =>
-  grant(
-    name,
-    access.map(({ type, verbs, subresource }) => rule(type, verbs, subresource)),
-  );
+export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['access']>): readonly Manifest[] => {
+  const rulesOf = (isOwn: boolean) =>
+    access
+      .filter((one) => (one.isOwn ?? false) === isOwn)
+      .map(({ type, verbs, subresource }) => rule(type, verbs, subresource));
+  const own = rulesOf(true);
+  const manifests = grant(name, rulesOf(false));
+  return own.length === 0 ? manifests : [...manifests, ...grantInOwn(name, own)];
+};
+
+/** What it may do in our own namespace alone. */
+const grantInOwn = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: `bullion-${name}`, namespace: systemNamespace, labels: partOf(name) },
+    rules,
+  },
+  bindRole(name, systemNamespace, `bullion-${name}`),
+];
 
 /** The sources read what they watch, and nothing else. */
 export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Manifest[] =>

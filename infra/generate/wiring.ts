@@ -60,6 +60,8 @@ export interface EventFunction {
     readonly type: ResourceType;
     readonly verbs: readonly Verb[];
     readonly subresource?: string;
+    /** In our own namespace alone. */
+    readonly isOwn?: true;
   }[];
 }
 
@@ -179,7 +181,7 @@ export const eventFunctions: readonly EventFunction[] = [
       { type: erased(storageClasses), verbs: ['get'] },
       { type: erased(namespaces), verbs: ['get', 'create'] },
       { type: erased(secrets), verbs: ['get'] },
-      { type: erased(configMaps), verbs: ['get', 'create', 'update'] },
+      { type: erased(configMaps), verbs: ['get', 'create', 'update'], isOwn: true },
       { type: erased(backingImages), verbs: ['get'] },
       ...backupHolders.map((type) => ({ type, verbs: ['list'] as const })),
       { type: erased(harvesterSettings), verbs: ['get'] },
