@@ -6,6 +6,7 @@ import {
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { labels } from '#shared/api/names.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -73,7 +74,7 @@ export const readClaimOrigin = async (
       driver,
       volumeMode: volumeModeOf(claim),
       bytes,
-      diskBytes: population?.inspection.virtualSize ?? bytes,
+      diskBytes: diskBytesOf(claim, population, bytes),
       hasSnapshot: snapshot !== undefined,
       snapshotClass: snapshot === undefined ? await snapshotClassOf(kube, driver) : undefined,
       hasClaim: true,
@@ -92,6 +93,16 @@ const hurdleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefine
   if (claim.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
   if (claim.status?.phase !== 'Bound') return waitFor('SourceNotReady', `${what} is not bound yet`);
   return isBeingFilled(claim) ? waitFor('SourceNotReady', `${what} is still being filled`) : undefined;
+};
+
+/** A guest has the whole of a device, whatever it was first filled with; nobody writes beyond the disk on a golden one. */
+export const diskBytesOf = (
+  claim: PersistentVolumeClaim,
+  population: Population | undefined,
+  bytes: number,
+): number => {
+  const isGuests = claim.metadata.labels?.[labels.role] === 'disk' && volumeModeOf(claim) === 'Block';
+  return isGuests ? bytes : (population?.inspection.virtualSize ?? bytes);
 };
 
 const bytesOf = (claim: PersistentVolumeClaim): number =>
