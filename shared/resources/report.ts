@@ -15,8 +15,8 @@ export const recordProgress = async (
   owner: Target & { readonly uid: string },
   report: TransferProgress,
 ): Promise<Outcome> => {
-  // Status says so already, and what was found comes with the end of the Job, a moment later.
-  if (report.phase === 'Inspecting' && isInspection(report)) return done;
+  // Status says so already, and what was found comes with the end of the Job, a moment later. What keeps it from its end is told.
+  if (report.phase === 'Inspecting' && isInspection(report) && report.note === undefined) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // oxlint-disable-next-line no-await-in-loop

@@ -153,7 +153,9 @@ describe('a cluster that is killed and started again', { timeout: 240_000 }, () 
     async (_, at, index) => {
       const name = `killed-${index}`;
       const reached = reach(at);
-      await cluster.kube.create(images, anImage(name, { source: { http } }));
+      // Slow enough that somebody is told of bytes before they are all there.
+      const from = at.when === 'bytes have arrived' ? slowHttp : http;
+      await cluster.kube.create(images, anImage(name, { source: { http: from } }));
       await reached;
       await restart('SIGKILL');
       expect(await outcomeOf(name)).toEqual(imported(name));

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { pods } from '#shared/api/foreign/core.ts';
 import {
   type TestCluster,
   anImage,
@@ -53,7 +54,8 @@ describe('a cluster that does not tick', { timeout: 120_000 }, () => {
   it('removes an image whose source has not answered yet', async () => {
     const http = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/disk.raw`;
     await cluster.kube.create(images, anImage('mute', { source: { http } }));
-    await followUntil(cluster.kube, 'mute', ({ transfer }) => transfer !== undefined);
+    const phases = async () => (await cluster.kube.list(pods, { namespace })).items.map(({ status }) => status?.phase);
+    await expect.poll(phases, { timeout: 60_000 }).toContain('Running');
     await deleteImage(cluster.kube, 'mute');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
