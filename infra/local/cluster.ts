@@ -1,6 +1,6 @@
 // The local cluster: API server, controllers, eventing and every function in one process. Called by main.ts, the demo and flow tests.
-import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { startAdmission } from '#infra/local/admission.ts';
 import { createAccounts } from '#infra/local/accounts.ts';
 import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
 import type { Report } from '#infra/local/controllers/controller.ts';
@@ -13,14 +13,7 @@ import { type Functions, createFunctions, functionAccounts } from '#infra/local/
 import { applyObjects, installCrds } from '#infra/local/install.ts';
 import { openLogFile } from '#infra/local/log-file.ts';
 import { lockDataDir } from '#infra/local/lock.ts';
-import {
-  readAccess,
-  readCrds,
-  readEventing,
-  readWebhooks,
-  repositoryDir,
-  systemNamespace,
-} from '#infra/local/manifests.ts';
+import { readAccess, readCrds, readEventing, repositoryDir, systemNamespace } from '#infra/local/manifests.ts';
 import type { BackingFiles } from '#infra/local/longhorn/files.ts';
 import { longhornCrds } from '#infra/local/longhorn/crds.ts';
 import {
@@ -30,15 +23,13 @@ import {
   startLonghorn,
   unpackImage,
 } from '#infra/local/longhorn/local.ts';
-import { createLonghornWebhook, longhornWebhookConfiguration } from '#infra/local/longhorn/webhook.ts';
 import { type LocalObjectStore, startLocalObjectStore } from '#infra/local/object-store/local.ts';
 import { startLocalTransfer } from '#infra/local/transfer.ts';
+import { type Undo, createUndo } from '#infra/local/undo.ts';
 import { choosePorts } from '#infra/local/ports.ts';
-import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { type LogLevel, type Logger, createLogger } from '#shared/runtime/log.ts';
-import { startServer } from '#shared/runtime/serve.ts';
 
 export interface ClusterOptions {
   /** Keeps everything; the same directory gives the same cluster again. */
@@ -73,22 +64,6 @@ export interface Cluster {
   /** Ends everything in order; running transfers are stopped and begin again at the next start. */
   readonly stop: () => Promise<void>;
 }
-
-/** What has to be undone, newest first. */
-interface Undo {
-  readonly add: (step: () => Promise<unknown>) => void;
-  readonly all: () => Promise<void>;
-}
-
-const createUndo = (): Undo => {
-  const steps: (() => Promise<unknown>)[] = [];
-  return {
-    add: (step) => steps.push(step),
-    all: async () => {
-      for (const step of steps.splice(0).toReversed()) await step();
-    },
-  };
-};
 
 /** Where a cluster on this directory writes down what happens. */
 export const clusterLogOf = (dataDir: string): string => join(dataDir, 'logs', 'cluster.log');
@@ -209,30 +184,6 @@ const installObjects = async (kube: KubeClient, hasLonghorn: boolean): Promise<v
   await ensureClasses(kube);
   if (hasLonghorn) await ensureLonghornObjects(kube);
   await applyObjects(kube, await readAccess());
-};
-
-interface AdmissionOptions {
-  readonly dataDir: string;
-  readonly port: number;
-  readonly log: Logger;
-  readonly undo: Undo;
-  readonly hasLonghorn: boolean;
-}
-
-/** Serves the admission functions over TLS first, then tells the API server to ask them. */
-const startAdmission = async (
-  kube: KubeClient,
-  functions: Functions,
-  { dataDir, port, log, undo, hasLonghorn }: AdmissionOptions,
-): Promise<void> => {
-  const files = await ensureControlPlaneFiles(join(dataDir, 'pki'));
-  const tls = { certFile: files.certificate, keyFile: files.key };
-  const app = functions.admission.route('/', createLonghornWebhook(kube));
-  const server = await startServer({ app, port, log, tls, drainMs: 1_000 });
-  undo.add(() => server.close());
-  const ca = await readFile(files.ca, 'utf8');
-  await applyObjects(kube, await readWebhooks(server.url, ca));
-  if (hasLonghorn) await applyObjects(kube, [longhornWebhookConfiguration(server.url, ca)]);
 };
 
 const reportTo = (log: Logger): Report => {

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import {
   type BackingImage,
-  type BackingImageCopy,
   type BackingImageDataSource,
   backingImageDataSources,
   backingImages,
@@ -13,17 +12,10 @@ import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
 import { dropFinalizers, holdFinalizer } from '#infra/local/controllers/finalizers.ts';
 import { keyOfText, textOf } from '#infra/local/controllers/informer.ts';
-import type { FileFacts } from '#infra/local/longhorn/files.ts';
+import { conclude, disks, firstOf, reporter, say, spread } from '#infra/local/longhorn/copies.ts';
 import { type Tools, prepare } from '#infra/local/longhorn/prepare.ts';
 
-/** Longhorn's own is `longhorn.io`, which the embedded API server does not take for a qualified name. */
-const longhornFinalizer = 'longhorn.io/backing-image';
-
-/** Disks of the cluster that is stood in for; each keeps at most one copy. */
-const disks = ['disk-1', 'disk-2', 'disk-3'] as const;
-
-/** Milliseconds between two reports of progress. */
-const reportMs = 300;
+const longhornFinalizer = 'longhorn.io';
 
 export interface BackingImageController extends Controller {
   /** Takes the bytes of an upload. Throws when the backing image does not wait for one. */
@@ -75,8 +67,6 @@ const remove = async (
   await dropFinalizers(kube, backingImages, image, [longhornFinalizer]);
 };
 
-const firstOf = ({ status }: BackingImage): BackingImageCopy | undefined => status?.diskFileStatusMap?.[disks[0]];
-
 const advance = async (
   context: Context,
   image: BackingImage,
@@ -103,50 +93,6 @@ const advance = async (
     default:
       return undefined;
   }
-};
-
-/** Milliseconds until a copy on another disk is made. */
-const spreadMs = 200;
-
-/** The other copies are made from the first, one after the other. */
-const spread = async (context: Context, image: BackingImage): Promise<number | undefined> => {
-  const copies = image.status?.diskFileStatusMap ?? {};
-  const wanted = disks.slice(0, Math.max(1, image.spec.minNumberOfCopies ?? 1));
-  const next = wanted.find((disk) => copies[disk]?.state !== 'ready');
-  if (next === undefined) return undefined;
-  const state = copies[next] === undefined ? 'in-progress' : 'ready';
-  await say(context, image, { state, progress: state === 'ready' ? 100 : 50, message: '' }, { disk: next });
-  return spreadMs;
-};
-
-const now = (): string => new Date().toISOString();
-
-/** Writes the state of one copy down, and what is known of the file. */
-const say = async (
-  { kube }: Pick<Context, 'kube'>,
-  image: BackingImage,
-  copy: BackingImageCopy,
-  {
-    facts = {},
-    disk = disks[0],
-  }: { readonly facts?: Partial<NonNullable<BackingImage['status']>>; readonly disk?: string } = {},
-): Promise<void> => {
-  const status = { ...facts, diskFileStatusMap: { [disk]: { ...copy, lastStateTransitionTime: now() } } };
-  await kube.mergePatch(
-    backingImages,
-    keyOf(image),
-    { metadata: { uid: image.metadata.uid }, status },
-    { subresource: 'status' },
-  );
-  if (disk !== disks[0]) return;
-  await kube
-    .mergePatch(
-      backingImageDataSources,
-      keyOf(image),
-      { status: { currentState: copy.state, progress: copy.progress ?? 0, message: copy.message ?? '' } },
-      { subresource: 'status' },
-    )
-    .catch(() => undefined);
 };
 
 const begin = async (context: Context, image: BackingImage): Promise<undefined> => {
@@ -204,37 +150,6 @@ const startWork = async (
       },
     )
     .catch((error: unknown) => context.report('backing image not told', { error: messageOf(error) }));
-};
-
-/** At most one write at a time, and none more often than every `reportMs`. */
-const reporter = (context: Context, image: BackingImage) => {
-  let last = 0;
-  let writing: Promise<void> = Promise.resolve();
-  return {
-    report: (percent: number): void => {
-      if (Date.now() - last < reportMs) return;
-      last = Date.now();
-      const copy = { state: 'in-progress', progress: Math.floor(percent) };
-      writing = writing.then(() => say(context, image, copy)).catch(() => undefined);
-    },
-    end: () => writing,
-  };
-};
-
-const conclude = async (context: Context, image: BackingImage, facts: FileFacts): Promise<void> => {
-  const { size, virtualSize, checksum } = facts;
-  const expected = image.spec.checksum?.toLowerCase();
-  if (expected !== undefined && expected !== '' && expected !== checksum) {
-    const message = `the expected checksum ${expected} doesn't match the file actual checksum ${checksum}`;
-    await say(context, image, { state: 'failed', progress: 100, message });
-    return;
-  }
-  await say(
-    context,
-    image,
-    { state: 'ready-for-transfer', progress: 100, message: '' },
-    { facts: { size, virtualSize, realSize: size, checksum } },
-  );
 };
 
 const sectorBytes = 512;

@@ -1,0 +1,17 @@
+// What was started, ended in the opposite order.
+
+/** What has to be undone, newest first. */
+export interface Undo {
+  readonly add: (step: () => Promise<unknown>) => void;
+  readonly all: () => Promise<void>;
+}
+
+export const createUndo = (): Undo => {
+  const steps: (() => Promise<unknown>)[] = [];
+  return {
+    add: (step) => steps.push(step),
+    all: async () => {
+      for (const step of steps.splice(0).toReversed()) await step();
+    },
+  };
+};
