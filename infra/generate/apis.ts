@@ -1,6 +1,6 @@
 // The aggregated API of upload tokens under infra/apis: APIServices, and the Deployment behind them. The local cluster takes the same
 // APIServices and points them at itself.
-import { restricted } from '#infra/generate/knative.ts';
+import { restricted } from '#infra/generate/services.ts';
 import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';

@@ -3,7 +3,8 @@ import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { toAccountTable } from '#infra/generate/accounts.ts';
 import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
-import { admissionFunctions, eventFunctions, jobFunctions, transferFunction } from '#infra/generate/wiring.ts';
+import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { admissionFunctions, jobFunctions, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 

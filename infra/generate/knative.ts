@@ -1,18 +1,15 @@
-// Broker, Triggers, sources and Services under infra/knative. The local broker and forwarder route by the same files.
-import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+// Broker, Triggers and sources under infra/knative. The local broker and forwarder route by the same files.
+import { type Manifest, partOf } from '#infra/generate/manifest.ts';
 import {
   type DeliveryClass,
   type EventFunction,
   type EventMatch,
   type Subscription,
   backupHolders,
-  deadLetterFunction,
-  templateHolders,
-  transferFunction,
-} from '#infra/generate/wiring.ts';
+} from '#infra/generate/event-functions.ts';
+import { deadLetterFunction, templateHolders } from '#infra/generate/wiring.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { defaultSettings } from '#shared/populate/settings.ts';
 
 /** What the manifests are made for. */
 export interface EventSources {
@@ -26,7 +23,8 @@ export const broker = { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', n
 /** Service account of the sources; it reads what they watch. */
 export const sourceAccount = 'sources';
 
-const named = (name: string, component: string): Manifest['metadata'] => ({
+/** Metadata of an object of ours. */
+export const named = (name: string, component: string): Manifest['metadata'] => ({
   name,
   namespace: systemNamespace,
   labels: partOf(component),
@@ -178,83 +176,3 @@ export const buildSinkBinding = (): Manifest => ({
     sink: toBroker,
   },
 });
-
-/** The drain of a Knative pod takes up to 45 s and must fit in `timeoutSeconds`, which is also its grace period. */
-const timeoutSeconds = 60;
-
-export const buildService = (fn: EventFunction): Manifest => ({
-  apiVersion: 'serving.knative.dev/v1',
-  kind: 'Service',
-  metadata: {
-    ...named(fn.name, fn.name),
-    labels: { ...partOf(fn.name), 'networking.knative.dev/visibility': 'cluster-local' },
-  },
-  spec: {
-    template: {
-      metadata: {
-        labels: partOf(fn.name),
-        annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '5' },
-      },
-      spec: {
-        serviceAccountName: fn.name,
-        containerConcurrency: fn.concurrency,
-        timeoutSeconds,
-        enableServiceLinks: false,
-        containers: [functionContainer(fn.name)],
-      },
-    },
-  },
-});
-
-/** As the image for transfers is laid out (`infra/images`). */
-const transferCommand = 'node /app/start.mjs transfer-job';
-
-/** Long uploads answer at their end; longer ones use the resumable protocol. Knative's own limit for this is ten minutes as installed. */
-const transferSeconds = 600;
-
-/** Reachable from outside, unlike the functions that events wake. */
-export const buildTransferService = (): Manifest => ({
-  apiVersion: 'serving.knative.dev/v1',
-  kind: 'Service',
-  metadata: named(transferFunction.name, transferFunction.name),
-  spec: {
-    template: {
-      metadata: {
-        labels: partOf(transferFunction.name),
-        annotations: { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '10' },
-      },
-      spec: {
-        serviceAccountName: transferFunction.name,
-        containerConcurrency: 50,
-        timeoutSeconds: transferSeconds,
-        enableServiceLinks: false,
-        containers: [functionContainer(transferFunction.name)],
-      },
-    },
-  },
-});
-
-const functionContainer = (name: string): object => ({
-  image: functionsImage,
-  args: [name],
-  env: [
-    { name: 'HOST', value: '0.0.0.0' },
-    { name: 'TRANSFER_IMAGE', value: defaultSettings.transferImage },
-    { name: 'TRANSFER_COMMAND', value: transferCommand },
-    { name: 'TRANSFER_URL', value: `http://${transferFunction.name}.${systemNamespace}.svc.cluster.local` },
-  ],
-  ports: [{ containerPort: 8080 }],
-  readinessProbe: { httpGet: { path: '/readyz' } },
-  livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10 },
-  resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { cpu: '1', memory: '256Mi' } },
-  securityContext: restricted,
-});
-
-/** What the `restricted` Pod Security Standard asks of a container. */
-export const restricted = {
-  allowPrivilegeEscalation: false,
-  readOnlyRootFilesystem: true,
-  runAsNonRoot: true,
-  capabilities: { drop: ['ALL'] },
-  seccompProfile: { type: 'RuntimeDefault' },
-} as const;

@@ -5,7 +5,8 @@ import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
 import { type SourceRef, audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
-import { admissionFunctions, deadLetterFunction, eventFunctions } from '#infra/generate/wiring.ts';
+import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 const source = 'infra/generate/kustomize.ts';

@@ -1,7 +1,8 @@
 // Who may open connections to our pods, and where these may go. Called by kustomize.ts for the component `network-policies`.
 import { apiServicePort } from '#infra/generate/apis.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { admissionFunctions, eventFunctions, transferFunction } from '#infra/generate/wiring.ts';
+import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { admissionFunctions, transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { downloadPort, uploadPort } from '#shared/populate/job-source.ts';
 
@@ -58,7 +59,7 @@ const polls = policy('polls', {
       {
         key: 'serving.knative.dev/service',
         operator: 'In',
-        values: eventFunctions.filter((fn) => fn.polls).map(({ name }) => name),
+        values: eventFunctions.filter((fn) => fn.polls || fn.asksStores === true).map(({ name }) => name),
       },
     ],
   },

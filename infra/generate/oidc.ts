@@ -1,7 +1,8 @@
 // Who may send to whom once Knative Eventing has `authentication-oidc` enabled. Called by kustomize.ts for the component `oidc`.
 import { broker } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { deadLetterFunction, eventFunctions } from '#infra/generate/wiring.ts';
+import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 /** As Knative writes the audience of an addressable: `<group>/<kind>/<namespace>/<name>`, lower case. */

@@ -1,15 +1,14 @@
 // Every generated file of the repository by its path: what main.ts writes, or compares in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
 import { children, made, needed, objects, reads } from '#infra/generate/declared.ts';
+import { buildService, buildTransferService } from '#infra/generate/services.ts';
 import {
   type EventSources,
   buildApiServerSources,
   buildBroker,
   buildPingSource,
-  buildService,
   buildSinkBinding,
   buildOptionalSources,
-  buildTransferService,
   buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
@@ -24,13 +23,8 @@ import {
 } from '#infra/generate/rbac.ts';
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
-import {
-  admissionFunctions,
-  backupHolders,
-  eventFunctions,
-  templateHolders,
-  transferFunction,
-} from '#infra/generate/wiring.ts';
+import { backupHolders, eventFunctions } from '#infra/generate/event-functions.ts';
+import { admissionFunctions, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 

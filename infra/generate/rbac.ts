@@ -1,14 +1,8 @@
 // Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
 import { sourceAccount } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import {
-  type EventFunction,
-  type Verb,
-  admissionLookups,
-  deadLetterFunction,
-  pollLookups,
-  templateHolders,
-} from '#infra/generate/wiring.ts';
+import { type EventFunction, type Verb } from '#infra/generate/event-functions.ts';
+import { admissionLookups, deadLetterFunction, pollLookups, templateHolders } from '#infra/generate/wiring.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';

@@ -5,7 +5,7 @@ import type { CloudEvent } from '#events/event.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
 import { children, objects } from '#infra/generate/declared.ts';
 import { buildBroker, buildTrigger } from '#infra/generate/knative.ts';
-import { type EventFunction, eventFunctions } from '#infra/generate/wiring.ts';
+import { type EventFunction, eventFunctions } from '#infra/generate/event-functions.ts';
 import { createFilter } from '#infra/local/broker/filter.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
 import { createPolicy, effectiveDelivery } from '#infra/local/broker/policy.ts';

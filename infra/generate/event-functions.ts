@@ -1,0 +1,205 @@
+// The functions that events wake: what each subscribes to and may do. Triggers, Services, RBAC and the README tables are made from it.
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { backupBackingImages, harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
+import {
+  configMaps,
+  jobs,
+  kubeEvents,
+  namespaces,
+  persistentVolumeClaims,
+  pods,
+  secrets,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+
+/** Events a function subscribes to. Each becomes one Trigger. */
+export interface Subscription {
+  /** Suffix of the Trigger's name, after the function's. */
+  readonly name: string;
+  /** For README tables. */
+  readonly summary: string;
+  readonly events: EventMatch;
+  readonly delivery: DeliveryClass;
+}
+
+/**
+ * - `objects`: add and update of every served kind, `children`: any change of what backends make.
+ * - `templates`: any change of the objects whose templates golden images are made from.
+ * - `kinds`: add and update of these kinds.
+ * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
+ */
+export type EventMatch =
+  | { readonly of: 'objects' | 'children' | 'templates' }
+  | { readonly of: 'kinds'; readonly kinds: readonly ResourceType[] }
+  | { readonly of: 'types'; readonly types: readonly string[] };
+
+/** How hard delivery tries: `must` until minutes have passed and then as a dead letter; `may` where the next event says it all again. */
+export type DeliveryClass = 'must' | 'may';
+
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+
+export interface EventFunction {
+  readonly name: string;
+  readonly summary: string;
+  readonly subscriptions: readonly Subscription[];
+  /** Requests one instance works on at a time. */
+  readonly concurrency: number;
+  /** Whether it asks sources, and needs what it takes to log in. */
+  readonly polls: boolean;
+  /** Whether it asks object stores, with credentials that it names itself. */
+  readonly asksStores?: true;
+  /** Whether it makes crons and DataSources of templates. */
+  readonly carriesOutTemplates: boolean;
+  /** All it may do, where it drives no images. */
+  readonly access?: readonly {
+    readonly type: ResourceType;
+    readonly verbs: readonly Verb[];
+    readonly subresource?: string;
+    /** In our own namespace alone. */
+    readonly isOwn?: true;
+  }[];
+}
+
+/** For functions that say their access themselves. */
+const erased = (type: unknown): ResourceType => type as ResourceType;
+
+/** Kinds of Harvester and Longhorn that say what is to be kept in a backup target; a cluster may lack them. */
+export const backupHolders: readonly ResourceType[] = [virtualMachineBackups, backupBackingImages].map(erased);
+
+const keptKinds: readonly ResourceType[] = [harvesterImageKind.type, hyperCloudImageKind.type].map(erased);
+
+export const eventFunctions: readonly EventFunction[] = [
+  {
+    name: 'initialize',
+    summary: 'Drives an image that was created or changed.',
+    concurrency: 10,
+    polls: true,
+    carriesOutTemplates: true,
+    subscriptions: [
+      {
+        name: 'templates',
+        summary: 'templates of golden images changed in HyperConverged or SSP',
+        events: { of: 'templates' },
+        delivery: 'may',
+      },
+      {
+        name: 'objects',
+        summary: 'a served object was created or changed',
+        events: { of: 'objects' },
+        delivery: 'must',
+      },
+      {
+        name: 'polls',
+        summary: 'the source of a cron was asked',
+        events: { of: 'types', types: ['dev.bullion.source.'] },
+        delivery: 'may',
+      },
+    ],
+  },
+  {
+    name: 'sidecar-sync',
+    summary: 'Drives the image a changed child belongs to, and folds transfer progress into its status.',
+    concurrency: 10,
+    polls: false,
+    carriesOutTemplates: false,
+    subscriptions: [
+      { name: 'children', summary: 'a child of an image changed', events: { of: 'children' }, delivery: 'must' },
+      {
+        name: 'transfers',
+        summary: 'a transfer reported progress',
+        events: { of: 'types', types: ['dev.bullion.transfer.'] },
+        delivery: 'may',
+      },
+    ],
+  },
+  {
+    name: 'cron-tick',
+    summary: 'Each minute drives every image that is not settled, and enforces deadlines.',
+    concurrency: 1,
+    polls: true,
+    carriesOutTemplates: true,
+    subscriptions: [
+      {
+        name: 'ping',
+        summary: 'a minute has passed',
+        events: { of: 'types', types: ['dev.knative.sources.ping'] },
+        delivery: 'may',
+      },
+    ],
+  },
+  {
+    name: 'import-object',
+    carriesOutTemplates: false,
+    summary: 'Keeps an image for each object under a configured prefix of an object store.',
+    concurrency: 10,
+    polls: false,
+    asksStores: true,
+    access: [
+      { type: erased(hyperCloudImageKind.type), verbs: ['get', 'list', 'create', 'delete'] },
+      { type: erased(dataSourceKind.type), verbs: ['get', 'list', 'create', 'patch', 'delete'] },
+      { type: erased(secrets), verbs: ['get'] },
+      { type: erased(kubeEvents), verbs: ['create'] },
+    ],
+    subscriptions: [
+      {
+        name: 'objects',
+        summary: 'an object of a store was changed',
+        events: { of: 'types', types: ['dev.bullion.object.', 'com.amazonaws.'] },
+        delivery: 'must',
+      },
+      {
+        name: 'images',
+        summary: 'an image made from one came to an end',
+        events: { of: 'types', types: ['dev.bullion.image.'] },
+        delivery: 'may',
+      },
+      {
+        name: 'ping',
+        summary: 'a minute has passed',
+        events: { of: 'types', types: ['dev.knative.sources.ping'] },
+        delivery: 'may',
+      },
+    ],
+  },
+  {
+    name: 'backup-metadata',
+    carriesOutTemplates: false,
+    summary: 'Keeps images in the backup target, notes their deletion there, and restores what the cluster lacks.',
+    concurrency: 10,
+    polls: true,
+    access: [
+      ...keptKinds.map((type) => ({ type, verbs: ['get', 'list', 'create', 'patch'] as const })),
+      ...keptKinds.map((type) => ({ type, verbs: ['update'] as const, subresource: 'status' })),
+      ...keptKinds.map((type) => ({ type, verbs: ['update'] as const, subresource: 'finalizers' })),
+      { type: erased(jobs), verbs: ['get', 'create', 'delete'] },
+      { type: erased(pods), verbs: ['list'] },
+      { type: erased(persistentVolumeClaims), verbs: ['get'] },
+      { type: erased(storageClasses), verbs: ['get'] },
+      { type: erased(namespaces), verbs: ['get', 'create'] },
+      { type: erased(secrets), verbs: ['get'] },
+      { type: erased(configMaps), verbs: ['get', 'create', 'update'], isOwn: true },
+      { type: erased(backingImages), verbs: ['get'] },
+      ...backupHolders.map((type) => ({ type, verbs: ['list'] as const })),
+      { type: erased(harvesterSettings), verbs: ['get'] },
+      { type: erased(kubeEvents), verbs: ['create'] },
+    ],
+    subscriptions: [
+      {
+        name: 'objects',
+        summary: 'an image was created or changed, or what says that it is to be kept; a backup Job ended',
+        events: { of: 'kinds', kinds: [...keptKinds, erased(jobs), ...backupHolders] },
+        delivery: 'must',
+      },
+      {
+        name: 'ping',
+        summary: 'a minute has passed',
+        events: { of: 'types', types: ['dev.knative.sources.ping'] },
+        delivery: 'may',
+      },
+    ],
+  },
+];

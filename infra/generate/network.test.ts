@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import { buildNetworkPolicies } from '#infra/generate/network.ts';
+
+interface NetworkPolicy {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly podSelector: { readonly matchExpressions?: readonly { readonly values?: readonly string[] }[] };
+    readonly egress?: readonly object[];
+  };
+}
+
+it('functions that ask registries, web servers or object stores themselves reach them, and no others do', () => {
+  const policies = buildNetworkPolicies() as readonly unknown[] as readonly NetworkPolicy[];
+  const open = policies
+    .filter(({ spec }) => spec.egress?.some((rule) => Object.keys(rule).length === 0))
+    .flatMap(({ spec }) => spec.podSelector.matchExpressions?.flatMap(({ values = [] }) => values) ?? []);
+  expect(open.filter((name) => name !== 'transfer-job').toSorted()).toEqual([
+    'backup-metadata',
+    'cron-tick',
+    'import-object',
+    'initialize',
+  ]);
+});
