@@ -19,30 +19,22 @@ import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/seg
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
+import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
+const flushEveryBytes = 128 * 1024 * 1024;
 /** Enough for a header and what may follow it. */
 const headerBytes = 64 * 1024;
 
-interface Beginning {
-  readonly header: Qcow2Header;
-  /** The file from its first byte. */
-  readonly content: AsyncIterable<Buffer>;
-}
-
+/** The file again from its first byte, of which some was read already. */
 async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  try {
-    yield head;
-    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-  } finally {
-    await rest.return?.();
-  }
+  yield head;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
-const readBeginning = async (pass: Pass): Promise<Beginning> => {
-  const content = contentOf(pass)[Symbol.asyncIterator]();
+const readHead = async (content: AsyncIterator<Buffer>): Promise<Buffer> => {
   const parts: Buffer[] = [];
   for (let length = 0; length < headerBytes;) {
     const next = await content.next();
@@ -50,8 +42,7 @@ const readBeginning = async (pass: Pass): Promise<Beginning> => {
     parts.push(next.value);
     length += next.value.length;
   }
-  const head = Buffer.concat(parts);
-  return { header: await readQcow2Header(bufferReader(head)), content: joined(head, content) };
+  return Buffer.concat(parts);
 };
 
 interface Passing {
@@ -64,21 +55,27 @@ interface Passing {
   readonly scratch: Scratch;
 }
 
-const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
-  for (let done = 0; done < bytes.length;) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
-    done += bytesWritten;
-  }
+/** Keeps dirty pages bounded, which the memory of a container counts. */
+const createKeeper = (file: FileHandle, where: string) => {
+  let [written, flushedAt] = [0, 0];
+  return (bytes: Buffer, position: number): Promise<void> =>
+    writing(where, async () => {
+      await writeFully(file, bytes, position);
+      written += bytes.length;
+      if (written - flushedAt < flushEveryBytes) return;
+      flushedAt = written;
+      await file.datasync();
+    });
 };
 
 /** Cuts the stream into segments, unpacks what is known of each, keeps the rest. Gives the length of the file. */
 const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: AsyncIterable<Buffer>) => {
   const { segmentBytes, buffers } = pools;
+  const keep = createKeeper(scratch.file, pass.spec.scratchDir);
   const work = createSegmentWork(pools, createSegmentPlanner(tables.queue), ({ offset, buffer, bytes }, tasks) =>
-    kept.rest(offset, bytes.length, tasks).map(({ start, end }) => {
-      const rest = segmentView(pools, buffer, start, end);
-      return writing(pass.spec.scratchDir, () => writeAll(scratch.file, rest, offset + start));
-    }),
+    kept
+      .rest(offset, bytes.length, tasks)
+      .map(({ start, end }) => keep(segmentView(pools, buffer, start, end), offset + start)),
   );
   let [offset, filled, buffer] = [0, 0, await buffers.acquire()];
   const finishSegment = (): void => {
@@ -105,6 +102,11 @@ const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: 
   return offset;
 };
 
+const fetchKept = async ({ file, path }: Scratch, target: Buffer, position: number): Promise<void> => {
+  const count = await readFully(file, target, position);
+  if (count < target.length) throw new TransferError('InternalFault', `the scratch file ${path} became shorter`);
+};
+
 /** Unpacks out of scratch space what passed before it was known. */
 const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, size: number): Promise<void> => {
   const { segmentBytes, buffers, decoders } = pools;
@@ -121,7 +123,7 @@ const catchUp = async ({ pools, scratch, pass }: Passing, missed: ClusterMap, si
       const buffer = await buffers.acquire();
       const bytes = segmentView(pools, buffer, -carriedBytes, length);
       // oxlint-disable-next-line no-await-in-loop
-      await writing(pass.spec.scratchDir, () => scratch.file.read(bytes, 0, bytes.length, base - carriedBytes));
+      await fetchKept(scratch, bytes, base - carriedBytes);
       const decoding = decoders.decode({ buffer, tasks }).then(() => buffers.release(buffer));
       decoding.catch((error: unknown) => buffers.fail(error));
       pending.push(decoding);
@@ -156,22 +158,34 @@ const importPassing = async (passing: Passing, content: AsyncIterable<Buffer>): 
   }
 };
 
-/** Falls back to a second pass over scratch space for images with more extents than memory is set aside for, or with clusters used twice. */
-export const importSequential = async (pass: Pass, sink: Sink): Promise<PassResult> => {
-  const { header, content } = await readBeginning(pass);
+const importOnce = async (pass: Pass, sink: Sink, content: AsyncIterator<Buffer>): Promise<Ended> => {
+  const head = await readHead(content);
+  const header = await readQcow2Header(bufferReader(head));
   if (header.virtualSize !== pass.plan.inspection.virtualSize) {
     throw new TransferError('SourceChanged', 'the qcow2 has another size than a moment before', { startOver: true });
   }
   await sink.prepare(header.virtualSize);
-  const ended = await withScratch(pass.spec.scratchDir, async (scratch) => {
+  return withScratch(pass.spec.scratchDir, async (scratch) => {
     const pools = createDecodePools(sink, header, pass.plan.inspection.size ?? Infinity, 2);
     const tables = createPassingTables(header);
+    const passing = { pass, sink, header, pools, tables, kept: createKept(), scratch };
     try {
-      return await importPassing({ pass, sink, header, pools, tables, kept: createKept(), scratch }, content);
+      return await importPassing(passing, joined(head, content));
     } finally {
       await pools.decoders.kill();
     }
   });
+};
+
+/** Falls back to a second pass over scratch space for images with more extents than memory is set aside for, or with clusters used twice. */
+export const importSequential = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+  const content = contentOf(pass)[Symbol.asyncIterator]();
+  let ended: Ended;
+  try {
+    ended = await importOnce(pass, sink, content);
+  } finally {
+    await content.return?.();
+  }
   if (ended !== 'over scratch') return ended;
   await sink.abandon();
   return importScratch({ ...pass, digester: createDigester(pass.spec.checksum) }, sink);

@@ -1,6 +1,7 @@
 // Scratch space: a file for what cannot go to the target yet.
 import { type FileHandle, mkdir, mkdtemp, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readFully } from '#shared/transfer/file-bytes.ts';
 import { writing } from '#shared/transfer/fault.ts';
 import type { DiskReader } from '#shared/transfer/format/disk.ts';
 
@@ -9,8 +10,7 @@ export const fileReader = (file: FileHandle, size: number): DiskReader => ({
   read: async (offset, length) => {
     const wanted = Math.max(0, Math.min(length, size - offset));
     const bytes = Buffer.allocUnsafe(wanted);
-    const { bytesRead } = await file.read(bytes, 0, wanted, offset);
-    return bytes.subarray(0, bytesRead);
+    return bytes.subarray(0, await readFully(file, bytes, offset));
   },
 });
 

@@ -1,5 +1,6 @@
 // Sparse writes to an open file, a few at a time, flushed on the way so that dirty pages stay bounded.
 import type { FileHandle } from 'node:fs/promises';
+import { writeFully } from '#shared/transfer/file-bytes.ts';
 import { toWriteFault } from '#shared/transfer/fault.ts';
 import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
 
@@ -16,13 +17,6 @@ export interface SparseWriter {
   /** Waits until nothing is being written any more. Never throws. */
   settle(): Promise<void>;
 }
-
-const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
-  for (let done = 0; done < bytes.length;) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
-    done += bytesWritten;
-  }
-};
 
 /** `where` is the path that faults name. */
 export const createSparseWriter = (file: FileHandle, where: string): SparseWriter => {
@@ -61,7 +55,7 @@ export const createSparseWriter = (file: FileHandle, where: string): SparseWrite
         while (pending.size >= maxPendingWrites) await Promise.race(pending);
         throwFailure();
         written += end - start;
-        track(writeAll(file, bytes.subarray(start, end), position + start));
+        track(writeFully(file, bytes.subarray(start, end), position + start));
       }
       flushOnTheWay();
     },
