@@ -4,6 +4,14 @@ import { normaliseColumns } from '#test/conformance/suite/normalise.ts';
 import { configMap, core, create, eventually, grouped, mergePatch, pod } from '#test/conformance/topics/objects.ts';
 import { asShown, show, run, isOwn, kubectlWidgets } from '#test/conformance/topics/kubectl/support.ts';
 
+/** Nobody provides for it. */
+const claim = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name: 'c' },
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'none', resources: { requests: { storage: '1Gi' } } },
+};
+
 export const reading: Topic['cases'] = {
   'get shows a table, wide and with labels': async (t) => {
     await create(t, core(await t.namespace(), 'configmaps'), configMap('a', { k: 'v' }, { labels: { x: 'y' } }));
@@ -27,17 +35,7 @@ export const reading: Topic['cases'] = {
   'get of pods, claims and jobs is wide when asked': async (t) => {
     const ns = await t.namespace();
     await create(t, core(ns, 'pods'), pod('p', { nodeName: 'node-1' }));
-    const claim = {
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: 'none',
-      resources: { requests: { storage: '1Gi' } },
-    };
-    await create(t, core(ns, 'persistentvolumeclaims'), {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'c' },
-      spec: claim,
-    });
+    await create(t, core(ns, 'persistentvolumeclaims'), claim);
     const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'example.com/x' }] } };
     await create(t, grouped('batch/v1', ns, 'jobs'), {
       apiVersion: 'batch/v1',
@@ -133,17 +131,7 @@ export const reading: Topic['cases'] = {
   },
   'describe shows claims and pods': async (t) => {
     const ns = await t.namespace();
-    const claim = {
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: 'none',
-      resources: { requests: { storage: '1Gi' } },
-    };
-    await create(t, core(ns, 'persistentvolumeclaims'), {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'c' },
-      spec: claim,
-    });
+    await create(t, core(ns, 'persistentvolumeclaims'), claim);
     await show(t, 'claim', ['describe', 'pvc', 'c']);
     await create(t, core(ns, 'pods'), pod('p'));
     const result = await run(t, ['describe', 'pod', 'p']);
