@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { lateSchemaModule, withLateSchemas } from '#infra/bundle/late-schemas.ts';
+
+type Late = <T>(make: () => T) => T;
+
+/** The module as bundles have it. */
+const load = async (): Promise<Late> => {
+  const url = `data:text/javascript,${encodeURIComponent(lateSchemaModule)}`;
+  return ((await import(url)) as { readonly late: Late }).late;
+};
+
+const head = `import { late } from 'bullion:late-schema';\n`;
+
+describe('late schemas', () => {
+  it.each([
+    [
+      'of one line',
+      'export const Port = z.number();\n',
+      'export const Port = /* @__PURE__ */ late(() => z.number());\n',
+    ],
+    [
+      'of several',
+      'const Claim = z.object({\n  name: z.string()\n});\nconst after = 1;\n',
+      'const Claim = /* @__PURE__ */ late(() => z.object({\n  name: z.string()\n}));\nconst after = 1;\n',
+    ],
+    [
+      'one after the other',
+      'const A = z.string();\nconst B = z.array(A);\n',
+      'const A = /* @__PURE__ */ late(() => z.string());\nconst B = /* @__PURE__ */ late(() => z.array(A));\n',
+    ],
+  ])('a schema %s is made when it is asked', (_what, code, changed) => {
+    expect(withLateSchemas(code)).toBe(head + changed);
+  });
+
+  it.each(['const parse = (text) => z.string().parse(text);\n', 'const size = 3;\n', '  const Inner = z.string();\n'])(
+    '%j stays as it is',
+    (code) => {
+      expect(withLateSchemas(code)).toBe(code);
+    },
+  );
+
+  it('behave as schemas do, in whatever they are put into', async () => {
+    const late = await load();
+    let made = 0;
+    const A = late(() => {
+      made += 1;
+      return z.object({ is: z.literal('a'), size: z.number().int().default(3) });
+    });
+    const B = late(() => z.object({ is: z.literal('b'), of: A.optional() }));
+    const Either = late(() => z.discriminatedUnion('is', [A, B]));
+    const More = late(() => A.extend({ name: z.string() }));
+    expect(made).toBe(0);
+    expect(Either.parse({ is: 'b', of: { is: 'a' } })).toEqual({ is: 'b', of: { is: 'a', size: 3 } });
+    expect(More.safeParse({ is: 'a', size: 1.5 }).error?.issues.map(({ path }) => path.join('.'))).toEqual([
+      'size',
+      'name',
+    ]);
+    expect(z.record(z.string(), A).parse({ x: { is: 'a', size: 1 } })).toEqual({ x: { is: 'a', size: 1 } });
+    expect(z.looseObject({ ...A.shape, a: z.lazy(() => A) }).parse({ is: 'a', a: { is: 'a' } })).toMatchObject({
+      size: 3,
+    });
+    expect(A instanceof z.ZodObject).toBe(true);
+    expect(made).toBe(1);
+  });
+});
