@@ -95,6 +95,35 @@ describe('a disk in chunks', { timeout: 60_000 }, () => {
     expect((await restore(indexKey(prefix, healed.disk))).report.outcome).toBe('succeeded');
   });
 
+  it('writes over what is there and is not what its name says: an empty chunk, and a table that is cut off', async () => {
+    makeDisk();
+    const store = createFolderStore(place);
+    const made = await back(store);
+    const keys = await keysOf(store);
+    const chunk = keys.find((key) => key.includes('/chunks/'))!;
+    writeFileSync(join(place, chunk), '');
+    writeFileSync(join(place, indexKey(prefix, made.disk)), '{"bullion"');
+    expect(await back(store)).toMatchObject({ disk: made.disk, newChunks: 1 });
+    expect((await restore(indexKey(prefix, made.disk))).report.outcome).toBe('succeeded');
+  });
+
+  it('heals a damaged chunk as the message says: once it and the table are gone', async () => {
+    makeDisk();
+    const store = createFolderStore(place);
+    const made = await back(store);
+    const chunk = (await keysOf(store)).find((key) => key.includes('/chunks/'))!;
+    writeFileSync(join(place, chunk), 'other bytes');
+    const { report } = await restore(indexKey(prefix, made.disk));
+    expect(report).toMatchObject({
+      reason: 'ImageCorrupt',
+      message: expect.stringContaining('remove the damaged object'),
+    });
+    await store.remove(chunk);
+    await store.remove(indexKey(prefix, made.disk));
+    expect(await back(store)).toMatchObject({ disk: made.disk, newChunks: 1 });
+    expect((await restore(indexKey(prefix, made.disk))).report.outcome).toBe('succeeded');
+  });
+
   it('goes on where a store was down, and gives up after its patience', async () => {
     makeDisk();
     const store = createFolderStore(place);

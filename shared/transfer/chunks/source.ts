@@ -37,10 +37,19 @@ interface Opened {
   readonly zeroes: Buffer;
 }
 
+/** A backup sends what it does not find by its name, so that what is damaged must be gone before. */
 const damaged = (what: string): TransferError =>
-  new TransferError('ImageCorrupt', `${what}; make the backup anew, or restore another one`);
+  new TransferError(
+    'ImageCorrupt',
+    `${what}; restore another backup, or remove the damaged object and the table below disks/ that names it: where the image still is, what is ` +
+      'missing is sent again within the hour',
+  );
 
-const readTable = async ({ inner, key }: ChunkedOptions, { head, isWhole }: SourceFacts): Promise<Opened> => {
+/** Bytes of a table: the disk it stands for has 15 TiB in chunks of 4 MiB. */
+const mostTableBytes = 256 * 2 ** 20;
+
+const readTable = async ({ inner, key }: ChunkedOptions, { head, isWhole, size = 0 }: SourceFacts): Promise<Opened> => {
+  if (size > mostTableBytes) throw damaged(`the table of chunks at ${key} has ${size} bytes`);
   const parts: Buffer[] = [];
   if (isWhole) parts.push(head);
   else for await (const part of inner.stream()) parts.push(part);

@@ -84,10 +84,10 @@ const readChunk = async ({ file, volume, chunkBytes }: Writing, index: number): 
 
 const isZero = (bytes: Buffer, zeroes: Buffer): boolean => bytes.equals(zeroes.subarray(0, bytes.length));
 
-/** A name that is taken by then was taken by the same bytes. */
-const put = async (writing: Writing, key: string, bytes: Buffer): Promise<void> => {
+/** A name that is taken by then was taken by the same bytes; `isDamaged`: what has it is not them, and is written over. */
+const put = async (writing: Writing, key: string, bytes: Buffer, isDamaged: boolean): Promise<void> => {
   await patiently(writing, () =>
-    writing.store.write(key, bytes, 'nothing').catch((error: unknown) => {
+    writing.store.write(key, bytes, isDamaged ? undefined : 'nothing').catch((error: unknown) => {
       if (!isTaken(error)) throw error;
     }),
   );
@@ -104,7 +104,8 @@ const keepChunk = async (writing: Writing, index: number): Promise<void> => {
   writing.sent.keys.add(key);
   const present = await patiently(writing, () => writing.store.sizeOf(key));
   if (present !== undefined && present > 0) return;
-  await put(writing, key, await compress(bytes, { params: { [zlib.ZSTD_c_compressionLevel]: level } }));
+  const packed = await compress(bytes, { params: { [zlib.ZSTD_c_compressionLevel]: level } });
+  await put(writing, key, packed, present !== undefined);
   writing.sent.chunks += 1;
 };
 
@@ -139,7 +140,8 @@ const finish = async (writing: Writing): Promise<WrittenChunks> => {
   });
   const disk = sha256Of(table);
   const key = indexKey(prefix, disk);
-  if ((await patiently(writing, () => store.sizeOf(key))) !== table.length) await put(writing, key, table);
+  const present = await patiently(writing, () => store.sizeOf(key));
+  if (present !== table.length) await put(writing, key, table, present !== undefined);
   const chunks = digests.filter((digest) => digest !== null).length;
   return { disk, size: volume.size, chunks, newChunks: sent.chunks, sentBytes: sent.bytes };
 };
