@@ -154,6 +154,7 @@ describe('an object store', { timeout: 30_000 }, () => {
     [503, 'text/html', '<html>busy</html>', 'Unavailable'],
     [500, 'application/xml', '<Error><Code>InternalError</Code></Error>', 'Unavailable'],
     [503, 'application/xml', '<Error><Code>SlowDown</Code></Error>', 'Unavailable'],
+    [409, 'application/xml', '<Error><Code>ConditionalRequestConflict</Code></Error>', 'Unavailable'],
     [404, 'text/html', 'nginx', 'ObjectNotFound'],
     [403, 'application/xml', '<Error><Code>AccessDenied</Code></Error>', 'Denied'],
     [400, 'text/plain', 'garbage & <', 'Refused'],

@@ -61,6 +61,8 @@ const byName: Readonly<Record<string, Words>> = {
   InvalidToken: { fault: 'Denied', words: 'the session token is wrong: check the Secret' },
   AccessDenied: { fault: 'Denied', words: 'the credentials are missing or not allowed to do this' },
   AllAccessDisabled: { fault: 'Denied', words: 'the bucket is closed to everyone' },
+  // Two conditional writes of one object at the same time: one of them has to come again.
+  ConditionalRequestConflict: { fault: 'Unavailable', words: 'another request writes the object at the same time' },
   // Clocks are set right again, and a new signature is made at each try.
   RequestTimeTooSkewed: { fault: 'Unavailable', words: 'the clocks of this machine and of the store differ too much' },
   InvalidObjectState: { fault: 'Refused', words: 'the object lies in an archive: restore it first' },
