@@ -73,12 +73,13 @@ const publish = async (path: string, draft: string, key: string, expected: Expec
 };
 
 async function* walk(root: string, folder: string): AsyncGenerator<{ key: string; size: number }, void, undefined> {
-  const entries = (await ifThere(() => readdir(join(root, folder), { withFileTypes: true }))) ?? [];
+  const read = () => ifThere(() => readdir(join(root, folder), { withFileTypes: true }));
+  const entries = (await asked(folder, read)) ?? [];
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const key = folder === '' ? entry.name : `${folder}/${entry.name}`;
     if (entry.isDirectory()) yield* walk(root, key);
     else if (entry.isFile() && !entry.name.startsWith(draftPrefix)) {
-      const found = await ifThere(() => stat(join(root, key)));
+      const found = await asked(key, () => ifThere(() => stat(join(root, key))));
       if (found !== undefined) yield { key, size: found.size };
     }
   }

@@ -68,6 +68,13 @@ describe('a folder as a store', () => {
     expect(readdirSync(dir)).not.toContain('absent');
   });
 
+  it('says of what the file system refuses that it may pass, listings too', async () => {
+    const store = createFolderStore(folder);
+    const long = `${'x'.repeat(300)}/`;
+    await expect(Array.fromAsync(store.list(long))).rejects.toMatchObject({ retryable: true });
+    await expect(store.sizeOf(`${long}y`)).rejects.toMatchObject({ retryable: true });
+  });
+
   it('leads nowhere else', async () => {
     const store = createFolderStore(folder);
     for (const key of ['../x', 'a/../../x', '/x', 'a//b']) await expect(store.read(key, 10)).rejects.toThrow('no key');

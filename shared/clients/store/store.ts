@@ -4,7 +4,7 @@ import { isConflict } from '#shared/runtime/errors.ts';
 
 export interface StoredBytes {
   readonly bytes: Buffer;
-  /** Names this content: `write` and `remove` can be held to it. */
+  /** Names this content: `write` can be held to it. */
   readonly revision: string;
 }
 
