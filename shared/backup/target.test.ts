@@ -60,6 +60,8 @@ describe('a backup target', () => {
     [{ ...s3, type: 'ftp' }, 'type "ftp"'],
     [{ type: 'nfs', endpoint: 'https://nas/x' }, 'nfs://<server>:/<path>'],
     [{ type: 'nfs', endpoint: 'nfs://nas:/a/../b' }, 'nfs://<server>:/<path>'],
+    // Folders of servers stand side by side where they are mounted.
+    [{ type: 'nfs', endpoint: 'nfs://..:/etc' }, 'nfs://<server>:/<path>'],
     [{ ...s3, bucketName: {} }, 'texts'],
   ])('that cannot be used says why: %o', (fields, words) => {
     const found = read(fields);
