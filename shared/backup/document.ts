@@ -9,7 +9,7 @@ import { dataPrefix } from '#shared/backup/place.ts';
 import type { NfsTarget, Target } from '#shared/backup/target.ts';
 import type { NfsJobSource, S3JobSource } from '#shared/populate/job-source.ts';
 import { type RestoreMark, toRestoreText } from '#shared/populate/restore-source.ts';
-import { redactUrl } from '#shared/runtime/redact.ts';
+import { redactUrl, redactUrls } from '#shared/runtime/redact.ts';
 
 /** Written by programs about this one object in this one cluster. */
 const isPassing = (name: string): boolean =>
@@ -26,7 +26,7 @@ const isUrl = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
 
 /** URLs lose user info and query: what is in a backup target is read by more than may read a Secret. */
 const withoutSecrets = (value: unknown): unknown => {
-  if (typeof value === 'string') return isUrl(value) ? redactUrl(value) : value;
+  if (typeof value === 'string') return isUrl(value) ? redactUrl(value) : redactUrls(value);
   if (Array.isArray(value)) return value.map(withoutSecrets);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item)]));
@@ -51,7 +51,7 @@ export const buildMetadata = (backed: BackedImage, cluster: string, data: Backup
     backend: image.backend,
     displayName: image.displayName,
     labels: lasting(object.metadata.labels),
-    annotations: lasting(object.metadata.annotations),
+    annotations: withoutSecrets(lasting(object.metadata.annotations)) as Record<string, string> | undefined,
     spec: withoutSecrets(object.spec) as Record<string, unknown>,
     storageClass:
       storageClass === undefined

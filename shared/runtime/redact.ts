@@ -20,6 +20,9 @@ export const redactUrl = (url: string): string => {
   return scheme + withoutUserInfo(rest, URL.canParse(url)).replace(/[?#][\s\S]*$/, '');
 };
 
+/** A text with every URL in it as it may be shown, and nothing else changed. */
+export const redactUrls = (text: string): string => text.replace(urlInText, redactUrl);
+
 const withoutUserInfo = (rest: string, isValid: boolean): string => {
   const authorityEnd = isValid ? rest.search(/[/?#\\]/) : -1;
   const authority = authorityEnd === -1 ? rest : rest.slice(0, authorityEnd);
@@ -28,9 +31,7 @@ const withoutUserInfo = (rest: string, isValid: boolean): string => {
 
 /** Any text as it may be shown: URLs cut, bearer and basic credentials, `password=…` and private keys replaced. */
 export const redact = (text: string): string =>
-  text
-    .replace(privateKeyInText, redacted)
-    .replace(urlInText, redactUrl)
+  redactUrls(text.replace(privateKeyInText, redacted))
     .replace(credentialInText, `$1 ${redacted}`)
     .replace(assignmentInText, `$1$2${redacted}`);
 
