@@ -87,6 +87,10 @@ const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> =>
   if (found.is === 'none') throw new NotFound('this cluster has no backup target');
   if (found.is === 'faulty') throw new InvalidInput(found.message);
   const { target } = found;
+  if (target.type === 'nfs' && textOf(call.values, 'nfs-folder') === undefined)
+    throw new InvalidInput(
+      `${target.name} is read where it is mounted: mount it at DIR/<server>/<path>, and say --nfs-folder DIR`,
+    );
   const { store, close } = deps.open(target);
   try {
     const look = await lookThrough(store);
