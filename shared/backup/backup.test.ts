@@ -348,7 +348,7 @@ describe('two clusters with one target', () => {
     });
   });
 
-  it('write once for the same image, whoever restored it', async () => {
+  it('leave what the first one wrote of an image that the second restored', async () => {
     const image = await kept(one);
     const two = cluster();
     two.setTarget();

@@ -1,6 +1,13 @@
 // The bytes of an image on their way into a target: which Job is needed, what one says, or what Longhorn says. Planning is pure.
 import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
-import { type Job, type Pod, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import {
+  type Job,
+  type PersistentVolumeClaim,
+  type Pod,
+  jobs,
+  persistentVolumeClaims,
+  pods,
+} from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { annotations } from '#shared/api/names.ts';
 import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
@@ -51,10 +58,19 @@ const findLonghornBackup = async ({ kube }: BackupDeps, backingImage: string): P
 const isThere = async (store: Store, disk: string): Promise<boolean> =>
   ((await store.sizeOf(indexKey(dataPrefix, disk))) ?? 0) > 0;
 
+/** A golden volume that was lost and filled again may hold other bytes: what was written down before it was made is not of it. */
+const isOlder = (time: string | undefined, { metadata }: PersistentVolumeClaim): boolean =>
+  Date.parse(time ?? '') < Date.parse(metadata.creationTimestamp ?? '');
+
 /** Disks that this image may already have in the target, by what it says of itself. */
-const knownDisks = ({ object, restored }: BackedImage, target: Target): readonly string[] => {
+const knownDisks = (
+  { object, restored }: BackedImage,
+  target: Target,
+  claim: PersistentVolumeClaim | undefined,
+): readonly string[] => {
   const { backup } = object.status ?? {};
-  const own = backup?.target === target.name ? backup.disk : undefined;
+  const isOwn = backup?.target === target.name && !(claim && isOlder(backup.time, claim));
+  const own = isOwn ? backup.disk : undefined;
   const from = restored?.target === target.name ? restored.from?.key.split('/').at(-1) : undefined;
   return [own, from].filter((disk) => disk !== undefined);
 };
@@ -66,8 +82,8 @@ const startJob = async (
   { image }: BackedImage,
   target: Target,
   claimName: string,
+  claim: PersistentVolumeClaim | undefined,
 ): Promise<DataStep> => {
-  const claim = await deps.kube.get(persistentVolumeClaims, { namespace: image.ref.namespace, name: claimName });
   if (claim === undefined)
     return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} does not exist` };
   const job = buildTransferJob(
@@ -131,12 +147,17 @@ interface Advance {
   readonly store: Store;
 }
 
-/** A Job that wrote to another target, or whose work is gone again, is cleared away. */
-const followOwnJob = async ({ deps, backed, target, store }: Advance, job: Job): Promise<DataStep> => {
+/** A Job that wrote to another target, or read another volume, or whose work is gone again, is cleared away. */
+const followOwnJob = async (
+  { deps, backed, target, store }: Advance,
+  job: Job,
+  claim: PersistentVolumeClaim | undefined,
+): Promise<DataStep> => {
   const { namespace, uid } = backed.image.ref;
   if (!isOwnedBy(job, uid))
     return { is: 'failed', reason: 'NameTaken', message: `Job ${job.metadata.name} belongs to something else` };
-  if (job.metadata.annotations?.[annotations.backupTarget] === targetMark(target)) {
+  const isOfVolume = !(claim && isOlder(job.metadata.creationTimestamp, claim));
+  if (isOfVolume && job.metadata.annotations?.[annotations.backupTarget] === targetMark(target)) {
     const workers = (await deps.kube.list(pods, { namespace, labelSelector: childrenOf(uid) })).items;
     const step = await followJob(deps, job, workers, target);
     const isGone = step.is === 'kept' && step.data.kept === 'chunks' && !(await isThere(store, step.data.disk));
@@ -154,11 +175,12 @@ export const advanceData = async (advance: Advance): Promise<DataStep> => {
   if (!registration.served) return { is: 'failed', reason: 'BackendNotServed', message: registration.because };
   const disk = registration.backend.rootDiskOf(image);
   if (disk.is === 'class') return findLonghornBackup(deps, image.state.children?.backingImage ?? '');
-  for (const known of knownDisks(backed, target))
+  const claim = await deps.kube.get(persistentVolumeClaims, { namespace: image.ref.namespace, name: disk.volume });
+  for (const known of knownDisks(backed, target, claim))
     if (await isThere(store, known)) return { is: 'kept', data: { kept: 'chunks', disk: known } };
   const key = { namespace: image.ref.namespace, name: transferJobName('backup', image.ref) };
   const job = await deps.kube.get(jobs, key);
-  return job === undefined ? startJob(deps, backed, target, disk.volume) : followOwnJob(advance, job);
+  return job === undefined ? startJob(deps, backed, target, disk.volume, claim) : followOwnJob(advance, job, claim);
 };
 
 /** Ends a backup that is under way. */

@@ -27,7 +27,7 @@ export interface Look {
 /** Objects that are read at a time. */
 const readers = 8;
 
-const inParallel = async <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> => {
+export const inParallel = async <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> => {
   const results = new Map<number, R>();
   let next = 0;
   const reader = async (): Promise<void> => {
@@ -50,7 +50,7 @@ export const readEntry = async (store: Store, { is, key }: Listed): Promise<Entr
   }
 };
 
-const readTombstones = async (store: Store, keys: readonly string[]): Promise<Tombstones> => {
+export const readTombstones = async (store: Store, keys: readonly string[]): Promise<Tombstones> => {
   const found = new Map<string, Set<string>>();
   await inParallel(keys, async (key) => {
     const stored = await store.read(key, mostMetadataBytes);

@@ -44,9 +44,10 @@ export const Memory = z.object({
 });
 export type Memory = z.infer<typeof Memory>;
 
-/** So many deletions are remembered, the newest ones; a ConfigMap takes 1 MiB. */
-const mostDeleted = 2000;
-export const mostPending = 500;
+/** Bytes that deletions may have, and what is pending; a ConfigMap takes 1 MiB. */
+const mostDeletedBytes = 600_000;
+const mostPendingBytes = 300_000;
+const mostPending = 500;
 const maxRounds = 5;
 
 const key = { namespace: systemNamespace, name } as const;
@@ -59,11 +60,29 @@ const parse = (text: string | undefined): Memory => {
   }
 };
 
-const bounded = (memory: Memory): Memory => ({
-  ...memory,
-  deleted: memory.deleted.slice(-mostDeleted),
-  pending: memory.pending.slice(0, mostPending),
-});
+/** From the first on, in their order, as long as there is room. */
+const fitting = <T>(items: readonly T[], mostBytes: number): readonly T[] => {
+  let left = mostBytes;
+  // What is JSON once is a text in JSON then: its quotes count twice.
+  return items.filter((item) => (left -= Buffer.byteLength(JSON.stringify(JSON.stringify(item)))) >= 0);
+};
+
+/** What the target knows already is forgotten first, and the oldest. */
+const fittingDeleted = (deleted: readonly Deleted[]): Deleted[] => {
+  const newest = deleted.toReversed();
+  const isUrgent = ({ isNoted }: Deleted): boolean => !isNoted;
+  const kept = new Set(
+    fitting([...newest.filter(isUrgent), ...newest.filter((one) => !isUrgent(one))], mostDeletedBytes),
+  );
+  return deleted.filter((one) => kept.has(one));
+};
+
+/** What is pending and does not fit is found by looking through the whole target again. */
+export const bounded = (memory: Memory): Memory => {
+  const pending = [...fitting(memory.pending.slice(0, mostPending), mostPendingBytes)];
+  const looked = pending.length < memory.pending.length ? undefined : memory.looked;
+  return { ...memory, deleted: fittingDeleted(memory.deleted), pending, looked };
+};
 
 export const readMemory = async ({ kube }: Pick<BackupDeps, 'kube'>): Promise<Memory> =>
   parse((await kube.get(configMaps, key))?.data?.['memory']);

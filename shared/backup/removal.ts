@@ -8,7 +8,7 @@ import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
 import { parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
 import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
-import type { ReadTarget } from '#shared/backup/target.ts';
+import type { ReadTarget, Target } from '#shared/backup/target.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
@@ -42,6 +42,34 @@ const release = async ({ kube }: BackupDeps, { type, object }: BackedImage): Pro
   await kube.mergePatch(type, { namespace, name }, { metadata: { resourceVersion, finalizers: left } });
 };
 
+/** What is wrong with one place stops no other deletion; a target that does not answer is not asked again for each. */
+const noteAll = async (deps: BackupDeps, target: Target, due: readonly Deleted[]): Promise<readonly Deleted[]> => {
+  const noted: Deleted[] = [];
+  const say = ({ message }: AppError): void =>
+    deps.log.warn('deletion not noted in the backup target', { target: target.name, error: message });
+  try {
+    const { store, close } = deps.open(target);
+    try {
+      const cluster = await clusterOf(deps.kube);
+      for (const one of due) {
+        try {
+          await note(store, one, cluster);
+          noted.push(one);
+        } catch (error) {
+          if (!(error instanceof AppError) || error.retryable) throw error;
+          say(error);
+        }
+      }
+    } finally {
+      await close();
+    }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    say(error);
+  }
+  return noted;
+};
+
 /** Tells the target of deletions it does not know of. Another target, or none, is told nothing; one that does not answer is told later. */
 export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise<void> => {
   if (read.is !== 'set') return;
@@ -49,22 +77,7 @@ export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise
   const { deleted } = await readMemory(deps);
   const due = deleted.filter((one) => !one.isNoted && one.target === target.name);
   if (due.length === 0) return;
-  const noted: Deleted[] = [];
-  try {
-    const { store, close } = deps.open(target);
-    try {
-      const cluster = await clusterOf(deps.kube);
-      for (const one of due) {
-        await note(store, one, cluster);
-        noted.push(one);
-      }
-    } finally {
-      await close();
-    }
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    deps.log.warn('deletion not noted in the backup target', { target: target.name, error: error.message });
-  }
+  const noted = await noteAll(deps, target, due);
   if (noted.length === 0) return;
   await remember(deps, (memory) => ({
     ...memory,
@@ -73,6 +86,8 @@ export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise
 };
 
 const maxRounds = 4;
+/** Of images that had the same name one after the other: the newest ones. */
+export const mostUids = 100;
 
 /** The note comes first: metadata that is still there with it does not come back either. */
 const note = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
@@ -92,8 +107,8 @@ export const writeTombstone = async (store: Store, deleted: Deleted, cluster: st
     const present = await store.read(key, mostMetadataBytes);
     const parsed = present === undefined ? undefined : parseTombstone(present.bytes);
     const known = parsed !== undefined && 'value' in parsed ? parsed.value.deleted.uids : [];
-    const uids = [...new Set([...known, ...deleted.uids])].slice(-100);
-    if (uids.length === known.length) return;
+    if (deleted.uids.every((uid) => known.includes(uid))) return;
+    const uids = [...new Set([...known, ...deleted.uids])].slice(-mostUids);
     const tombstone = serializeTombstone({ version: 1, deleted: { cluster, namespace, name, uids } });
     try {
       await store.write(key, tombstone, present === undefined ? 'nothing' : { revision: present.revision });

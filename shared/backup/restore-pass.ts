@@ -4,10 +4,17 @@ import { clusterOf } from '#shared/backup/cluster.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { forgiving } from '#shared/backup/forgiving.ts';
 import { imageTypes, readImage } from '#shared/backup/image.ts';
-import { type Look, isNotedAsDeleted, lookThrough, readEntry } from '#shared/backup/look.ts';
-import { type Item, type Memory, mostPending, remember } from '#shared/backup/memory.ts';
+import {
+  type Look,
+  inParallel,
+  isNotedAsDeleted,
+  lookThrough,
+  readEntry,
+  readTombstones,
+} from '#shared/backup/look.ts';
+import { type Item, type Memory, remember } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
-import { classify } from '#shared/backup/place.ts';
+import { classify, tombstoneKey } from '#shared/backup/place.ts';
 import { writeTombstone } from '#shared/backup/removal.ts';
 import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
 import { restoreWord } from '#shared/backup/restore-plan.ts';
@@ -78,10 +85,11 @@ const clearConflicts = async (deps: BackupDeps, holders: ReadonlySet<string>): P
   }
 };
 
+/** What was deleted here is remembered here; its own cluster may have noted a deletion, and not come to take the metadata away. */
 const lookAgain = async (store: Store, { pending }: Memory): Promise<Look> => {
-  const entries = await Promise.all(pending.map(({ object }) => readEntry(store, classify(object))));
-  // Who deletes an image takes its metadata away; what was deleted here is remembered here.
-  return { entries, tombstones: new Map(), isEmpty: false };
+  const entries = await inParallel(pending, ({ object }) => readEntry(store, classify(object)));
+  const notes = entries.flatMap(({ metadata }) => (metadata === undefined ? [] : [tombstoneKey(metadata.image)]));
+  return { entries, tombstones: await readTombstones(store, notes), isEmpty: false };
 };
 
 /** Looks in a row that found nothing, this one among them. */
@@ -98,8 +106,7 @@ export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
     const context = { deps, target, store, cluster, tombstones: look.tombstones, deleted: memory.deleted };
     const { pending, holders } = await restoreAll(context, look, signal);
     if (memory.pending.some(({ result }) => result === 'conflict')) await clearConflicts(deps, holders);
-    // More than can be remembered one by one: all of it is looked at again.
-    const time = pending.length > mostPending ? undefined : isoTime(deps.now());
+    const time = isoTime(deps.now());
     const looked = isWhole ? { target: target.name, looked: time, emptyLooks: emptyLooksOf(pass, look) } : {};
     await remember(deps, (now) => ({ ...now, ...looked, pending: [...pending] }));
   } finally {

@@ -7,6 +7,7 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import { forgiving } from '#shared/backup/forgiving.ts';
 import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts';
 import { type Memory, readMemory, remember } from '#shared/backup/memory.ts';
+import { shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { noteDeletions } from '#shared/backup/removal.ts';
 import { lookAtTarget } from '#shared/backup/restore-pass.ts';
@@ -38,12 +39,25 @@ const isUnsettled = (backed: BackedImage): boolean => {
   return [dataCondition, metadataCondition].some((type) => findCondition(conditions, type)?.status !== 'True');
 };
 
+const minutesOfHour = 60;
+
+/**
+ * Whether it is this image's minute of the hour, to be held against the target although nothing seems to have changed: another cluster that wrote
+ * the same metadata first may have deleted its image, and somebody may have tidied up.
+ */
+export const isItsMinute = (uid: string, now: number): boolean =>
+  Number.parseInt(shortHashOf(uid), 16) % minutesOfHour === Math.floor(now / 60_000) % minutesOfHour;
+
 const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, signal: AbortSignal): Promise<void> => {
   const cluster = await clusterOf(deps.kube);
   const isDueFor = (backed: BackedImage): boolean =>
     isUnsettled(backed) ||
     // Without a target nothing is vouched for.
-    (backed.isWanted && (isEvery || read.is !== 'set' || hasNews(backed, cluster, read.target.name)));
+    (backed.isWanted &&
+      (isEvery ||
+        read.is !== 'set' ||
+        isItsMinute(backed.image.ref.uid, deps.now()) ||
+        hasNews(backed, cluster, read.target.name)));
   for (const type of imageTypes) {
     for await (const object of deps.kube.listAll(type)) {
       if (signal.aborted) return;

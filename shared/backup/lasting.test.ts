@@ -1,0 +1,172 @@
+// What is written down must go on being so: volumes that are made anew, deletions by others, more than can be remembered.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { jobs, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
+import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type Deleted, type Memory, bounded, readMemory, remember } from '#shared/backup/memory.ts';
+import { parseMetadata, parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
+import { tombstoneKey } from '#shared/backup/place.ts';
+import { mostUids, noteDeletions, writeTombstone } from '#shared/backup/removal.ts';
+import { findTarget } from '#shared/backup/open.ts';
+import { syncImage } from '#shared/backup/sync.ts';
+import { S3Failure } from '#shared/clients/s3/errors.ts';
+import {
+  type MemoryCluster,
+  type MemoryStore,
+  createMemoryCluster,
+  createMemoryStore,
+} from '#test/support/backup-world.ts';
+import { aHyperCloudImage } from '#test/support/builders.ts';
+
+const disk = 'd'.repeat(64);
+const otherDisk = 'e'.repeat(64);
+const key = 'harvester/vmimages/default-ubuntu/vmimage-metadata.yaml';
+const hyperCloud = imageTypes[1]!;
+
+let store: MemoryStore;
+let one: MemoryCluster;
+
+const cluster = (): MemoryCluster => {
+  const made = createMemoryCluster(new Map([['backups', store]]));
+  made.setTarget();
+  return made;
+};
+const wanted = (): ImageObject => {
+  const base = aHyperCloudImage();
+  return { ...base, spec: { ...base.spec, backup: true } } as unknown as ImageObject;
+};
+const kept = async (where: MemoryCluster, name = disk): Promise<ImageObject> => {
+  const image = where.ready(wanted());
+  await where.tick();
+  where.finishJob(image, name);
+  await where.tick();
+  return image;
+};
+const metadataAt = (at: string) => {
+  const parsed = parseMetadata(store.objects.get(at) ?? Buffer.alloc(0));
+  return 'value' in parsed ? parsed.value : undefined;
+};
+
+beforeEach(() => {
+  store = createMemoryStore();
+  one = cluster();
+});
+
+describe('a backup that is written down', () => {
+  it('is not that of a golden volume which was lost and filled anew', async () => {
+    const image = await kept(one);
+    const [volume] = one.kube.all(persistentVolumeClaims);
+    await one.kube.delete(persistentVolumeClaims, volume!.metadata as never);
+    one.time.clock += 60_000;
+    const before = (await one.image(image))!.status;
+    one.ready({ ...image, metadata: { ...image.metadata } }, 'b'.repeat(64));
+    one.kube.edit(hyperCloud, image.metadata as never, (edited) => {
+      edited.status = { ...edited.status, backup: before?.backup } as never;
+    });
+    await one.tick(2);
+    expect(metadataAt(key)?.data).toEqual({ kept: 'chunks', disk });
+    expect(metadataAt(key)?.digests).toEqual({ sha256: 'a'.repeat(64) });
+    one.finishJob(image, otherDisk);
+    await one.tick();
+    expect(metadataAt(key)).toMatchObject({
+      data: { kept: 'chunks', disk: otherDisk },
+      digests: { sha256: 'b'.repeat(64) },
+    });
+    expect(one.kube.all(jobs)).toHaveLength(1);
+  });
+
+  it('is written again within the hour where the cluster that wrote the same first deleted its image', async () => {
+    const image = await kept(one);
+    const two = cluster();
+    const same = await kept(two);
+    expect((await two.image(same))?.status?.backup?.object).toBe(key);
+    expect(metadataAt(key)?.image.uid).toBe(image.metadata.uid);
+    await one.kube.delete(hyperCloud, image.metadata as never);
+    await syncImage(one.deps, { ...image, ...image.metadata });
+    expect(metadataAt(key)).toBeUndefined();
+    await two.tick(60);
+    expect(metadataAt(key)?.image.uid).toBe(same.metadata.uid);
+  });
+
+  it('shows no credential of a URL in an annotation or a text', async () => {
+    const note = 'from https://me:pa55word@images.example/a.img?token=t0ken, as asked';
+    const base = wanted();
+    one.ready({ ...base, metadata: { ...base.metadata, annotations: { note } }, spec: { ...base.spec, note } });
+    await one.tick();
+    one.finishJob(one.kube.all<ImageObject>(hyperCloud)[0]!, disk);
+    await one.tick();
+    const shown = 'from https://images.example/a.img as asked';
+    expect(metadataAt(key)).toMatchObject({ annotations: { note: shown }, spec: { note: shown } });
+  });
+});
+
+const deletedOne = (uid: string, over: Partial<Deleted> = {}): Deleted => ({
+  uids: [uid],
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineImage',
+  namespace: 'default',
+  name: 'ubuntu',
+  target: 'https://store.example/backups',
+  isNoted: false,
+  ...over,
+});
+
+describe('a deletion', () => {
+  it('is noted however many there were of the name', async () => {
+    const uids = Array.from({ length: mostUids }, (_, index) => `uid-${index}`);
+    const at = tombstoneKey({ ...deletedOne('new'), cluster: 'c' });
+    const deleted = { cluster: 'c', namespace: 'default', name: 'ubuntu', uids };
+    store.objects.set(at, serializeTombstone({ version: 1, deleted }));
+    await writeTombstone(store, deletedOne('new'), 'c');
+    expect(parseTombstone(store.objects.get(at)!)).toMatchObject({
+      value: { deleted: { uids: [...uids.slice(1), 'new'] } },
+    });
+  });
+
+  it('is noted although another cannot be', async () => {
+    await remember(one.deps, (memory) => ({ ...memory, deleted: [deletedOne('u1', { name: 'a' }), deletedOne('u2')] }));
+    store.fault = (_, at) => (at.includes('default-a') ? new S3Failure('Denied', '403') : undefined);
+    await noteDeletions(one.deps, await findTarget(one.kube));
+    expect((await readMemory(one.deps)).deleted.map(({ isNoted }) => isNoted)).toEqual([false, true]);
+  });
+
+  it('counts for an entry that waits, although its metadata is still there', async () => {
+    const image = await kept(one);
+    const two = cluster();
+    await two.kube.delete(secrets, { namespace: 'default', name: 'backup-target' });
+    await two.tick();
+    expect((await readMemory(two.deps)).pending).toMatchObject([{ result: 'SecretMissing' }]);
+    store.fault = (verb) => (verb === 'remove' ? new S3Failure('Denied', '403') : undefined);
+    await one.kube.delete(hyperCloud, image.metadata as never);
+    await syncImage(one.deps, { ...image, ...image.metadata });
+    expect(metadataAt(key)).toBeDefined();
+    two.kube.seed(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'backup-target', namespace: 'default' },
+    });
+    await two.tick(2);
+    expect(await two.image(image)).toBeUndefined();
+  });
+});
+
+describe('what is remembered', () => {
+  const empty: Memory = { emptyLooks: 0, deleted: [], pending: [], looked: 'then' };
+  const item = { object: 'o'.repeat(300), image: 'i'.repeat(300), result: 'waiting', message: '"'.repeat(500) };
+
+  it('has room in a ConfigMap, and forgets first what the target knows', () => {
+    const name = 'n'.repeat(250);
+    const deleted = Array.from({ length: 3000 }, (_, index) =>
+      deletedOne(`uid-${index}`, { name, isNoted: index % 2 === 0 }),
+    );
+    const memory = bounded({ ...empty, deleted, pending: Array.from({ length: 600 }, () => item) });
+    expect(Buffer.byteLength(JSON.stringify(JSON.stringify(memory)))).toBeLessThan(1_000_000);
+    expect(memory.deleted.at(-1)?.uids).toEqual(['uid-2999']);
+    expect(memory.deleted.some(({ isNoted }) => isNoted)).toBe(false);
+    expect(memory.looked).toBeUndefined();
+  });
+
+  it('is left as it is where it has room', () => {
+    const memory = { ...empty, deleted: [deletedOne('a'), deletedOne('b', { isNoted: true })], pending: [item] };
+    expect(bounded(memory)).toEqual(memory);
+  });
+});
