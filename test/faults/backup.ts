@@ -95,7 +95,8 @@ interface Playing {
   readonly shakyDeps: MemoryCluster['deps'];
   readonly deleted: Set<string>;
   readonly violations: string[];
-  hasTarget: boolean;
+  /** Whether one of three goes at some time. */
+  readonly deletes: boolean;
 }
 
 const refOf = (name: string) => ({
@@ -144,7 +145,6 @@ const meddle = async (playing: Playing): Promise<void> => {
   const { random, one, shakyDeps, deleted } = playing;
   if (random.chance(0.2)) {
     const fields = random.chance(0.5) ? targets[0] : random.pick(targets);
-    playing.hasTarget = fields === targets[0];
     one.setTarget(fields as Record<string, string>);
   }
   const edited = imageOf(playing, random.pick(names));
@@ -153,7 +153,7 @@ const meddle = async (playing: Playing): Promise<void> => {
       object.metadata.labels = { edit: String(random.below(1000)) };
     });
   // One of three goes, and only that one.
-  if (deleted.size === 0 && random.chance(0.05)) {
+  if (playing.deletes && deleted.size === 0 && random.chance(0.05)) {
     deleted.add('c');
     await one.kube.delete(hyperCloud, { namespace: 'default', name: 'c' });
   }
@@ -203,7 +203,17 @@ export const runBackupStorm = async (seed: number, strength = 0.15): Promise<Bac
     return { ...opened, store: opened.store === store ? unsteady : opened.store };
   };
   const shakyDeps = { ...one.deps, open, kube: shakyKube(one.kube, random, () => odds / 3) };
-  const playing: Playing = { random, store, one, shakyDeps, deleted: new Set(), violations: [], hasTarget: true };
+  const deletes = seed % 3 !== 0;
+  const playing: Playing = {
+    random,
+    store,
+    one,
+    shakyDeps,
+    deleted: new Set(),
+    violations: [],
+
+    deletes,
+  };
   one.setTarget(targets[0]);
   for (const name of names) make(playing, name);
   for (let step = 0; step < steps; step += 1) {
