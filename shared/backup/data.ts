@@ -77,10 +77,15 @@ const knownDisks = (
 
 const targetMark = (target: Target): string => shortHashOf(target.name);
 
+interface Advance {
+  readonly deps: BackupDeps;
+  readonly backed: BackedImage;
+  readonly target: Target;
+  readonly store: Store;
+}
+
 const startJob = async (
-  deps: BackupDeps,
-  { image }: BackedImage,
-  target: Target,
+  { deps, backed: { image }, target }: Advance,
   claimName: string,
   claim: PersistentVolumeClaim | undefined,
 ): Promise<DataStep> => {
@@ -140,13 +145,6 @@ const followJob = async (deps: BackupDeps, job: Job, workers: readonly Pod[], ta
   }
 };
 
-interface Advance {
-  readonly deps: BackupDeps;
-  readonly backed: BackedImage;
-  readonly target: Target;
-  readonly store: Store;
-}
-
 /** A Job that wrote to another target, or read another volume, or whose work is gone again, is cleared away. */
 const followOwnJob = async (
   { deps, backed, target, store }: Advance,
@@ -180,7 +178,7 @@ export const advanceData = async (advance: Advance): Promise<DataStep> => {
     if (await isThere(store, known)) return { is: 'kept', data: { kept: 'chunks', disk: known } };
   const key = { namespace: image.ref.namespace, name: transferJobName('backup', image.ref) };
   const job = await deps.kube.get(jobs, key);
-  return job === undefined ? startJob(deps, backed, target, disk.volume, claim) : followOwnJob(advance, job, claim);
+  return job === undefined ? startJob(advance, disk.volume, claim) : followOwnJob(advance, job, claim);
 };
 
 /** Ends a backup that is under way. */

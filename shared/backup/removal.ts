@@ -42,32 +42,45 @@ const release = async ({ kube }: BackupDeps, { type, object }: BackedImage): Pro
   await kube.mergePatch(type, { namespace, name }, { metadata: { resourceVersion, finalizers: left } });
 };
 
-/** What is wrong with one place stops no other deletion; a target that does not answer is not asked again for each. */
-const noteAll = async (deps: BackupDeps, target: Target, due: readonly Deleted[]): Promise<readonly Deleted[]> => {
+/** Whether there is no point in going on: a target that does not answer is not asked again for each. */
+const isGivenUp = ({ log }: BackupDeps, { name }: Target, error: unknown): boolean => {
+  if (!(error instanceof AppError)) throw error;
+  log.warn('deletion not noted in the backup target', { target: name, error: error.message });
+  return error.retryable;
+};
+
+/** What is wrong with one place stops no other deletion. */
+const noteEach = async (
+  deps: BackupDeps,
+  target: Target,
+  store: Store,
+  due: readonly Deleted[],
+): Promise<Deleted[]> => {
+  const cluster = await clusterOf(deps.kube);
   const noted: Deleted[] = [];
-  const say = ({ message }: AppError): void =>
-    deps.log.warn('deletion not noted in the backup target', { target: target.name, error: message });
+  for (const one of due) {
+    try {
+      await note(store, one, cluster);
+      noted.push(one);
+    } catch (error) {
+      if (isGivenUp(deps, target, error)) break;
+    }
+  }
+  return noted;
+};
+
+const noteAll = async (deps: BackupDeps, target: Target, due: readonly Deleted[]): Promise<readonly Deleted[]> => {
   try {
     const { store, close } = deps.open(target);
     try {
-      const cluster = await clusterOf(deps.kube);
-      for (const one of due) {
-        try {
-          await note(store, one, cluster);
-          noted.push(one);
-        } catch (error) {
-          if (!(error instanceof AppError) || error.retryable) throw error;
-          say(error);
-        }
-      }
+      return await noteEach(deps, target, store, due);
     } finally {
       await close();
     }
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    say(error);
+    isGivenUp(deps, target, error);
+    return [];
   }
-  return noted;
 };
 
 /** Tells the target of deletions it does not know of. Another target, or none, is told nothing; one that does not answer is told later. */
