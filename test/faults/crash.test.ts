@@ -1,6 +1,7 @@
 // Death at every step: a function that is killed before or after any one of its calls changes nothing about where an image arrives.
 import { describe, expect, it } from 'vitest';
-import { type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
+import { runCalm, runScenario } from '#test/faults/image-import.ts';
+import { type Scenario, scenarios } from '#test/faults/scenarios.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 

@@ -1,6 +1,7 @@
 // A few seeds of the fault simulation, in every test run; `npm run test:faults` runs as many as asked for.
 import { describe, expect, it } from 'vitest';
-import { runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
+import { runCalm, runScenario } from '#test/faults/image-import.ts';
+import { scenarios } from '#test/faults/scenarios.ts';
 
 const seeds = Number(process.env['FAULT_SEEDS'] ?? 2);
 

@@ -152,7 +152,7 @@ export const untoldIn = (world: World): readonly string[] => {
 const withoutUid = (name: string): string => name.replace(/[0-9a-f-]{36}$/, '');
 
 /** Where an image and its children have come to, without times and without what may differ between runs. */
-export const summaryOf = (world: World): unknown => {
+export const summaryOf = (world: World) => {
   const image = imageIn<ImageObject>(world);
   const reason = conditionOf(image?.status, 'Ready')?.reason;
   return {

@@ -5,7 +5,8 @@ import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
-import { type Run, type Scenario, runCalm, runScenario, scenarios } from '#test/faults/image-import.ts';
+import { type Run, runCalm, runScenario } from '#test/faults/image-import.ts';
+import { type Scenario, scenarios } from '#test/faults/scenarios.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
 
 const { values } = parseArgs({

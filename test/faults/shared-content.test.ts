@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Job, jobs } from '#shared/api/foreign/core.ts';
-import { runScenario, sharedContent } from '#test/faults/image-import.ts';
+import { runScenario } from '#test/faults/image-import.ts';
+import { sharedContent } from '#test/faults/scenarios.ts';
 
 const seeds = Number(process.env['FAULT_SEEDS'] ?? 4);
 

@@ -37,7 +37,12 @@ export const buildBackingImage = (
       name: backingImageNames(image).own,
       namespace: longhornNamespace,
       ...marks,
-      annotations: { ...marks.annotations, [annotations.attempt]: String(attempt) },
+      annotations: {
+        ...marks.annotations,
+        [annotations.attempt]: String(attempt),
+        // Which retry it answers is said where it cannot be lost: status is written later, if at all.
+        ...(image.retryToken === undefined ? {} : { [annotations.retry]: image.retryToken }),
+      },
     },
     spec: {
       sourceType: origin.sourceType,

@@ -36,6 +36,13 @@ const attempt = (count: number, copies: readonly Copy[]): BackingImage => {
   return { ...built, metadata: { ...built.metadata, annotations: marks } };
 };
 
+/** On its way, and made for that retry. */
+const answering = (retryToken: string): BackingImageSeen => {
+  const built = aBackingImage([{ state: 'in-progress', progress: 10 }]);
+  const marks = { ...built.metadata.annotations, [annotations.retry]: retryToken };
+  return seen({ backingImage: { ...built, metadata: { ...built.metadata, annotations: marks } }, storageClass });
+};
+
 const actionsOf = ({ actions }: Plan): readonly string[] =>
   actions.map((action) => {
     const of = action.do === 'create' ? action.object.metadata.name : action.key.name;
@@ -233,6 +240,20 @@ const rows: readonly Row[] = [
     seen: seen({ origin, storageClass }),
     actions: ['create BackingImage vmi-<uid>'],
     state: { attempts: 1, attemptsFailed: 0, failures: 4, handledRetryToken: '1' },
+  },
+  {
+    name: 'a retry throws away what is still on its way',
+    image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
+    seen: answering('0'),
+    actions: ['delete BackingImage vmi-<uid>'],
+    state: { phase: 'Pending', reason: 'Restarting' },
+  },
+  {
+    name: 'a retry does not throw away what was made for it by a pass whose status was lost',
+    image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
+    seen: answering('1'),
+    actions: [],
+    state: { phase: 'Downloading', handledRetryToken: '1' },
   },
   {
     name: 'a retry keeps bytes that are good',

@@ -1,6 +1,7 @@
 // Taking away what an image made of Longhorn: all of it at deletion, what is not worth keeping when the user starts it over. Pure.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
+import { annotations } from '#shared/api/names.ts';
 import { remove, removeWhole } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
@@ -32,10 +33,13 @@ export interface Restart {
   readonly cleared?: Image;
 }
 
-/** A retry throws a backing image away unless its bytes are good: those are never fetched twice. */
+/**
+ * A retry throws a backing image away unless its bytes are good: those are never fetched twice. Nor is one thrown away that was made for this very
+ * retry by a pass whose status was lost.
+ */
 export const planRestart = (image: Image, seen: BackingImageSeen, context: PlanContext): Restart => {
   const { backingImage } = seen;
-  if (backingImage !== undefined && !isWorthKeeping(image, backingImage)) {
+  if (backingImage !== undefined && !isMadeFor(image, backingImage) && !isWorthKeeping(image, backingImage)) {
     const state = restartingState(image, [backingImage], context);
     return { plan: { actions: removeWhole(backingImages, backingImage), state } };
   }
@@ -43,6 +47,9 @@ export const planRestart = (image: Image, seen: BackingImageSeen, context: PlanC
   const state = { ...restartedState(image), children, storageClassName };
   return { plan: { actions: [], state }, cleared: { ...image, state } };
 };
+
+const isMadeFor = ({ retryToken }: Image, { metadata }: BackingImage): boolean =>
+  metadata.deletionTimestamp === undefined && metadata.annotations?.[annotations.retry] === retryToken;
 
 const isWorthKeeping = ({ state }: Image, backingImage: BackingImage): boolean =>
   foldCopies(backingImage).is === 'ready' &&

@@ -1,0 +1,185 @@
+// What is played under a storm: images of every kind and backend, what waits for them, how their transfers go, what their user does meanwhile.
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
+import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import type { ImageObject } from '#shared/resources/dialect.ts';
+import { aFault, aHarvesterImage, aHyperCloudImage, aSuccess } from '#test/support/builders.ts';
+import type { AttemptScript, WorkMode } from '#test/support/simulation/cluster.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly attempt: (mode: WorkMode, attempt: number) => AttemptScript;
+  readonly image: ImageObject;
+  readonly type: ResourceType;
+  /** Objects that wait for the image. */
+  readonly alongside?: readonly { readonly type: ResourceType; readonly object: ImageObject }[];
+  readonly snapshotError?: string;
+  readonly withoutSnapshots?: boolean;
+  readonly waitForConsumer?: boolean;
+  /** What the user does meanwhile; times are chosen by the seed, within the storm. */
+  readonly user?: 'deletes' | 'deletes-and-recreates' | 'retries';
+}
+
+const success: AttemptScript = { runMs: 20_000, end: aSuccess() };
+const flaky: AttemptScript = { runMs: 7_000, end: aFault() };
+const fatal: AttemptScript = {
+  runMs: 4_000,
+  end: aFault({
+    reason: 'SourceNotFound',
+    message: 'the server answered 404',
+    retryable: false,
+    inspection: undefined,
+  }),
+};
+
+const hyperCloudType = hyperCloudImageKind.type as unknown as ResourceType;
+const harvesterType = harvesterImageKind.type as unknown as ResourceType;
+
+const sized = aHyperCloudImage({
+  spec: {
+    source: { http: 'https://images.example/ubuntu.img' },
+    pvc: { volumeMode: 'Block', resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' },
+  },
+});
+
+const volume = (kind: ServedKind, spec: object): { readonly type: ResourceType; readonly object: ImageObject } => ({
+  type: kind.type,
+  object: {
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind: kind.type.kind,
+    metadata: { namespace: 'default', name: `of-${kind.singular}` },
+    spec,
+  } as ImageObject,
+});
+
+/** Made from the image of every scenario, one in each shape. */
+const volumes = [
+  volume(virtualMachineVolumeKind as unknown as ServedKind, { virtualMachineImage: { name: 'ubuntu' } }),
+  volume(virtualMachinePvcKind as unknown as ServedKind, { virtualMachineImageName: 'ubuntu' }),
+];
+
+/** And taken out again, while the disk is made. */
+const exported = [
+  volumes[1]!,
+  volume(volumeExportKind as unknown as ServedKind, {
+    pvcName: 'of-virtualmachinepvc',
+    destination: { s3: { url: 'https://exports.store.example/disk.qcow2' } },
+  }),
+];
+
+const ofOneGib = { resources: { requests: { storage: '1Gi' } } };
+
+const dataVolume = (
+  name: string,
+  source: object,
+  size: object = ofOneGib,
+): { readonly type: ResourceType; readonly object: ImageObject } => ({
+  type: dataVolumeKind.type as unknown as ResourceType,
+  object: {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: dataVolumeKind.type.kind,
+    metadata: { namespace: 'default', name },
+    spec: { source, storage: { storageClassName: 'local', ...size } },
+  } as ImageObject,
+});
+
+/** One imported, and one made from it that waits meanwhile. */
+const dataVolumes = [
+  dataVolume('imported', { http: { url: 'https://images.example/ubuntu.img' } }),
+  dataVolume('made-from-it', { pvc: { namespace: 'default', name: 'imported' } }),
+  // Whose size is looked for.
+  dataVolume('looked-at', { http: { url: 'https://images.example/ubuntu.img' } }, {}),
+];
+
+/** Wanted three times over: fetched once, and cloned. */
+const pinned = `docker://registry.example/disk@sha256:${'a'.repeat(64)}`;
+/** As a cron makes its versions. */
+const golden = (version: ReturnType<typeof dataVolume>): ReturnType<typeof dataVolume> => {
+  const { object } = version;
+  const labels = { 'cdi.kubevirt.io/dataImportCron': 'cron' };
+  return { ...version, object: { ...object, metadata: { ...object.metadata, labels } } };
+};
+const sharing = ['first', 'second', 'third'].map((name) => golden(dataVolume(name, { registry: { url: pinned } })));
+
+/** Its user leaves the backend open. */
+const onLonghorn = {
+  type: harvesterType,
+  image: aHarvesterImage({
+    spec: {
+      displayName: 'leap',
+      sourceType: 'download',
+      url: 'https://images.example/leap.qcow2',
+      targetStorageClassName: 'local',
+    },
+  }) as ImageObject,
+};
+
+const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
+
+const kept = aHarvesterImage();
+const cdi = { type: harvesterType, image: { ...kept, spec: { ...kept.spec, backend: 'cdi' } } as ImageObject };
+
+export const scenarios: readonly Scenario[] = [
+  { ...base, name: 'import', attempt: () => success },
+  { ...base, name: 'import-sized', image: sized as ImageObject, attempt: () => success },
+  {
+    ...base,
+    name: 'import-harvester',
+    type: harvesterType,
+    image: aHarvesterImage() as ImageObject,
+    attempt: () => success,
+  },
+  { ...cdi, name: 'cdi', attempt: () => success },
+  { ...cdi, name: 'cdi-flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },
+  { ...cdi, name: 'cdi-exhausted', attempt: (mode) => (mode === 'import' ? flaky : success) },
+  { ...cdi, name: 'cdi-fatal', attempt: () => fatal },
+  { ...cdi, name: 'cdi-deleted', user: 'deletes', attempt: () => success },
+  { ...cdi, name: 'cdi-retried', user: 'retries', attempt: () => success },
+  { ...base, name: 'no-snapshots', withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'wait-for-consumer', waitForConsumer: true, attempt: () => success },
+  { ...base, name: 'flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },
+  { ...base, name: 'killed', attempt: (_mode, attempt) => (attempt === 1 ? { runMs: 5000, end: 'killed' } : success) },
+  { ...base, name: 'exhausted', attempt: (mode) => (mode === 'import' ? flaky : success) },
+  { ...base, name: 'fatal', attempt: () => fatal },
+  { ...base, name: 'snapshot-error', snapshotError: 'the pool is full', attempt: () => success },
+  { ...base, name: 'stuck', attempt: () => ({ ...success, unschedulable: true }) },
+  { ...base, name: 'deleted', user: 'deletes', attempt: () => success },
+  { ...base, name: 'deleted-and-recreated', user: 'deletes-and-recreates', attempt: () => success },
+  { ...base, name: 'retried', user: 'retries', attempt: () => success },
+  { ...base, name: 'restored', alongside: volumes, attempt: () => success },
+  { ...base, name: 'copied', alongside: volumes, withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'data-volumes', alongside: dataVolumes, attempt: () => success },
+  { ...base, name: 'data-volumes-copied', alongside: dataVolumes, withoutSnapshots: true, attempt: () => success },
+  { ...base, name: 'exported', alongside: exported, attempt: () => success },
+  { ...base, name: 'exported-copied', alongside: exported, withoutSnapshots: true, attempt: () => success },
+  {
+    ...base,
+    name: 'export-killed',
+    alongside: exported,
+    attempt: (mode) => (mode === 'export' ? { runMs: 5000, end: 'killed' } : success),
+  },
+  { ...onLonghorn, name: 'longhorn', attempt: () => success },
+  { ...onLonghorn, name: 'longhorn-flaky', attempt: (_mode, attempt) => (attempt < 3 ? flaky : success) },
+  {
+    ...onLonghorn,
+    name: 'longhorn-killed',
+    attempt: (_mode, attempt) => (attempt === 1 ? { runMs: 5000, end: 'killed' } : success),
+  },
+  { ...onLonghorn, name: 'longhorn-exhausted', attempt: () => flaky },
+  { ...onLonghorn, name: 'longhorn-fatal', attempt: () => fatal },
+  { ...onLonghorn, name: 'longhorn-stuck', attempt: () => ({ ...success, unschedulable: true }) },
+  { ...onLonghorn, name: 'longhorn-deleted', user: 'deletes', attempt: () => success },
+  { ...onLonghorn, name: 'longhorn-deleted-and-recreated', user: 'deletes-and-recreates', attempt: () => success },
+  { ...onLonghorn, name: 'longhorn-retried', user: 'retries', attempt: () => success },
+  { ...base, name: 'clone-waits-for-consumer', alongside: volumes, waitForConsumer: true, attempt: () => success },
+];
+
+/** Which of them fetches is up to the storm, so that they are not compared with a calm run. */
+export const sharedContent: readonly Scenario[] = [
+  { ...base, name: 'shared-content', alongside: sharing, attempt: () => success },
+  { ...base, name: 'shared-content-copied', alongside: sharing, withoutSnapshots: true, attempt: () => success },
+];
