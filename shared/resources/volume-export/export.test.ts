@@ -1,34 +1,23 @@
 // What an export decides, by tables: which way is read, when it is given up, what is removed before that is said.
 import { describe, expect, it } from 'vitest';
-import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
-import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
-import { initialState } from '#shared/backends/image.ts';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
 import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
-import type { ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
-import type { ExportSeen } from '#shared/resources/volume-export/seen.ts';
 import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
-
-const store = { endpoint: 'https://store.example', region: 'us-east-1', pathStyle: true, secretName: 'object-store' };
-const context = { now: testTime, settings: { ...testSettings, objectStore: store } };
-const iso = (seconds: number): string => new Date(testTime + seconds * 1000).toISOString();
-const objectStore = { bucketName: 'vmimage', objectName: 'mydisk' };
-
-const anObject = (spec: VirtualMachineVolumeExport['spec'] = { pvcName: 'root', objectStore }) =>
-  ({
-    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
-    kind: 'VirtualMachineVolumeExport',
-    metadata: { name: 'export', namespace: 'ns', uid: 'uid-1', generation: 1 },
-    spec,
-  }) satisfies VirtualMachineVolumeExport;
-
-const anExport = (state: Partial<ExportState> = {}, spec?: VirtualMachineVolumeExport['spec']): VolumeExport => ({
-  ...toExport(anObject(spec)),
-  state: { ...initialState, ...state },
-});
+import {
+  anExport,
+  anExportJob as aJob,
+  anExportObject as anObject,
+  exportContext as context,
+  exportPodOf as podOf,
+  exportSuccess as success,
+  iso,
+  seenWith,
+} from '#test/support/volume-export.ts';
 
 const claim: PersistentVolumeClaim = {
   apiVersion: 'v1',
@@ -55,56 +44,6 @@ const anOrigin = (clone: Partial<ReadyOrigin['clone']> = {}): ReadyOrigin => ({
     ...clone,
   },
 });
-
-const seenWith = (over: Partial<ExportSeen>): ExportSeen => ({ pods: [], foreign: [], ...over });
-
-const aJob = (name: string, condition?: 'Complete' | 'Failed'): Job =>
-  ({
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    metadata: { name, namespace: 'ns', uid: `job-${name}`, creationTimestamp: iso(0) },
-    spec: { backoffLimit: 3, template: { spec: { containers: [] } } },
-    status: {
-      startTime: iso(0),
-      completionTime: iso(60),
-      ...(condition === undefined
-        ? {}
-        : { conditions: [{ type: condition, status: 'True', lastTransitionTime: iso(60) }] }),
-    },
-  }) as unknown as Job;
-
-const podOf = (job: Job, report: object | undefined, phase: 'Succeeded' | 'Failed'): Pod =>
-  ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: `${job.metadata.name}-a`, ownerReferences: [{ uid: job.metadata.uid, kind: 'Job' }] },
-    spec: { containers: [] },
-    status: {
-      phase,
-      containerStatuses: [
-        {
-          name: 'transfer',
-          state: {
-            terminated: {
-              exitCode: phase === 'Failed' ? 137 : 0,
-              finishedAt: iso(60),
-              message: JSON.stringify(report),
-            },
-          },
-        },
-      ],
-    },
-  }) as unknown as Pod;
-
-const success = {
-  outcome: 'succeeded',
-  inspection: { format: 'qcow2', compression: 'none', size: 700, virtualSize: 2 ** 30 },
-  digests: { crc32: 'cafe0001', 'guest-sha256': 'ab' },
-  receivedBytes: 0,
-  writtenBytes: 600,
-  seconds: 1,
-  object: { size: 700, etag: '"e"', isConfirmed: true },
-};
 
 const doing = ({ actions }: { actions: readonly { do: string; type: { kind: string }; object?: object }[] }) =>
   actions.map((action) => `${action.do} ${action.type.kind}`);
@@ -210,21 +149,6 @@ describe('an export that is done', () => {
     const again = toExport({ ...anObject(), status });
     expect(again.state).toMatchObject({ object: success.object, from: 'claim', phase: 'Available' });
     expect(planExport(again, seenWith({}), context)).toMatchObject({ actions: [], state: again.state });
-  });
-
-  const planWith = (second: number) => {
-    const writer = { metadata: { name: 'vm' }, status: { startTime: iso(second) } } as unknown as Pod;
-    return planExport(anExport(running), seenWith({ job, pods, writer }), context);
-  };
-
-  it('is wrong, and goes from the store, where a pod began to use its claim before the end', () => {
-    const plan = planWith(30);
-    expect(plan.state).toMatchObject({ reason: 'Aborting', failing: { reason: 'SourceChanged' } });
-    expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
-  });
-
-  it('is right where that came after the end', () => {
-    expect(planWith(90).state.reason).toBe('Ready');
   });
 
   it('is left in the store when it is deleted', () => {

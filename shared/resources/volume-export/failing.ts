@@ -27,8 +27,7 @@ type Going = VolumeExport & { readonly destination: ExportDestination };
 const clearStore = (subject: Going, seen: ExportSeen, mode: Clearing, context: PlanContext): Cleared => {
   const { job, clearJob, pods } = seen;
   const isUntouched = job === undefined && subject.state.children?.job === undefined;
-  if (job !== undefined && !isFinished(job))
-    return { is: 'waiting', actions: removeJob(job), message: 'stopping the transfer' };
+  if (job !== undefined && !isFinished(job)) return stopJob(job, context);
   if (isUntouched || subject.destination.is !== 'store') return { is: 'done' };
   const message = 'removing what the export began in the object store';
   if (clearJob === undefined) {
@@ -36,6 +35,14 @@ const clearStore = (subject: Going, seen: ExportSeen, mode: Clearing, context: P
     return { is: 'waiting', actions: [create(jobs, made)], message };
   }
   return isLeaving(clearJob) ? { is: 'waiting', actions: [], message } : endOf(clearJob, pods, context, message);
+};
+
+/** On a node that is lost, its pod may never be gone. */
+const stopJob = (job: Job, { now, settings }: PlanContext): Cleared => {
+  const isStuck = Date.parse(job.metadata.deletionTimestamp ?? '') + settings.childSeconds * 1000 < now;
+  return isStuck
+    ? { is: 'given-up', because: `Job ${job.metadata.name} was told to stop and does not: look at its pod and node` }
+    : { is: 'waiting', actions: removeJob(job), message: 'stopping the transfer' };
 };
 
 const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanContext, message: string): Cleared => {

@@ -1,6 +1,6 @@
 // The decisions about an export: read a snapshot of the disk, or a disk that nobody writes to; follow the Job; say what was made. Pure.
 import { persistentVolumeClaims, pods, jobs } from '#shared/api/foreign/core.ts';
-import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
@@ -8,6 +8,7 @@ import { followTransfer } from '#shared/backends/following.ts';
 import { isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
+import { spanOf } from '#shared/backends/writer.ts';
 import {
   countAttempts,
   failedState,
@@ -155,9 +156,17 @@ const planFollow = (subject: Going, seen: Following, context: PlanContext): Expo
   return followTransfer(subject, { job, run, warnings }, context);
 };
 
-/** Whoever came before the end of the export may have written into what was read. */
-const isTorn = ({ writer, job }: Following): boolean =>
-  writer !== undefined && Date.parse(writer.status?.startTime ?? '') <= Date.parse(job.status?.completionTime ?? '');
+/** Whoever came before the end of the export and was there after its begin may have written into what was read. */
+const writerDuring = ({ writers = [], job }: Following, now: number): Pod | undefined => {
+  const begin = Date.parse(job.status?.startTime ?? job.metadata.creationTimestamp ?? '');
+  const told = Date.parse(job.status?.completionTime ?? '');
+  // The worker may have ended before its Job says so.
+  const end = Number.isNaN(told) ? now : told;
+  return writers.find((pod) => {
+    const span = spanOf(pod);
+    return span !== undefined && span.begin <= end && (span.begin >= begin || span.end > begin);
+  });
+};
 
 const planDone = (
   subject: Going,
@@ -166,8 +175,9 @@ const planDone = (
 ): ExportPlan => {
   const { destination } = subject;
   const counted = countAttempts(subject.state, run);
-  if (isTorn(seen)) {
-    const message = `pod ${seen.writer?.metadata.name} began to use the disk while it was exported, so what was made may mix two states of it and was removed`;
+  const writer = writerDuring(seen, context.now);
+  if (writer !== undefined) {
+    const message = `pod ${writer.metadata.name} began to use the disk while it was exported, so what was made may mix two states of it and was removed`;
     return { actions: [], state: failedState(counted, tornReason, message) };
   }
   const { inspection, digests, object } = run.report;
@@ -200,7 +210,7 @@ const removeReading = ({ snapshot, copy }: ExportSeen): readonly Action[] => [
 const planRestart = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
   const { job, clearJob, pods: workers, copy, snapshot, file, filePod } = seen;
   const left = [job, clearJob, ...workers, copy, snapshot, filePod, file].filter((child) => child !== undefined);
-  if (left.length === 0) return planStart({ ...subject, state: restartedState(subject) }, seen, context);
+  if (left.length === 0) return advance({ ...subject, state: restartedState(subject) }, seen, context);
   const actions = [
     ...removeJob(job),
     ...removeJob(clearJob),

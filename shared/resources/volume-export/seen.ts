@@ -15,12 +15,12 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isFinished } from '#shared/populate/attempts.ts';
+import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { exportName } from '#shared/resources/volume-export/children.ts';
 import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
-import { findWriter } from '#shared/backends/writer.ts';
+import { writersOf } from '#shared/backends/writer.ts';
 
 export interface ExportSeen {
   readonly job?: Job | undefined;
@@ -37,8 +37,8 @@ export interface ExportSeen {
   readonly foreign: readonly KubeObject[];
   /** Read only where nothing was started yet. */
   readonly origin?: Origin | undefined;
-  /** A pod that may write to the claim, once that was read without a snapshot. */
-  readonly writer?: Pod | undefined;
+  /** Pods that may write to the claim, or did, once that was read without a snapshot. */
+  readonly writers?: readonly Pod[];
   readonly warnings?: readonly KubeEvent[] | undefined;
   /** Nothing can be made in the namespace any more; read only of an export that is being deleted. */
   readonly isNamespaceLeaving?: boolean;
@@ -53,13 +53,17 @@ export const checkExport = async (kube: KubeClient, subject: VolumeExport): Prom
   if (job === undefined && state.failing === undefined && !deleting) return readForStart(kube, subject, foreign);
   const seen = { job, foreign, pods: await readWorkers(kube, ref) };
   if (deleting) return { ...seen, ...(await readClearJob(kube, subject)), ...(await readNamespace(kube, subject)) };
-  return isUnderWay(subject, job)
+  return isUnderWay(subject, job, seen.pods)
     ? { ...seen, warnings: await readWarnings(kube, subject, [job, ...seen.pods]) }
     : readForEnd(kube, subject, seen);
 };
 
-const isUnderWay = (subject: VolumeExport, job: Job | undefined): job is Job =>
-  job !== undefined && !isFinished(job) && subject.state.failing === undefined && !isRetryDue(subject);
+const isUnderWay = (subject: VolumeExport, job: Job | undefined, workers: readonly Pod[]): job is Job =>
+  job !== undefined && !hasEnded(job, workers) && subject.state.failing === undefined && !isRetryDue(subject);
+
+/** As the plan will judge it: a worker that has ended is the end, also before its Job says so. */
+const hasEnded = (job: Job, workers: readonly Pod[]): boolean =>
+  isFinished(job) || ['succeeded', 'failed'].includes(readTransfer(job, workers, 0).is);
 
 /** A retry may find the Job that cleared the store after the last try. */
 const readForStart = async (
@@ -75,12 +79,12 @@ const readForStart = async (
 
 const readForEnd = async (kube: KubeClient, subject: VolumeExport, seen: ExportSeen): Promise<ExportSeen> => {
   const made = await readMade(kube, subject);
-  const writer = await readWriter(kube, subject, made.copy);
+  const writers = await readWriters(kube, subject, made.copy);
   return {
     ...seen,
     ...made,
     ...(await readClearJob(kube, subject)),
-    writer,
+    writers,
     foreign: [...seen.foreign, ...made.foreign],
   };
 };
@@ -113,14 +117,14 @@ const readNamespace = async (kube: KubeClient, { ref }: VolumeExport) => {
 };
 
 /** A claim that was read itself must not have been written to meanwhile. */
-const readWriter = async (
+const readWriters = async (
   kube: KubeClient,
   { ref, source, state }: VolumeExport,
   copy: PersistentVolumeClaim | undefined,
-): Promise<Pod | undefined> =>
-  copy !== undefined || state.from !== 'claim'
-    ? undefined
-    : findWriter(kube, { namespace: ref.namespace, name: claimNameOf(source) });
+): Promise<readonly Pod[]> => {
+  if (copy !== undefined || state.from !== 'claim') return [];
+  return Array.fromAsync(writersOf(kube, { namespace: ref.namespace, name: claimNameOf(source) }));
+};
 
 export const claimNameOf = (source: VolumeExport['source']): string =>
   source.is === 'claim' ? source.name : source.claimName;

@@ -1,0 +1,130 @@
+// The end of an export: who wrote to the disk meanwhile, a Job that is behind its worker, a Job that does not stop, a name that is taken.
+import { describe, expect, it } from 'vitest';
+import { type Pod, jobs, persistentVolumeClaims, pods as podType } from '#shared/api/foreign/core.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import type { ExportState } from '#shared/resources/volume-export/export.ts';
+import { removeExport } from '#shared/resources/volume-export/failing.ts';
+import { planExport } from '#shared/resources/volume-export/plan.ts';
+import { checkExport } from '#shared/resources/volume-export/seen.ts';
+import { testSettings, testTime } from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+import {
+  anExport,
+  anExportJob as aJob,
+  exportContext as context,
+  exportPodOf as podOf,
+  exportSuccess as success,
+  iso,
+  seenWith,
+} from '#test/support/volume-export.ts';
+
+const name = 'export-uid-1';
+const running: Partial<ExportState> = { phase: 'Exporting', children: { job: name }, from: 'claim' };
+
+/** Has the claim from one second to another; it is there still where the latter is left out. */
+const aWriter = (begin?: number, end?: number): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'vm', namespace: 'ns' },
+  spec: { containers: [], volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'root' } }] },
+  status: {
+    phase: end === undefined ? 'Running' : 'Succeeded',
+    ...(begin === undefined ? {} : { startTime: iso(begin) }),
+    ...(end === undefined
+      ? {}
+      : { containerStatuses: [{ name: 'vm', state: { terminated: { exitCode: 0, finishedAt: iso(end) } } }] }),
+  },
+});
+
+describe('an export that read a claim itself', () => {
+  const job = aJob(name, 'Complete');
+  const pods = [podOf(job, success, 'Succeeded')];
+
+  it.each([
+    ['began before the end', [aWriter(30)]],
+    ['came and went meanwhile', [aWriter(20, 40)]],
+    ['came before it and went meanwhile', [aWriter(-60, 40)]],
+    ['is behind one that did not', [aWriter(90), aWriter(30)]],
+  ])('is wrong, and goes from the store, where a pod that has the claim %s', (_, writers) => {
+    const plan = planExport(anExport(running), seenWith({ job, pods, writers }), context);
+    expect(plan.state).toMatchObject({ reason: 'Aborting', failing: { reason: 'SourceChanged' } });
+    expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
+  });
+
+  it.each([
+    ['came after the end', [aWriter(90)]],
+    ['was gone before', [aWriter(-60, -30)]],
+    ['was gone in the second of its begin', [aWriter(-60, 0)]],
+    ['has not begun', [aWriter()]],
+  ])('is right where a pod that has the claim %s', (_, writers) => {
+    expect(planExport(anExport(running), seenWith({ job, pods, writers }), context).state.reason).toBe('Ready');
+  });
+
+  it('looks at pods that have ended, too', async () => {
+    const kube = createMemoryKube();
+    const subject = anExport(running);
+    kube.seed(jobs, { ...job, metadata: { ...job.metadata, ...childMetadata(subject.ref, 'export', name) } });
+    kube.seed(podType, aWriter(20, 40));
+    expect((await checkExport(kube, subject)).writers?.map(({ metadata }) => metadata.name)).toEqual(['vm']);
+  });
+});
+
+describe('a worker that has ended before its Job says so', () => {
+  const { status: _, ...job } = aJob(name);
+  const pods = [podOf(job, success, 'Succeeded')];
+
+  it('is the end: what it was read from is looked at and removed', async () => {
+    const kube = createMemoryKube();
+    const subject = anExport({ ...running, from: 'snapshot' });
+    const { metadata } = kube.seed(jobs, {
+      ...job,
+      metadata: { ...job.metadata, ...childMetadata(subject.ref, 'export', name) },
+    });
+    const made = podOf({ ...job, metadata }, success, 'Succeeded');
+    const { labels } = childMetadata(subject.ref, 'export', name);
+    kube.seed(podType, { ...made, metadata: { ...made.metadata, namespace: 'ns', ...(labels && { labels }) } });
+    kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: childMetadata(subject.ref, 'disk', name),
+      spec: {},
+    });
+    const plan = planExport(subject, await checkExport(kube, subject), context);
+    expect(plan.state.phase).toBe('Available');
+    expect(plan.actions).toMatchObject([{ do: 'delete', type: { kind: 'PersistentVolumeClaim' }, key: { name } }]);
+  });
+
+  it('is wrong where somebody began to write by now', () => {
+    const seen = seenWith({ job: { ...job, status: { startTime: iso(-60) } }, pods, writers: [aWriter(-1)] });
+    expect(planExport(anExport(running), seen, context).state).toMatchObject({ failing: { reason: 'SourceChanged' } });
+  });
+});
+
+describe('a Job that does not stop', () => {
+  const { metadata, ...rest } = aJob(name);
+  const job = { ...rest, metadata: { ...metadata, deletionTimestamp: iso(0) } };
+  const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
+
+  it('is waited for, and not for ever', () => {
+    const subject = anExport({ ...running, failing: { reason: 'SourceChanged', message: 'x' } });
+    expect(planExport(subject, seenWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
+    expect(planExport(subject, seenWith({ job }), late).state).toMatchObject({
+      phase: 'Failed',
+      message: expect.stringMatching(/may be left.*was told to stop and does not/),
+    });
+  });
+
+  it('does not hold up a deletion for ever', () => {
+    expect(removeExport(anExport(running), seenWith({ job }), context).removed).toBe(false);
+    expect(removeExport(anExport(running), seenWith({ job }), late).removed).toBe(true);
+  });
+});
+
+it('a retry says that a name is taken, as the first try does', () => {
+  const failed = { ...anExport({ phase: 'Failed', reason: 'WorkerKilled' }), retryToken: '1' };
+  const foreign = [{ apiVersion: 'batch/v1', kind: 'Job', metadata: { name } }];
+  expect(planExport(failed, seenWith({ foreign }), context)).toMatchObject({
+    actions: [],
+    state: { reason: 'NameTaken', handledRetryToken: '1' },
+  });
+});
