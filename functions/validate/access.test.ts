@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import {
@@ -142,6 +142,35 @@ describe('an author who may', () => {
     const object = dataVolume(claimSource, { annotations: { 'cdi.kubevirt.io/storage.prePopulated': 'disk' } });
     const { object: stored } = await admit({ object }, having([]));
     expect(grantsOf(stored)).toBeUndefined();
+  });
+});
+
+describe('which backup an image is made from', () => {
+  const nfs = { type: 'nfs', server: 'nas', path: '/backups', key: 'of/others' };
+  const mark = JSON.stringify({ from: nfs, target: 'nfs://nas:/backups', object: 'o', uid: 'u' });
+  const image = (text?: string) =>
+    aHarvesterImage({}, text === undefined ? {} : { annotations: { [annotations.restore]: text } });
+  const answerTo = (asked: Asked) => ask(createApp({ kube: having([]), log: silentLogger }), '/validate', asked);
+
+  it.each<[what: string, asked: Asked]>([
+    ['at its creation', { object: image(mark) }],
+    ['later', { object: image(mark), oldObject: image() }],
+    ['in place of another', { object: image(mark), oldObject: image(mark.replace('others', 'mine')) }],
+  ])("is not its author's to say %s", async (_, asked) => {
+    expect(await answerTo(asked)).toMatchObject({
+      allowed: false,
+      status: { code: 403, message: expect.stringContaining('written by backup-metadata alone') as string },
+    });
+  });
+
+  it.each<[what: string, asked: Asked]>([
+    [
+      'stays',
+      { object: { ...image(mark), metadata: { ...image(mark).metadata, labels: { a: 'b' } } }, oldObject: image(mark) },
+    ],
+    ['is ours to say', { object: image(mark), username: `${ownAccountPrefix}backup-metadata` }],
+  ])('%s', async (_, asked) => {
+    expect((await answerTo(asked)).allowed).toBe(true);
   });
 });
 

@@ -96,6 +96,18 @@ const adviceOf = {
   'use-image': 'it takes the right to get it',
 } as const;
 
+const restoreTextOf = (object: KubeObject | undefined): string | undefined =>
+  object?.metadata.annotations?.[annotations.restore];
+
+/** Whoever could write which backup an image is made from could read the backups of others, or any NFS export that nodes reach. */
+const foreignRestore = ({ oldObject }: AdmissionRequest, object: KubeObject): AdmissionAnswer | undefined => {
+  const text = restoreTextOf(object);
+  if (text === undefined || text === restoreTextOf(oldObject)) return undefined;
+  const message =
+    'is written by backup-metadata alone: leave it out; images come back from the backup target by themselves';
+  return refused('Forbidden', [{ field: `metadata.annotations[${annotations.restore}]`, message }]);
+};
+
 /** `undefined`: nothing to object to. Throws Unavailable where mutation was passed by, so that creation can be tried again. */
 export const reviewAccess = async (
   request: AdmissionRequest,
@@ -103,6 +115,8 @@ export const reviewAccess = async (
   ...[sourcesOf, kube]: [SourcesOf<KubeObject>, KubeClient]
 ): Promise<AdmissionAnswer | undefined> => {
   if (isOwnAccount(request)) return undefined;
+  const restore = foreignRestore(request, object);
+  if (restore !== undefined) return restore;
   const written = grantTextOf(object);
   if (request.operation === 'UPDATE') return written === grantTextOf(request.oldObject) ? undefined : foreignGrant;
   const { grants, denied } = await askAll(request, await sourcesOf(object, kube), kube);
