@@ -8,7 +8,7 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
-import type { ExportDestination, VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
 
 /** Of the snapshot, the copy restored from it, and the Job. */
@@ -90,6 +90,12 @@ export const buildExportJob = (
     },
     settings,
   );
+
+/** What a Job reads: told by itself, since it may run before anything is written down of it. */
+export const readBy = (subject: VolumeExport, { spec }: Job): NonNullable<ExportState['from']> => {
+  const claims = spec.template.spec.volumes?.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName) ?? [];
+  return claims.includes(exportName(subject)) ? 'snapshot' : 'claim';
+};
 
 /** `abort` ends what unfinished uploads left, `discard` removes the object, too. */
 export type Clearing = 'abort' | 'discard';

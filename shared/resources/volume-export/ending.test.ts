@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Pod, jobs, persistentVolumeClaims, pods as podType } from '#shared/api/foreign/core.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { buildExportJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
@@ -60,13 +61,22 @@ describe('an export that read a claim itself', () => {
     expect(planExport(anExport(running), seenWith({ job, pods, writers }), context).state.reason).toBe('Ready');
   });
 
-  it('looks at pods that have ended, too', async () => {
+  it('looks at pods that have ended, too, and whatever was written down of what is read', async () => {
     const kube = createMemoryKube();
-    const subject = anExport(running);
+    const subject = anExport({ ...running, from: undefined });
     kube.seed(jobs, { ...job, metadata: { ...job.metadata, ...childMetadata(subject.ref, 'export', name) } });
     kube.seed(podType, aWriter(20, 40));
     expect((await checkExport(kube, subject)).writers?.map(({ metadata }) => metadata.name)).toEqual(['vm']);
   });
+});
+
+it.each(['claim', 'snapshot'] as const)('an export tells from its Job that it reads a %s', (from) => {
+  const subject = anExport({ phase: 'Pending' });
+  const { destination } = subject;
+  const claimName = from === 'claim' ? 'root' : name;
+  const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: claimName }, spec: {} };
+  const job = buildExportJob(subject, { destination: destination!, claim }, context.settings);
+  expect(planExport(subject, seenWith({ job }), context).state.from).toBe(from);
 });
 
 describe('a worker that has ended before its Job says so', () => {

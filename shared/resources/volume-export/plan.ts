@@ -29,6 +29,7 @@ import {
   buildFilePod,
   exportName,
   fetchHint,
+  readBy,
 } from '#shared/resources/volume-export/children.ts';
 import { planFailing, tornReason } from '#shared/resources/volume-export/failing.ts';
 import {
@@ -65,7 +66,9 @@ const advance = (subject: Going, seen: ExportSeen, context: PlanContext): Export
   const [taken] = seen.foreign;
   if (taken !== undefined) return { actions: [], state: takenState(subject, taken, context) };
   const { job } = seen;
-  return job === undefined ? planStart(subject, seen, context) : planFollow(subject, { ...seen, job }, context);
+  if (job === undefined) return planStart(subject, seen, context);
+  const state = { ...subject.state, from: readBy(subject, job) };
+  return planFollow({ ...subject, state }, { ...seen, job }, context);
 };
 
 const wait = (subject: Going, step: Parameters<typeof waitingState>[2], context: PlanContext): ExportState =>

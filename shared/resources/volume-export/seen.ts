@@ -17,7 +17,7 @@ import { readNewestWarnings, readOwn, readWorkers } from '#shared/backends/readi
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
-import { exportName } from '#shared/resources/volume-export/children.ts';
+import { exportName, readBy } from '#shared/resources/volume-export/children.ts';
 import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
 import { writersOf } from '#shared/backends/writer.ts';
@@ -79,7 +79,7 @@ const readForStart = async (
 
 const readForEnd = async (kube: KubeClient, subject: VolumeExport, seen: ExportSeen): Promise<ExportSeen> => {
   const made = await readMade(kube, subject);
-  const writers = await readWriters(kube, subject, made.copy);
+  const writers = await readWriters(kube, subject, seen.job);
   return {
     ...seen,
     ...made,
@@ -117,12 +117,9 @@ const readNamespace = async (kube: KubeClient, { ref }: VolumeExport) => {
 };
 
 /** A claim that was read itself must not have been written to meanwhile. */
-const readWriters = async (
-  kube: KubeClient,
-  { ref, source, state }: VolumeExport,
-  copy: PersistentVolumeClaim | undefined,
-): Promise<readonly Pod[]> => {
-  if (copy !== undefined || state.from !== 'claim') return [];
+const readWriters = async (kube: KubeClient, subject: VolumeExport, job: Job | undefined): Promise<readonly Pod[]> => {
+  if (job === undefined || readBy(subject, job) === 'snapshot') return [];
+  const { ref, source } = subject;
   return Array.fromAsync(writersOf(kube, { namespace: ref.namespace, name: claimNameOf(source) }));
 };
 
