@@ -95,7 +95,8 @@ export const stoppedState = (image: Image): ImageState | undefined => {
 };
 
 const endOf = (state: ImageState, dataVolume: DataVolume, end: string): ImageState => {
-  const { reason, message } = namedFaultOf(dataVolume) ?? troubleOf(dataVolume) ?? unnamed;
+  // The newest attempt may already run again, and then the DataVolume complains about nothing.
+  const { reason, message } = namedFaultOf(dataVolume) ?? troubleOf(dataVolume) ?? state.lastFailure ?? unnamed;
   return failedState(state, reason, `${redact(message)} (attempt ${state.attempts}, ${end}); ${retryHint}`);
 };
 

@@ -204,6 +204,15 @@ describe('a DataVolume', () => {
       expect(stateOf(first.state, what)).toMatchObject({ actions: [], state: { phase: 'Failed', failures: 4 } });
   });
 
+  it('that is stopped while it tries once more says what it failed with before', () => {
+    const lastFailure = { reason: 'Error', message: 'got 503' };
+    const status = { phase: 'ImportInProgress', restartCount: 4, conditions: [condition('Running', 'True', 'Pod is running')] };
+    const first = stateOf({ attemptsFailed: 3, attempts: 4, lastFailure }, { dataVolume: made(status) });
+    expect(first.state).toMatchObject({ reason: 'Stopping', message: expect.stringContaining('got 503') });
+    const { state } = stateOf(first.state, { dataVolume: made(status) });
+    expect(state).toMatchObject({ phase: 'Failed', reason: 'Error', message: expect.stringContaining('got 503') });
+  });
+
   it('that failed for good counts its attempts, and none beside them', () => {
     const status = { phase: 'Failed', restartCount: 4, conditions: running('Error', 'got 503') };
     expect(stateOf({}, { dataVolume: made(status) }).state).toMatchObject({
