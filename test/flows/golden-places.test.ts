@@ -1,61 +1,37 @@
 // Conformance scenarios of DataImportCrons that are about the form of versions: snapshots and back. From a real registry. Numbers are those of the
 // table in shared/resources/data-import-cron/README.md.
-import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { diskOf } from '#infra/local/demo/import.ts';
-import { type CronSourceSpec, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { namespaces, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
-import {
-  type GoldenFlow,
-  createGoldenFlow,
-  isUpToDate,
-  pointsTo,
-  untilOffered,
-  versionOf,
-} from '#test/support/golden.ts';
-import { type PushTarget, pushDisk } from '#test/support/registry/images.ts';
-import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+import { isUpToDate, pointsTo, untilOffered, versionOf } from '#test/support/golden.ts';
+import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
+import { hasRegistry } from '#test/support/registry/server.ts';
 
 const namespace = 'golden-images';
 const crons = dataImportCronKind.type;
 const bytes = 64 * 1024;
 
 describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 }, () => {
-  let registry: TestRegistry;
-  let cluster: TestCluster;
-  let flow: GoldenFlow;
-  let target: PushTarget;
+  let golden: GoldenRegistry;
+  let cluster: GoldenRegistry['cluster'];
+  let flow: GoldenRegistry['flow'];
+  let push: GoldenRegistry['push'];
+  let aCron: GoldenRegistry['aCron'];
+  let contentOf: GoldenRegistry['contentOf'];
   beforeAll(async () => {
-    registry = await startRegistry();
-    target = { host: registry.host, repository: 'disks/fedora' };
-    cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
-    flow = createGoldenFlow(cluster.kube, namespace);
-    for (const name of [namespace, 'elsewhere'])
-      await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    golden = await startGoldenRegistry(namespace);
+    ({ cluster, flow, push, aCron, contentOf } = golden);
   }, 300_000);
-  afterAll(async () => {
-    await cluster?.close();
-    await registry?.close();
-  });
+  afterAll(() => golden?.close());
 
-  const push = (name: string, seed: string) => pushDisk(target, noise(seed, bytes), name);
-  const urlOf = (name: string) => `docker://${registry.host}/disks/fedora:${name}`;
-  const fed = (source: CronSourceSpec, storage: object = {}): Partial<DataImportCronSpec> => ({
-    template: { spec: { source, storage: { resources: { requests: { storage: '16Mi' } }, ...storage } } },
-  });
-  const aCron = (name: string, over: Partial<DataImportCronSpec> = {}, storage: object = {}) =>
-    flow.aCron(name, { importsToKeep: 1, ...fed({ registry: { url: urlOf(name) } }, storage), ...over });
   const isGone = (object: unknown) => object === undefined;
-  const contentOf = async (claim: string, place = namespace): Promise<Buffer> =>
-    (await readFile(await diskOf(cluster, { namespace: place, name: claim }))).subarray(0, bytes);
 
   it('13, 14: a version becomes a snapshot of the class the profile names, is cloned the same, and becomes a volume again', async () => {
     const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;

@@ -1,27 +1,18 @@
 // Conformance scenarios of DataImportCrons that are about their versions, from a real registry: collected, adopted, refused, cloned from other
 // namespaces. Numbers are those of the table in shared/resources/data-import-cron/README.md.
-import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { diskOf } from '#infra/local/demo/import.ts';
-import { type CronSourceSpec, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
-import { jobs, namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
-import {
-  type GoldenFlow,
-  conditionOf,
-  createGoldenFlow,
-  isUpToDate,
-  untilOffered,
-  versionOf,
-} from '#test/support/golden.ts';
-import { type PushTarget, pushDisk, pushIndex } from '#test/support/registry/images.ts';
-import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+import { conditionOf, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
+import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
+import { pushIndex } from '#test/support/registry/images.ts';
+import { hasRegistry } from '#test/support/registry/server.ts';
 
 const namespace = 'golden-images';
 const crons = dataImportCronKind.type;
@@ -29,30 +20,22 @@ const erased = (type: unknown): ResourceType => type as ResourceType;
 const bytes = 64 * 1024;
 
 describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 }, () => {
-  let registry: TestRegistry;
-  let cluster: TestCluster;
-  let flow: GoldenFlow;
-  let target: PushTarget;
+  let golden: GoldenRegistry;
+  let registry: GoldenRegistry['registry'];
+  let cluster: GoldenRegistry['cluster'];
+  let flow: GoldenRegistry['flow'];
+  let target: GoldenRegistry['target'];
+  let push: GoldenRegistry['push'];
+  let urlOf: GoldenRegistry['urlOf'];
+  let fed: GoldenRegistry['fed'];
+  let aCron: GoldenRegistry['aCron'];
+  let contentOf: GoldenRegistry['contentOf'];
   beforeAll(async () => {
-    registry = await startRegistry();
-    target = { host: registry.host, repository: 'disks/fedora' };
-    cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
-    flow = createGoldenFlow(cluster.kube, namespace);
-    for (const name of [namespace, 'elsewhere'])
-      await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    golden = await startGoldenRegistry(namespace);
+    ({ registry, cluster, flow, target, push, urlOf, fed, aCron, contentOf } = golden);
   }, 300_000);
-  afterAll(async () => {
-    await cluster?.close();
-    await registry?.close();
-  });
+  afterAll(() => golden?.close());
 
-  const push = (name: string, seed: string) => pushDisk(target, noise(seed, bytes), name);
-  const urlOf = (name: string) => `docker://${registry.host}/disks/fedora:${name}`;
-  const fed = (source: CronSourceSpec, storage: object = {}): Partial<DataImportCronSpec> => ({
-    template: { spec: { source, storage: { resources: { requests: { storage: '16Mi' } }, ...storage } } },
-  });
-  const aCron = (name: string, over: Partial<DataImportCronSpec> = {}, storage: object = {}) =>
-    flow.aCron(name, { importsToKeep: 1, ...fed({ registry: { url: urlOf(name) } }, storage), ...over });
   const isGone = (object: unknown) => object === undefined;
   /** As versions of earlier times are: filled, and with the label. */
   const aVolume = (name: string, cron: string, lastUse?: string) =>
@@ -67,8 +50,6 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
       },
       spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } },
     });
-  const contentOf = async (claim: string, place = namespace): Promise<Buffer> =>
-    (await readFile(await diskOf(cluster, { namespace: place, name: claim }))).subarray(0, bytes);
 
   it('7: a cron that hangs goes at once, with its import, Job and pod, and one whose ConfigMap is missing too', async () => {
     const { digest, layers } = await push('seven', 'seven');

@@ -1,16 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
 import { jobs, kubeEvents, namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import {
   type ImageStatus,
-  type TestCluster,
   anImage,
   deleteImage,
   followUntil,
@@ -21,32 +16,25 @@ import {
   readyOf,
   run,
   settle,
-  startTestCluster,
 } from '#test/support/cluster.ts';
+import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 
 const mib = 2 ** 20;
 
 describe('the life of an image', { timeout: 180_000 }, () => {
-  let dir: string;
+  let offered: DiskCluster;
   let raw: string;
   let url: string;
-  let cluster: TestCluster;
-  let server: FileServer;
+  let cluster: DiskCluster['cluster'];
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-life-'));
-    raw = join(dir, 'disk.raw');
-    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, join(dir, 'disk.qcow2')]);
     // Slow enough to be seen at every step: status is written at most each two seconds.
-    server = await startFileServer({ bytesPerSecond: mib });
-    url = server.offer('disk.qcow2', join(dir, 'disk.qcow2'));
-    cluster = await startTestCluster();
+    offered = await startDiskCluster({ disk: { bytes: 64 * mib, dataBytes: 8 * mib }, files: { bytesPerSecond: mib } });
+    ({ raw, cluster } = offered);
+    const qcow2 = join(offered.dir, 'disk.qcow2');
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, qcow2]);
+    url = offered.files.offer('disk.qcow2', qcow2);
   });
-  afterAll(async () => {
-    await cluster.close();
-    await server.close();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => offered?.close());
 
   it('shows sizes before the first byte, progress that only grows, and ready only at the end', async () => {
     const name = 'watched';
@@ -113,7 +101,9 @@ describe('the life of an image', { timeout: 180_000 }, () => {
     const end = (await followUntil(cluster.kube, name, isOver)).at(-1);
     expect(end?.state).toBe('Available');
     const disk = await diskOf(cluster, { namespace, name: end?.children?.volume ?? '' });
-    await expect(proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, dir)).resolves.toBeUndefined();
+    await expect(
+      proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, offered.dir),
+    ).resolves.toBeUndefined();
     await deleteImage(cluster.kube, name);
   });
 

@@ -1,16 +1,10 @@
 // What goes on while a part of the cluster is out: nobody answers admission reviews, or others keep writing to the same objects.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { jobs, namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { Conflict, Denied, Unavailable } from '#shared/runtime/errors.ts';
 import {
-  type TestCluster,
   anImage,
   deleteImage,
   followUntil,
@@ -19,10 +13,9 @@ import {
   leftOvers,
   namespace,
   settle,
-  startTestCluster,
 } from '#test/support/cluster.ts';
+import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 
-const mib = 2 ** 20;
 /** Seconds for one import, on a machine that is busy with others. */
 const patience = 150;
 
@@ -39,22 +32,14 @@ const configurations = (['Mutating', 'Validating'] as const).map((which): Resour
 }));
 
 describe('outages', { timeout: 400_000 }, () => {
-  let dir: string;
-  let cluster: TestCluster;
-  let files: FileServer;
+  let disk: DiskCluster;
+  let cluster: DiskCluster['cluster'];
   let http: string;
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-outages-'));
-    await writeBootDisk(join(dir, 'disk.raw'), { bytes: 16 * mib, dataBytes: 4 * mib });
-    files = await startFileServer();
-    http = files.offer('disk.raw', join(dir, 'disk.raw'));
-    cluster = await startTestCluster();
+    disk = await startDiskCluster();
+    ({ cluster, url: http } = disk);
   });
-  afterAll(async () => {
-    await cluster.close();
-    await files.close();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => disk?.close());
 
   /** Points every webhook to another host and port; gives the one before. */
   const moveWebhooks = async (host: string): Promise<string> => {
