@@ -206,7 +206,11 @@ describe('a DataVolume', () => {
 
   it('that is stopped while it tries once more says what it failed with before', () => {
     const lastFailure = { reason: 'Error', message: 'got 503' };
-    const status = { phase: 'ImportInProgress', restartCount: 4, conditions: [condition('Running', 'True', 'Pod is running')] };
+    const status = {
+      phase: 'ImportInProgress',
+      restartCount: 4,
+      conditions: [condition('Running', 'True', 'Pod is running')],
+    };
     const first = stateOf({ attemptsFailed: 3, attempts: 4, lastFailure }, { dataVolume: made(status) });
     expect(first.state).toMatchObject({ reason: 'Stopping', message: expect.stringContaining('got 503') });
     const { state } = stateOf(first.state, { dataVolume: made(status) });
