@@ -2,7 +2,8 @@
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { ownerOf } from '#shared/api/owner.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
@@ -82,13 +83,24 @@ const fromImage = (name: TargetName, object: HarvesterImage): Target => ({
   isUsable: object.status?.phase === 'Imported',
 });
 
+const volumeKind = groupKindOf({ apiVersion: apiVersionOf(dataVolumeKind.type), kind: dataVolumeKind.type.kind });
+
+/** Whoever writes a claim writes its labels: they are believed where the volume itself says that the claim is its own. */
+const volumeBehind = async (
+  kube: KubeClient,
+  ...[claim, owner]: [TargetName, Owner]
+): Promise<DataVolume | undefined> => {
+  if (owner.namespace !== claim.namespace) return undefined;
+  const volume = await kube.get(dataVolumeKind.type, { namespace: claim.namespace, name: owner.name });
+  if (volume === undefined || volume.metadata.uid !== owner.uid) return undefined;
+  return (volume.status?.claimName ?? owner.name) === claim.name ? volume : undefined;
+};
+
 /** A claim that is none of ours is somebody's disk: it can be read and not be filled. */
 const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVolumeClaim): Promise<Target> => {
   const owner = ownerOf(claim);
-  if (owner?.groupKind === 'DataVolume.cdi.kubevirt.io') {
-    const target = await findTarget(kube, { plural: 'datavolumes', namespace: owner.namespace, name: owner.name });
-    return { ...target, name };
-  }
+  const volume = owner?.groupKind === volumeKind ? await volumeBehind(kube, name, owner) : undefined;
+  if (volume !== undefined) return { ...fromDataVolume({ ...name, name: volume.metadata.name }, volume), name };
   const isBound = claim.status?.phase === 'Bound';
   return {
     name,
