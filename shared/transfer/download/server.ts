@@ -11,7 +11,7 @@ import type { Shelf } from '#shared/transfer/download/shelf.ts';
 import { ExportFormat } from '#shared/transfer/export/format.ts';
 import type { ExportFile } from '#shared/transfer/export/file.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
-import type { TokenChecker } from '#shared/transfer/upload/keys.ts';
+import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 
 export interface DownloadServerOptions {
   readonly shelf: Shelf;
@@ -45,13 +45,6 @@ const formOf = (url: URL): ExportFormat | undefined => {
   return ExportFormat.safeParse(level === undefined ? asked : { ...asked, level: Number(level) }).data;
 };
 
-const mayPass = async (request: IncomingMessage, { checker, subject }: DownloadServerOptions): Promise<boolean> => {
-  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
-  if (token === undefined) return false;
-  const verdict = await checker.check(token);
-  return verdict.is === 'good' && verdict.claims.verb === 'work' && verdict.claims.target === subject;
-};
-
 const sendFile = async (file: ExportFile, answer: FileAnswer, response: ServerResponse): Promise<void> => {
   const hasBody = answer.status === 200 || answer.status === 206;
   response.writeHead(answer.status, { ...answer.headers, 'x-file-extension': file.extension });
@@ -67,7 +60,7 @@ const sendFile = async (file: ExportFile, answer: FileAnswer, response: ServerRe
 const respond = async (request: IncomingMessage, response: ServerResponse, options: DownloadServerOptions) => {
   const url = new URL(request.url ?? '/', 'http://pod');
   if (url.pathname !== '/file') return words(response, 404, 'NotFound', 'no such path');
-  if (!(await mayPass(request, options))) return words(response, 401, 'Unauthorized', 'no token');
+  if (!(await mayWork(request, options))) return words(response, 401, 'Unauthorized', 'no token');
   if (request.method !== 'GET' && request.method !== 'HEAD') return words(response, 405, 'MethodNotAllowed', 'GET it');
   const form = formOf(url);
   if (form === undefined) return words(response, 400, 'BadRequest', 'there is no such format');

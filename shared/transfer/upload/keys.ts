@@ -1,5 +1,6 @@
 // The keys that clients of an upload are known by, fetched from whoever issues their tokens, and again when a token names a new one.
-import { request } from 'undici';
+import type { IncomingMessage } from 'node:http';
+import { request as ask } from 'undici';
 import { type Verdict, type VerifyingKey, parseKeySet, verifyToken } from '#shared/runtime/token.ts';
 
 const fetchMs = 5_000;
@@ -14,21 +15,36 @@ export interface TokenChecker {
 export const createTokenChecker = (keysUrl: string, now: () => number = Date.now): TokenChecker => {
   let keys: readonly VerifyingKey[] = [];
   let fetchedAt = -Infinity;
+  let fetching: Promise<void> | undefined;
   const fetchKeys = async (): Promise<void> => {
-    fetchedAt = now();
-    const { statusCode, body } = await request(keysUrl, { signal: AbortSignal.timeout(fetchMs) });
+    const { statusCode, body } = await ask(keysUrl, { signal: AbortSignal.timeout(fetchMs) });
     if (statusCode !== 200) {
       await body.dump();
       throw new Error(`${keysUrl} answered ${statusCode}`);
     }
     keys = parseKeySet(await body.json());
+    fetchedAt = now();
   };
   return {
     check: async (token) => {
       const verdict = verifyToken(keys, token, now());
-      if (verdict.is !== 'unknown-key' || now() - fetchedAt < leastPauseMs) return verdict;
-      await fetchKeys();
+      if (verdict.is !== 'unknown-key') return verdict;
+      // Several clients come at once to a pod that has just started: all of them wait for its first look.
+      if (fetching === undefined && now() - fetchedAt < leastPauseMs) return verdict;
+      fetching ??= fetchKeys().finally(() => (fetching = undefined));
+      await fetching;
       return verifyToken(keys, token, now());
     },
   };
+};
+
+/** Whether a request shows a token for the work of the pod that serves `subject`. */
+export const mayWork = async (
+  request: IncomingMessage,
+  { checker, subject }: { readonly checker: TokenChecker; readonly subject: string },
+): Promise<boolean> => {
+  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
+  if (token === undefined) return false;
+  const verdict = await checker.check(token);
+  return verdict.is === 'good' && verdict.claims.verb === 'work' && verdict.claims.target === subject;
 };

@@ -8,7 +8,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { AddressInfo } from 'node:net';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
-import { type TokenChecker } from '#shared/transfer/upload/keys.ts';
+import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
 import { Announcement } from '#shared/transfer/upload/spool.ts';
 
@@ -66,13 +66,6 @@ const headerOf = (request: IncomingMessage, name: string): string | undefined =>
   return typeof value === 'string' ? value : undefined;
 };
 
-const mayPass = async (request: IncomingMessage, { checker, subject }: UploadServerOptions): Promise<boolean> => {
-  const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
-  if (token === undefined) return false;
-  const verdict = await checker.check(token);
-  return verdict.is === 'good' && verdict.claims.verb === 'work' && verdict.claims.target === subject;
-};
-
 const patch = async (request: IncomingMessage, { receiver }: UploadServerOptions): Promise<Answer> => {
   const begins = parseBegin(headerOf(request, 'upload-begin'));
   const offset = Number(headerOf(request, 'upload-offset') ?? Number.NaN);
@@ -88,7 +81,7 @@ const patch = async (request: IncomingMessage, { receiver }: UploadServerOptions
 
 const answer = async (request: IncomingMessage, options: UploadServerOptions): Promise<Answer> => {
   if (request.url !== '/upload') return { status: 404 };
-  if (!(await mayPass(request, options))) return { status: 401, body: { reason: 'Unauthorized', message: 'no token' } };
+  if (!(await mayWork(request, options))) return { status: 401, body: { reason: 'Unauthorized', message: 'no token' } };
   if (request.method === 'HEAD') return { status: 200 };
   return request.method === 'PATCH' ? patch(request, options) : { status: 405 };
 };
