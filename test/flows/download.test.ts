@@ -177,6 +177,9 @@ it('is told by a Downloader, which goes with it; and can be cancelled', async ()
   const read = () => cluster.kube.get(downloaderKind.type, { namespace, name: 'linux' });
   await expect.poll(async () => (await read())?.status?.status, { timeout: 30_000 }).toBe('Ready');
   const url = (await read())?.status?.downloadUrl ?? '';
+  const part = await get(url, { headers: { range: 'bytes=0-3' } });
+  expect(await part.body.text()).toBe('QFI\uFFFD');
+  expect(await read()).toBeDefined();
   const { body } = await get(url);
   await body.dump({ limit: 1e9 });
   await expect.poll(read, { timeout: 30_000 }).toBeUndefined();

@@ -35,6 +35,11 @@ const headersFrom = (names: readonly string[], read: (name: string) => unknown):
     }),
   );
 
+const notAnswering = (): Problem =>
+  new Problem(503, 'NotReady', 'the pod that hands the volume out does not answer; try again', {
+    headers: { 'retry-after': '5' },
+  });
+
 const askPod = async (
   deps: ExchangeDeps,
   volume: DownloadVolume,
@@ -55,9 +60,7 @@ const askPod = async (
       });
     } catch {
       if (signal.aborted || attempt === tries) {
-        throw new Problem(503, 'NotReady', 'the pod that hands the volume out does not answer; try again', {
-          headers: { 'retry-after': '5' },
-        });
+        throw notAnswering();
       }
       await sleep(pauseMs, undefined, { signal });
     }
@@ -65,6 +68,11 @@ const askPod = async (
 };
 
 const refusalOf = async ({ statusCode, body }: Answer): Promise<Problem> => {
+  // It is us whom the pod does not know, not the client: our keys are on their way to it.
+  if (statusCode === 401) {
+    await body.dump();
+    return notAnswering();
+  }
   const words = (await body.json().catch(() => ({}))) as { reason?: string; message?: string };
   return new Problem(statusCode, words.reason ?? 'Failed', words.message ?? 'the volume cannot be handed out', {
     headers: { 'retry-after': '5' },
@@ -72,6 +80,12 @@ const refusalOf = async ({ statusCode, body }: Answer): Promise<Problem> => {
 };
 
 const passedOn = [200, 206, 304, 412, 416];
+
+/** Whether these bytes are the last ones of the file: a client may take it in pieces. */
+const isEnd = (range: unknown): boolean => {
+  const [, last, size] = /-(\d+)\/(\d+)$/.exec(typeof range === 'string' ? range : '') ?? [];
+  return last === undefined || Number(last) + 1 === Number(size);
+};
 
 /** `onWhole`: once the last byte has gone out. */
 async function* until(body: AsyncIterable<Buffer>, onWhole: () => Promise<void>): AsyncGenerator<Buffer> {
@@ -115,6 +129,6 @@ export const download = async (
     await body.dump();
     return new Response(null, { status, headers: answered });
   }
-  const bytes = onWhole === undefined ? body : Readable.from(until(body, onWhole), { objectMode: false });
+  const bytes = onWhole === undefined || !isEnd(headers['content-range']) ? body : Readable.from(until(body, onWhole), { objectMode: false });
   return new Response(toWeb(bytes), { status, headers: answered });
 };
