@@ -1,5 +1,6 @@
 // One request with a whole file in it, from its first byte to the verified disk. What Harvester's action and CDI's paths have in common.
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import type { Target } from '#shared/exchange/target.ts';
@@ -21,12 +22,27 @@ export interface Delivered {
   readonly signal: AbortSignal;
 }
 
+const tooLarge = (found: string, mostBytes: number): Problem =>
+  new Problem(
+    413,
+    'RequestEntityTooLarge',
+    `the file has ${found} bytes, ${mostBytes} are taken at most: compress it, or publish it on a web server and import it`,
+  );
+
 /** 413 with words, before any of it is read. */
 export const requireSize = (length: number | undefined, mostBytes: number): void => {
-  if (length === undefined || length <= mostBytes) return;
-  const message = `the file has ${length} bytes, ${mostBytes} are taken at most: compress it, or publish it on a web server and import it`;
-  throw new Problem(413, 'RequestEntityTooLarge', message);
+  if (length !== undefined && length > mostBytes) throw tooLarge(String(length), mostBytes);
 };
+
+/** For a file whose length nobody says. */
+export async function* atMost(stream: AsyncIterable<Buffer>, mostBytes: number): AsyncGenerator<Buffer> {
+  let taken = 0;
+  for await (const chunk of stream) {
+    taken += chunk.length;
+    if (taken > mostBytes) throw tooLarge(`more than ${mostBytes}`, mostBytes);
+    yield chunk;
+  }
+}
 
 /** Throws a Problem where the file cannot be sent; what became of it is in the result. */
 export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise<Sent> => {
@@ -40,5 +56,6 @@ export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise
     ...(file.length === undefined ? {} : { length: file.length }),
     ...(checksum === undefined ? {} : { checksum }),
   };
-  return sendToUpload(worker, { body: stream, offset: 0, begins, isLast: true, takesOver: false, waits, signal });
+  const body = file.length === undefined ? Readable.from(atMost(stream, deps.mostBytes), { objectMode: false }) : stream;
+  return sendToUpload(worker, { body, offset: 0, begins, isLast: true, takesOver: false, waits, signal });
 };
