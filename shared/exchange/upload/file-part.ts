@@ -18,10 +18,15 @@ const noPart = (): Problem =>
     `the form has no file: name its part ${partNames.map((name) => `"${name}"`).join(' or ')}`,
   );
 
+const unreadable = (): Problem =>
+  new Problem(400, 'BadRequest', 'the form cannot be read: it is cut off or not what its boundary says');
+
 /** The first part with one of the names; what comes after it is read and dropped. */
 const partOf = async (body: Readable, contentType: string): Promise<Readable> => {
   const { Busboy } = await import('@fastify/busboy');
   const found = Promise.withResolvers<Readable>();
+  // Without a boundary it is no form.
+  if (!/;\s*boundary=/i.test(contentType)) throw unreadable();
   const parser = new Busboy({ headers: { 'content-type': contentType }, limits });
   let isFound = false;
   parser.on('file', (name, file) => {
@@ -36,9 +41,7 @@ const partOf = async (body: Readable, contentType: string): Promise<Readable> =>
   pipeline(body, parser).then(
     () => found.reject(noPart()),
     (error: unknown) => {
-      found.reject(
-        new Problem(400, 'BadRequest', 'the form cannot be read: it is cut off or not what its boundary says'),
-      );
+      found.reject(unreadable());
       void found.promise.then(
         (file) => file.destroy(error instanceof Error ? error : new Error('cut off')),
         () => undefined,
