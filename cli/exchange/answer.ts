@@ -32,9 +32,9 @@ export interface Persistence {
 /** Longest pause between two tries, in seconds. */
 const longestPause = 30;
 
-/** Again after a fault of the network or the cluster, as long as something moves. `step` says whether all is done, and how far it came. */
+/** Again after a fault of the network or the cluster, as long as something moves. `step` throws where not all is done. */
 export const persist = async (
-  step: () => Promise<boolean>,
+  step: () => Promise<void>,
   progress: () => number,
   { signal, tries, onRetry }: Persistence,
 ): Promise<void> => {
@@ -42,8 +42,8 @@ export const persist = async (
   for (;;) {
     const before = progress();
     try {
-      if (await step()) return;
-      failures = 0;
+      await step();
+      return;
     } catch (error) {
       if (signal.aborted) throw new Unavailable('interrupted; start the same command again to go on', { cause: error });
       if (error instanceof AppError && !error.retryable) throw error;

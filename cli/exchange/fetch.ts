@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { Agent, request } from 'undici';
 import { type Persistence, persist, toError } from '#cli/exchange/answer.ts';
 import type { Ticket } from '#cli/exchange/ticket.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
 
 export interface Fetching extends Persistence {
   /** Where it is put; what the server calls it is asked for where left out. */
@@ -18,11 +19,21 @@ export interface Fetching extends Persistence {
 
 const patient = new Agent({ headersTimeout: 0, bodyTimeout: 120_000, connectTimeout: 10_000 });
 
-const nameFrom = (disposition: string | undefined): string => {
+const decode = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+};
+
+export const nameFrom = (disposition: string | undefined): string => {
   const encoded = /filename\*=UTF-8''([^;]+)/.exec(disposition ?? '')?.[1];
-  const name = encoded === undefined ? /filename="([^"]+)"/.exec(disposition ?? '')?.[1] : decodeURIComponent(encoded);
-  // Whatever a server says, it says no folder.
-  return (name ?? 'disk').replace(/[/\\]/g, '_');
+  const name = (encoded && decode(encoded)) ?? /filename="([^"]+)"/.exec(disposition ?? '')?.[1];
+  // Whatever a server says, it says no folder, no hidden file, and nothing to the terminal.
+  // oxlint-disable-next-line no-control-regex
+  const plain = (name ?? '').replace(/[\u0000-\u001F\u007F-\u009F/\\]/g, '_').replace(/^\.+/, '');
+  return plain === '' ? 'disk' : plain;
 };
 
 const textOfHeader = (value: string | string[] | undefined): string | undefined =>
@@ -64,12 +75,18 @@ const fetchRest = async (fetching: Fetching, { url, headers }: Ticket, file: str
   // All of it was there already, and only the last step was missing.
   if (statusCode === 416 && before !== undefined) {
     await body.dump();
-    return rename(part.path, file);
+    if (sizeOf(textOfHeader(answer.headers['content-range']), undefined) === before.size) return rename(part.path, file);
+    await rm(part.tagPath);
+    throw new Unavailable(`${part.path} is not what it was: it is begun anew`);
   }
   if (statusCode !== 200 && statusCode !== 206) throw await toError(answer);
   const isRest = statusCode === 206 && before !== undefined;
   const size = sizeOf(textOfHeader(answer.headers['content-range']), textOfHeader(answer.headers['content-length']));
-  await writeFile(part.tagPath, textOfHeader(answer.headers['etag']) ?? '');
+  if (!isRest) {
+    // Bytes of another file must never lie beside the tag of this one, wherever this is cut.
+    await writeFile(part.path, '');
+    await writeFile(part.tagPath, textOfHeader(answer.headers['etag']) ?? '');
+  }
   taken.bytes = isRest ? before.size : 0;
   const counted = new Transform({
     transform: (chunk: Buffer, _encoding, done) => {
@@ -78,7 +95,7 @@ const fetchRest = async (fetching: Fetching, { url, headers }: Ticket, file: str
       done(undefined, chunk);
     },
   });
-  await pipeline(body, counted, createWriteStream(part.path, { flags: isRest ? 'a' : 'w' }));
+  await pipeline(body, counted, createWriteStream(part.path, { flags: 'a' }));
   return rename(part.path, file);
 };
 
@@ -92,7 +109,6 @@ export const fetchFile = async (fetching: Fetching): Promise<string> => {
       file ??= await askName(fetching, ticket);
       await fetchRest(fetching, ticket, file, taken);
       await rm(partOf(file).tagPath, { force: true });
-      return true;
     },
     () => taken.bytes,
     fetching,
@@ -105,5 +121,9 @@ const askName = async ({ query, signal }: Fetching, { url, headers }: Ticket): P
   await answer.body.dump();
   if (answer.statusCode === 200) return nameFrom(textOfHeader(answer.headers['content-disposition']));
   // A HEAD has no words: ask again for what is wrong.
-  throw await toError(await request(`${url}?${query}`, { dispatcher: patient, headers, signal }));
+  const second = await request(`${url}?${query}`, { dispatcher: patient, headers, signal });
+  if (second.statusCode !== 200) throw await toError(second);
+  // Nothing any more. All of the file is not to be read here.
+  second.body.on('error', () => undefined).destroy();
+  return nameFrom(textOfHeader(second.headers['content-disposition']));
 };

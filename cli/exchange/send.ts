@@ -1,11 +1,11 @@
 // One file on its way into one target, with tus 1.0: where it stands is asked, never remembered, so that any machine can go on.
 import { createReadStream } from 'node:fs';
-import { Transform } from 'node:stream';
+import { Transform, pipeline } from 'node:stream';
 import { type Dispatcher, Agent, request } from 'undici';
 import { type Persistence, persist, toError } from '#cli/exchange/answer.ts';
 import type { Ticket } from '#cli/exchange/ticket.ts';
 import { Standing } from '#shared/exchange/upload/standing.ts';
-import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
+import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 export interface Sending extends Persistence {
   readonly file: string;
@@ -33,12 +33,17 @@ const lookUp = async (sending: Sending, { url, headers }: Ticket): Promise<Stand
   return Standing.parse(await answer.body.json());
 };
 
-/** Address of the upload: of the same file that is under way, or of one that begins. */
-const begin = async (sending: Sending, ticket: Ticket): Promise<{ url: string; offset: number } | 'done'> => {
+/** Address of the upload: of the same file that is under way, or of one that begins. `sent`: bytes, by this command. */
+const begin = async (
+  sending: Sending,
+  ...[ticket, sent]: [Ticket, number]
+): Promise<{ url: string; offset: number } | 'done'> => {
   const { size, checksum, virtualSize, signal } = sending;
-  const { stage, message, upload } = await lookUp(sending, ticket);
-  if (stage === 'done') return 'done';
-  if (stage === 'failed' || stage === 'no-upload') throw new InvalidInput(message, [{ field: 'target', message }]);
+  const { stage, message, upload, digest } = await lookUp(sending, ticket);
+  // Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again.
+  if (stage === 'done' && (digest === undefined ? sent === size : digest === checksum)) return 'done';
+  if (stage === 'done' || stage === 'failed' || stage === 'no-upload')
+    throw new InvalidInput(message, [{ field: 'target', message }]);
   if (upload?.length === size && upload.checksum === checksum) {
     return { url: `${ticket.url}/${upload.id}`, offset: upload.offset };
   }
@@ -61,10 +66,10 @@ const begin = async (sending: Sending, ticket: Ticket): Promise<{ url: string; o
 /** Throws an AppError. Resolves once the disk is written and verified. */
 export const sendFile = async (sending: Sending): Promise<void> => {
   let sent = 0;
-  const step = async (): Promise<boolean> => {
+  const step = async (): Promise<void> => {
     const ticket = await sending.getTicket();
-    const where = await begin(sending, ticket);
-    if (where === 'done') return true;
+    const where = await begin(sending, ticket, sent);
+    if (where === 'done') return;
     sent = where.offset;
     const counted = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
@@ -73,7 +78,9 @@ export const sendFile = async (sending: Sending): Promise<void> => {
         done(undefined, chunk);
       },
     });
-    const body = createReadStream(sending.file, { start: where.offset, highWaterMark: 1024 * 1024 }).pipe(counted);
+    const bytes = createReadStream(sending.file, { start: where.offset, highWaterMark: 1024 * 1024 });
+    // What goes wrong with one of them ends the other, and the request with it.
+    const body = pipeline(bytes, counted, () => undefined);
     const headers = {
       ...ticket.headers,
       ...tus,
@@ -81,9 +88,13 @@ export const sendFile = async (sending: Sending): Promise<void> => {
       'upload-offset': String(where.offset),
     };
     const answer = await ask(where.url, { method: 'PATCH', headers, body, signal: sending.signal });
+    // The connection of before brought more than it seemed: look again.
+    if (answer.statusCode === 409) throw new Unavailable(messageOf(await toError(answer)));
     if (answer.statusCode !== 204) throw await toError(answer);
     await answer.body.dump();
-    return Number(answer.headers['upload-offset']) === sending.size;
+    const arrived = Number(answer.headers['upload-offset']);
+    if (arrived !== sending.size)
+      throw new Unavailable(`${arrived} of ${sending.size} bytes arrived: was ${sending.file} cut meanwhile?`);
   };
   await persist(step, () => sent, sending);
 };

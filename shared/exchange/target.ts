@@ -33,9 +33,14 @@ export interface Target {
   /** The claim with its bytes. */
   readonly claimName: string | undefined;
   readonly isUsable: boolean;
+  /** `sha256:<hex>` of the file it was made from, where that is known. */
+  readonly digest?: string | undefined;
 }
 
 const missing = (name: TargetName): Problem => new Problem(404, 'NotFound', `${targetText(name)} does not exist`);
+
+const digestOf = (digests: Readonly<Record<string, string>> | undefined): string | undefined =>
+  digests?.['sha256'] === undefined ? undefined : `sha256:${digests['sha256']}`;
 
 interface Ready {
   readonly reason: string;
@@ -64,6 +69,7 @@ const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
   displayName: name.name,
   claimName: object.status?.claimName ?? name.name,
   isUsable: object.status?.phase === 'Succeeded',
+  digest: digestOf(object.status?.detail?.digests),
 });
 
 const stageOfImage = ({ spec, status }: HarvesterImage): Stage => {
@@ -81,6 +87,7 @@ const fromImage = (name: TargetName, object: HarvesterImage): Target => ({
   displayName: object.spec.displayName,
   claimName: object.status?.children?.volume,
   isUsable: object.status?.phase === 'Imported',
+  digest: digestOf(object.status?.digests),
 });
 
 const volumeKind = groupKindOf({ apiVersion: apiVersionOf(dataVolumeKind.type), kind: dataVolumeKind.type.kind });

@@ -18,23 +18,30 @@ export interface OpenUpload {
   readonly state: UploadState;
 }
 
-/** Throws a Problem where the target takes no bytes now, and says why. */
-export const requireOpen = ({ name, stage, message }: Target): void => {
+/** Why the target takes no bytes now, and what to do; `undefined`: it takes them. */
+export const closedBecause = ({ name, stage, message }: Target): Problem | undefined => {
   const text = targetText(name);
   switch (stage) {
     case 'no-upload':
-      throw new Problem(409, 'NotAnUploadTarget', `${text} is not made from an upload: its source must be upload`);
+      return new Problem(409, 'NotAnUploadTarget', `${text} is not made from an upload: its source must be upload`);
     case 'done':
-      throw new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: make a new one`);
+      return new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: make a new one`);
     case 'failed':
-      throw new Problem(
+      return new Problem(
         409,
         'Failed',
         `${text} has failed: ${message}; start it again with a new value of the annotation bullion.dev/retry`,
       );
     case 'unoffered':
     case 'open':
+      return undefined;
   }
+};
+
+/** Throws a Problem where the target takes no bytes now, and says why. */
+export const requireOpen = (target: Target): void => {
+  const problem = closedBecause(target);
+  if (problem !== undefined) throw problem;
 };
 
 const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>

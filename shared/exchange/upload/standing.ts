@@ -4,12 +4,15 @@ import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
-import { openUpload } from '#shared/exchange/upload/open.ts';
+import { closedBecause, openUpload } from '#shared/exchange/upload/open.ts';
 import { z } from 'zod';
 
 export const Standing = z.object({
   stage: z.enum(['no-upload', 'unoffered', 'open', 'done', 'failed']),
+  /** What to do, where nothing more is taken. */
   message: z.string(),
+  /** `sha256:<hex>` of the file it was made from, once it is done. */
+  digest: z.string().optional(),
   /** The file that is under way; left out: none. */
   upload: z
     .object({ id: z.string(), offset: z.number(), length: z.number().optional(), checksum: z.string().optional() })
@@ -21,8 +24,9 @@ export type Standing = z.infer<typeof Standing>;
 export const standingOf = async (deps: ExchangeDeps, request: Request, name: TargetName): Promise<Standing> => {
   await permit(deps.kube, await authenticate(request, deps), 'upload', name);
   const target = await findTarget(deps.kube, name);
-  const { stage, message } = target;
-  if (stage !== 'open') return { stage, message };
+  const { stage, digest } = target;
+  const message = closedBecause(target)?.message ?? target.message;
+  if (stage !== 'open') return { stage, message, ...(digest === undefined ? {} : { digest }) };
   const { state } = await openUpload(deps, target, request.signal);
   const { announced, offset, length } = state;
   if (announced === undefined) return { stage, message };
