@@ -34,7 +34,12 @@ export interface Wait {
   /** Value of the retry annotation that must have been acted on: until then the old failure is what status tells. */
   readonly retry?: string | undefined;
   readonly signal: AbortSignal;
+  /** What is waited for, and the command that says more of it; of an image where left out. */
+  readonly words?: { readonly what: string; readonly work: string; readonly more: string } | undefined;
 }
+
+const wordsOf = ({ words }: Wait, name: string) =>
+  words ?? { what: 'image', work: 'import', more: `bullion why ${name}` };
 
 /** One line that says where an image stands. */
 export const describeProgress = (found: Found): string => {
@@ -50,8 +55,9 @@ export const describeProgress = (found: Found): string => {
 export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise<ExitCode> => {
   const deadline = wait.timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + wait.timeoutMs;
   const line = createLine(wait.terminal);
+  const words = wordsOf(wait, image.metadata.name);
   for (;;) {
-    const found = { type, image: await lookAgain(wait.kube, { type, image }) };
+    const found = { type, image: await lookAgain(wait.kube, { type, image }, words.what) };
     line.show(describeProgress(found));
     if (hasEnded(wait, found)) {
       line.end();
@@ -60,17 +66,17 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
     if (performance.now() >= deadline || wait.signal.aborted) {
       line.end();
       const why = wait.signal.aborted ? 'No longer waiting' : 'The time is over';
-      wait.terminal.err(`${why}; the import goes on: bullion why ${image.metadata.name}\n`);
+      wait.terminal.err(`${why}; the ${words.work} goes on: ${words.more}\n`);
       return exitCodes.timedOut;
     }
     await sleep(lookMs, undefined, { signal: wait.signal }).catch(() => undefined);
   }
 };
 
-const lookAgain = async (kube: KubeClient, { type, image }: Found): Promise<Image> => {
+const lookAgain = async (kube: KubeClient, { type, image }: Found, what: string): Promise<Image> => {
   const { namespace, name, uid } = image.metadata;
   const current = await kube.get(type, { namespace, name });
-  if (current === undefined || current.metadata.uid !== uid) throw new NotFound(`image ${name} was deleted meanwhile`);
+  if (current === undefined || current.metadata.uid !== uid) throw new NotFound(`${what} ${name} was deleted meanwhile`);
   return current;
 };
 

@@ -25,6 +25,10 @@ describe('bullion export', () => {
     });
   });
 
+  it('takes credentials for a store of one\'s own alone', () => {
+    expect(() => exportOf(call('s3://b/k', { secret: 'c' }))).toThrow(/--secret is for https/);
+  });
+
   it.each(['', 'ftp://x/y', 's3://bucket'])('says what "%s" should be', (place) => {
     expect(() => exportOf(call(place))).toThrow(/is no place/);
   });

@@ -2,19 +2,21 @@
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import type { Image } from '#cli/image.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
+import { parseObjectPlace } from '#cli/source.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { InvalidInput } from '#shared/runtime/errors.ts';
+import { Conflict, InvalidInput, isConflict } from '#shared/runtime/errors.ts';
 
 type Spec = VirtualMachineVolumeExport['spec'];
 
 const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec, 'objectStore' | 'destination'> => {
-  const [, bucketName, objectName] = /^s3:\/\/([^/]+)\/(.+)$/i.exec(place) ?? [];
-  if (bucketName !== undefined && objectName !== undefined) return { objectStore: { bucketName, objectName } };
-  if (place === 'local') return { destination: { local: {} } };
   if (/^https?:\/\/./i.test(place))
     return { destination: { s3: { url: place, ...(secretRef === undefined ? {} : { secretRef }) } } };
+  if (secretRef !== undefined) throw new InvalidInput('--secret is for https://<store>/<bucket>/<key>');
+  const object = parseObjectPlace(place);
+  if (object !== undefined) return { objectStore: { bucketName: object.bucket, objectName: object.key } };
+  if (place === 'local') return { destination: { local: {} } };
   throw new InvalidInput(`${place} is no place: write s3://<bucket>/<key>, https://<store>/<bucket>/<key> or local`);
 };
 
@@ -35,13 +37,20 @@ const run = async (call: Call): Promise<ExitCode> => {
   const { kube, values, terminal, signal } = call;
   const timeoutMs = timeoutOf(values);
   const { type } = volumeExportKind;
-  const made = await kube.create(type, exportOf(call));
+  const wanted = exportOf(call);
+  const { name, namespace } = wanted.metadata;
+  const made = await kube.create(type, wanted).catch((error: unknown) => {
+    if (!isConflict(error)) throw error;
+    const more = `delete it (kubectl delete vmve ${name} -n ${namespace}), or give this one another name with --name`;
+    throw new Conflict(`there is an export ${name} already: ${more}`, { cause: error });
+  });
   const printed = printedObject(made, outputOf(values));
   if (printed !== undefined) terminal.out(printed);
   if (values['no-wait'] === true) return exitCodes.done;
   // It tells how it goes with the same words as an image.
   const found = { type: type as unknown as ResourceType<Image>, image: made as unknown as Image };
-  return waitUntilOver({ kube, terminal, signal, timeoutMs }, found);
+  const words = { what: 'export', work: 'export', more: `kubectl describe vmve ${name} -n ${namespace}` };
+  return waitUntilOver({ kube, terminal, signal, timeoutMs, words }, found);
 };
 
 export const exportCommand: ClusterCommand = {
