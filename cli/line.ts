@@ -5,6 +5,7 @@ export interface Line {
   show(text: string): void;
   /** One of many: shown at most once a second. */
   count(text: string): void;
+  /** What is said next begins a line of its own; once more does nothing. */
   end(): void;
 }
 
@@ -25,6 +26,7 @@ export const createLine = (terminal: Terminal): Line => {
     },
     end: (): void => {
       if (terminal.isLive && last !== '') terminal.err('\n');
+      last = '';
     },
   };
 };

@@ -28,6 +28,10 @@ export const runCommandLine = async (args: readonly string[], around: Surroundin
     if (line.values['help'] === true) return explain(command.name, terminal);
     return await start(command, line, around);
   } catch (error) {
+    if (around.signal.aborted && !(error instanceof AppError)) {
+      terminal.err('bullion: interrupted; the same command again goes on\n');
+      return exitCodes.failed;
+    }
     return complain(command, error, terminal);
   }
 };

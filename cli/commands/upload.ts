@@ -15,7 +15,7 @@ import { formatBytes, formatQuantity, parseQuantity } from '#shared/api/quantity
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { lookAhead } from '#shared/exchange/upload/look-ahead.ts';
-import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import { InvalidInput, NotFound, messageOf } from '#shared/runtime/errors.ts';
 
 /** Tries in a row that bring nothing. */
 const tries = 8;
@@ -38,10 +38,11 @@ const lookAtFile = async (path: string): Promise<LocalFile> => {
   }
 };
 
-const digestOf = async ({ path, size }: LocalFile, line: Line): Promise<string> => {
+const digestOf = async ({ path, size }: LocalFile, line: Line, signal: AbortSignal): Promise<string> => {
   const hash = createHash('sha256');
   let read = 0;
-  for await (const chunk of createReadStream(path, { highWaterMark: 4 * 1024 * 1024 }) as AsyncIterable<Buffer>) {
+  const bytes: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: 4 * 1024 * 1024, signal });
+  for await (const chunk of bytes) {
     hash.update(chunk);
     read += chunk.length;
     line.count(`checking ${path}: ${String(Math.floor((100 * read) / size)).padStart(3)}%`);
@@ -49,13 +50,19 @@ const digestOf = async ({ path, size }: LocalFile, line: Line): Promise<string> 
   return hash.digest('hex');
 };
 
-const requireSame = (asked: string | undefined, found: string): void => {
-  if (asked === undefined) return;
+/** The digest that the file must have, if the caller says one. */
+const expectedOf = ({ values }: Call): string | undefined => {
+  const asked = textOf(values, 'checksum');
+  if (asked === undefined) return undefined;
   const parsed = parseChecksum(asked, 'sha256');
   if ('problem' in parsed || parsed.value.algorithm !== 'sha256')
     throw new InvalidInput(`--checksum is sha256:<hex>, not ${asked}`);
-  if (parsed.value.hex === found) return;
-  const message = `sha256 of the file is ${found}, expected ${parsed.value.hex}`;
+  return parsed.value.hex;
+};
+
+const requireSame = (expected: string | undefined, found: string): void => {
+  if (expected === undefined || expected === found) return;
+  const message = `sha256 of the file is ${found}, expected ${expected}`;
   throw new InvalidInput(message, [{ field: 'file', message }]);
 };
 
@@ -116,30 +123,32 @@ const untilPhase = async (
   ...[phases, line]: [readonly string[], Line]
 ): Promise<string> => {
   for (;;) {
-    const { phase = 'Pending', conditions = [] } =
-      (await kube.get(dataVolumeKind.type, { namespace, name }))?.status ?? {};
+    const volume = await kube.get(dataVolumeKind.type, { namespace, name });
+    if (volume === undefined) throw new NotFound(`datavolume ${name} was deleted meanwhile`);
+    const { phase = 'Pending', conditions = [] } = volume.status ?? {};
     if (phases.includes(phase)) return phase;
     line.show(`${name}: ${phase} ${conditions.find(({ type }) => type === 'Ready')?.message ?? ''}`.trimEnd());
     await sleep(lookMs, undefined, { signal });
   }
 };
 
-const run = async (call: Call): Promise<ExitCode> => {
+const uploadWith = async (call: Call, line: Line): Promise<ExitCode> => {
   const { kube, namespace, positionals, values, terminal, signal } = call;
   const [name = '', path = ''] = positionals;
-  const kind = kindOf(values);
-  if (kind === 'claim') throw new InvalidInput('files go into an image or a datavolume: a claim alone takes none');
+  const isImage = kindOf(values) === 'image';
+  const expected = expectedOf(call);
   const file = await lookAtFile(path);
   const diskBytes = diskBytesOf(call, file);
-  const line = createLine(terminal);
-  const hex = await digestOf(file, line);
-  requireSame(textOf(values, 'checksum'), hex);
-  const isImage = kind === 'image';
+  // Said now: to read all of a large file takes minutes.
+  if (isImage && diskBytes === undefined) throw needsSize(file);
+  const hex = await digestOf(file, line, signal);
+  requireSame(expected, hex);
   const target: TargetName = { plural: isImage ? 'virtualmachineimages' : 'datavolumes', namespace, name };
   const image = isImage ? await ensureImage(call, name) : undefined;
-  if (isImage ? diskBytes === undefined : (await ensureVolume(call, name, diskBytes)) === undefined)
-    throw needsSize(file);
-  if (!isImage) await untilPhase(call, name, ['UploadReady', 'Succeeded', 'Failed'], line);
+  if (!isImage) {
+    if ((await ensureVolume(call, name, diskBytes)) === undefined) throw needsSize(file);
+    await untilPhase(call, name, ['UploadReady', 'Succeeded', 'Failed'], line);
+  }
   await sendFile({
     file: path,
     size: file.size,
@@ -156,11 +165,21 @@ const run = async (call: Call): Promise<ExitCode> => {
   });
   if (image === undefined) {
     const phase = await untilPhase(call, name, ['Succeeded', 'Failed'], line);
-    line.end();
     return phase === 'Succeeded' ? exitCodes.done : exitCodes.failed;
   }
   line.end();
   return waitUntilOver({ kube, terminal, signal }, { type: imageTypes.harvester, image });
+};
+
+const run = async (call: Call): Promise<ExitCode> => {
+  if (kindOf(call.values) === 'claim')
+    throw new InvalidInput('files go into an image or a datavolume: a claim alone takes none');
+  const line = createLine(call.terminal);
+  try {
+    return await uploadWith(call, line);
+  } finally {
+    line.end();
+  }
 };
 
 export const uploadCommand: ClusterCommand = {

@@ -33,7 +33,11 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  const bullion = async (...args: readonly string[]): Promise<{ code: ExitCode; out: string; err: string }> => {
+  const bullion = (...args: readonly string[]) => bullionUntil(new AbortController().signal, ...args);
+  const bullionUntil = async (
+    signal: AbortSignal,
+    ...args: readonly string[]
+  ): Promise<{ code: ExitCode; out: string; err: string }> => {
     const said = { out: '', err: '' };
     const terminal = {
       out: (text: string) => void (said.out += text),
@@ -42,7 +46,7 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
       now: () => new Date(),
     };
     const withCluster = args[0] === 'completion' ? args : [...args, '--kubeconfig', cluster.kubeconfigPath];
-    const code = await runCommandLine(withCluster, { terminal, signal: new AbortController().signal });
+    const code = await runCommandLine(withCluster, { terminal, signal });
     return { code, ...said };
   };
 
@@ -140,6 +144,9 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
     const sent = await bullion('upload', 'sent', file, '--storage-class', 'local');
     expect(sent.err).toMatch(/sent: 100% the image is ready to use/);
     expect(sent.code).toBe(exitCodes.done);
+    expect((await bullion('upload', 'sent', file)).code).toBe(exitCodes.done);
+    const other = await bullion('upload', 'sent', join(dir, 'disk.raw'));
+    expect([other.code, other.err]).toEqual([exitCodes.failed, expect.stringContaining('uploaded already')]);
     const back = join(dir, 'back.qcow2');
     const { code, out } = await bullion('download', 'sent', back, '--compression', 'zstd');
     expect({ code, out }).toEqual({ code: exitCodes.done, out: `${back}\n` });
@@ -157,6 +164,24 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
       await run('qemu-img', ['compare', '-F', 'raw', file, back]);
     }
   }, 300_000);
+
+  it('says how to go on after Ctrl-C', async () => {
+    const { code, err } = await bullionUntil(AbortSignal.abort(), 'upload', 'never', join(dir, 'disk.qcow2'));
+    expect([code, err]).toEqual([exitCodes.failed, 'bullion: interrupted; the same command again goes on\n']);
+  });
+
+  it('exports a volume, telling how it goes', async () => {
+    const { code, err } = await bullion('export', 'vol', 'local');
+    expect(err).toMatch(/vol-export: 100% exported to claim vol-export-export-pvc/);
+    expect(code).toBe(exitCodes.done);
+    const again = await bullion('export', 'vol', 'local');
+    expect([again.code, again.err]).toEqual([exitCodes.failed, expect.stringMatching(/--name/)]);
+    const late = await bullion('export', 'nothing', 'local', '--timeout', '1s');
+    expect([late.code, late.err]).toEqual([
+      exitCodes.timedOut,
+      expect.stringContaining('the export goes on: kubectl describe vmve nothing-export -n default'),
+    ]);
+  }, 120_000);
 
   it('says what is wrong with an upload before it sends any of it', async () => {
     const notes = join(dir, 'notes.txt');
