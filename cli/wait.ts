@@ -76,7 +76,8 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
 const lookAgain = async (kube: KubeClient, { type, image }: Found, what: string): Promise<Image> => {
   const { namespace, name, uid } = image.metadata;
   const current = await kube.get(type, { namespace, name });
-  if (current === undefined || current.metadata.uid !== uid) throw new NotFound(`${what} ${name} was deleted meanwhile`);
+  if (current === undefined || current.metadata.uid !== uid)
+    throw new NotFound(`${what} ${name} was deleted meanwhile`);
   return current;
 };
 

@@ -25,7 +25,7 @@ describe('bullion export', () => {
     });
   });
 
-  it('takes credentials for a store of one\'s own alone', () => {
+  it("takes credentials for a store of one's own alone", () => {
     expect(() => exportOf(call('s3://b/k', { secret: 'c' }))).toThrow(/--secret is for https/);
   });
 

@@ -115,7 +115,8 @@ describe('an upload', () => {
 
   it('of a file that has become shorter ends', async () => {
     answer = (request, response) => {
-      if (request.method === 'GET') standing(response, { stage: 'open', upload: { id: 'a', offset: 3, length: 5, checksum } });
+      if (request.method === 'GET')
+        standing(response, { stage: 'open', upload: { id: 'a', offset: 3, length: 5, checksum } });
       else request.resume().on('end', () => response.writeHead(204, { 'upload-offset': '3' }).end());
     };
     await expect(send(5)).rejects.toThrow('3 of 5 bytes arrived');
@@ -123,7 +124,8 @@ describe('an upload', () => {
 
   it('of a file that cannot be read ends', async () => {
     answer = (request, response) => {
-      if (request.method === 'GET') standing(response, { stage: 'open', upload: { id: 'a', offset: 0, length: 3, checksum } });
+      if (request.method === 'GET')
+        standing(response, { stage: 'open', upload: { id: 'a', offset: 0, length: 3, checksum } });
       else request.resume().on('end', () => response.writeHead(204, { 'upload-offset': '3' }).end());
     };
     const gone = { ...common(), file: join(dir, 'gone'), size: 3, checksum, virtualSize: undefined };

@@ -75,7 +75,8 @@ const fetchRest = async (fetching: Fetching, { url, headers }: Ticket, file: str
   // All of it was there already, and only the last step was missing.
   if (statusCode === 416 && before !== undefined) {
     await body.dump();
-    if (sizeOf(textOfHeader(answer.headers['content-range']), undefined) === before.size) return rename(part.path, file);
+    if (sizeOf(textOfHeader(answer.headers['content-range']), undefined) === before.size)
+      return rename(part.path, file);
     await rm(part.tagPath);
     throw new Unavailable(`${part.path} is not what it was: it is begun anew`);
   }

@@ -33,27 +33,31 @@ const lookUp = async (sending: Sending, { url, headers }: Ticket): Promise<Stand
   return Standing.parse(await answer.body.json());
 };
 
+/** Where nothing more is taken. */
+const closed: readonly Standing['stage'][] = ['done', 'failed', 'no-upload'];
+
+const metadataOf = ({ checksum, virtualSize }: Sending): string =>
+  [
+    `checksum ${encode(checksum)}`,
+    ...(virtualSize === undefined ? [] : [`virtualSize ${encode(String(virtualSize))}`]),
+  ].join(',');
+
 /** Address of the upload: of the same file that is under way, or of one that begins. `sent`: bytes, by this command. */
 const begin = async (
   sending: Sending,
   ...[ticket, sent]: [Ticket, number]
 ): Promise<{ url: string; offset: number } | 'done'> => {
-  const { size, checksum, virtualSize, signal } = sending;
+  const { size, checksum, signal } = sending;
   const { stage, message, upload, digest } = await lookUp(sending, ticket);
   // Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again.
   if (stage === 'done' && (digest === undefined ? sent === size : digest === checksum)) return 'done';
-  if (stage === 'done' || stage === 'failed' || stage === 'no-upload')
-    throw new InvalidInput(message, [{ field: 'target', message }]);
+  if (closed.includes(stage)) throw new InvalidInput(message, [{ field: 'target', message }]);
   if (upload?.length === size && upload.checksum === checksum) {
     return { url: `${ticket.url}/${upload.id}`, offset: upload.offset };
   }
-  const metadata = [
-    `checksum ${encode(checksum)}`,
-    ...(virtualSize === undefined ? [] : [`virtualSize ${encode(String(virtualSize))}`]),
-  ];
   const answer = await ask(ticket.url, {
     method: 'POST',
-    headers: { ...ticket.headers, ...tus, 'upload-length': String(size), 'upload-metadata': metadata.join(',') },
+    headers: { ...ticket.headers, ...tus, 'upload-length': String(size), 'upload-metadata': metadataOf(sending) },
     signal,
   });
   if (answer.statusCode !== 201) throw await toError(answer);

@@ -129,6 +129,9 @@ export const download = async (
     await body.dump();
     return new Response(null, { status, headers: answered });
   }
-  const bytes = onWhole === undefined || !isEnd(headers['content-range']) ? body : Readable.from(until(body, onWhole), { objectMode: false });
+  const bytes =
+    onWhole === undefined || !isEnd(headers['content-range'])
+      ? body
+      : Readable.from(until(body, onWhole), { objectMode: false });
   return new Response(toWeb(bytes), { status, headers: answered });
 };

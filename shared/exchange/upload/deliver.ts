@@ -56,6 +56,7 @@ export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise
     ...(file.length === undefined ? {} : { length: file.length }),
     ...(checksum === undefined ? {} : { checksum }),
   };
-  const body = file.length === undefined ? Readable.from(atMost(stream, deps.mostBytes), { objectMode: false }) : stream;
+  const body =
+    file.length === undefined ? Readable.from(atMost(stream, deps.mostBytes), { objectMode: false }) : stream;
   return sendToUpload(worker, { body, offset: 0, begins, isLast: true, takesOver: false, waits, signal });
 };
