@@ -29,7 +29,7 @@ export const answerDirectly = async (
   if (text === undefined) return;
   const { status, body } = text === tooLarge ? handler.tooLarge() : await handler.answer(text);
   const bytes = Buffer.from(JSON.stringify(body));
-  const leave = isLast() || text === tooLarge ? { connection: 'close' } : {};
+  const leave = isLast() && text !== tooLarge ? { connection: 'close' } : {};
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, ...leave });
   response.end(bytes);
 };

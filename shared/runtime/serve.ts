@@ -12,6 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import { dropUnread } from '#shared/runtime/unread.ts';
 import { refuseUnreadable } from '#shared/runtime/unreadable.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
@@ -112,17 +113,13 @@ const createServer = async (options: ServeOptions, listener: RequestListener): P
   return createHttpsServer({ ...serverOptions, ...trust, ...readCertificate(tls) }, listener);
 };
 
-/** A body that nobody read to its end: the connection cannot be used again, and is cut a moment after the answer. */
-const isUnread = ({ method, complete }: IncomingMessage): boolean => method !== 'GET' && method !== 'HEAD' && !complete;
-
-/** Tells clients to leave once draining, since a kept-alive connection would hold the server open, and where the next request would be lost. */
+/** Tells clients to leave once draining, since a kept-alive connection would hold the server open. */
 const withFarewell =
   ({ app }: ServeOptions, state: { readonly isDraining: boolean }) =>
   async (request: Request, bindings?: { readonly incoming?: IncomingMessage }): Promise<Response> => {
     notePeer(request, bindings?.incoming?.socket);
     const response = await app.fetch(request);
-    const { incoming } = bindings ?? {};
-    if (!state.isDraining && (incoming === undefined || !isUnread(incoming))) return response;
+    if (!state.isDraining || (bindings?.incoming !== undefined && !bindings.incoming.complete)) return response;
     const headers = new Headers(response.headers);
     headers.set('connection', 'close');
     return new Response(response.body, { status: response.status, headers });
@@ -138,6 +135,8 @@ const createBridge = (options: ServeOptions, state: { readonly isDraining: boole
     const { getRequestListener } = await import('@hono/node-server');
     return getRequestListener(withFarewell(options, state) as never, {
       overrideGlobalObjects: false,
+      // Theirs does not read on behind a stream, and cuts the connection after half a second.
+      autoCleanupIncoming: false,
     }) as RequestListener;
   };
   return () => (loading ??= load());
@@ -155,6 +154,7 @@ const createListener = (
   };
   return (request, response) => {
     const { method = '', url = '' } = request;
+    response.once('finish', () => dropUnread(request));
     const path = url.split('?')[0];
     if (path !== '/healthz' && path !== '/readyz') {
       const direct = app.direct?.(method, url);

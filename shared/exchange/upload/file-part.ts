@@ -62,10 +62,20 @@ export const lengthOf = (request: Request): number | undefined => {
   return text === null || !/^\d+$/.test(text) ? undefined : Number(text);
 };
 
+/** Whoever stops reading it leaves the connection open: the answer takes the same way back. */
+async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } finally {
+    reader.releaseLock();
+  }
+}
+
 /** Throws a Problem (400). */
 export const fileOf = async (request: Request, form: 'either' | 'raw' | 'form'): Promise<FileBody> => {
   const contentType = request.headers.get('content-type') ?? '';
-  const body = request.body === null ? Readable.from([]) : Readable.fromWeb(request.body as never);
+  const body = request.body === null ? Readable.from([]) : Readable.from(read(request.body), { objectMode: false });
   const isPart = form === 'form' || (form === 'either' && isForm(contentType));
   if (!isPart) return { stream: body, length: lengthOf(request) };
   if (!isForm(contentType)) throw new Problem(400, 'BadRequest', 'send the file as multipart/form-data');

@@ -7,6 +7,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { dropUnread } from '#shared/runtime/unread.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
@@ -99,16 +100,6 @@ const stateHeaders = ({ receiver: { spool } }: UploadServerOptions): Record<stri
   };
 };
 
-/** Milliseconds for a client to hear that no more of its body is wanted. A connection closed at once would take the answer with it. */
-const hearingMs = 2_000;
-
-const leaveUnread = (request: IncomingMessage): void => {
-  if (request.complete) return;
-  request.resume();
-  const timer = setTimeout(() => request.destroy(), hearingMs);
-  request.once('close', () => clearTimeout(timer));
-};
-
 const respond = async (
   request: IncomingMessage,
   response: ServerResponse,
@@ -118,7 +109,7 @@ const respond = async (
     const { status, body } = await answer(request, options);
     // Strangers are told nothing of the file.
     const headers = status === 401 || status === 404 ? {} : stateHeaders(options);
-    leaveUnread(request);
+    dropUnread(request);
     if (body === undefined) response.writeHead(status, headers).end();
     else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
   } catch (error) {

@@ -1,0 +1,17 @@
+// What becomes of a body that was answered before its end: a connection that is closed at once takes the answer with it, since the bytes that are
+// still arriving make the client's system drop what it has not read yet (RFC 9112, 9.6). Called by everything that may answer early.
+import type { IncomingMessage } from 'node:http';
+
+/** Milliseconds for a client to hear that no more of its body is wanted: busy ones look seconds late. */
+const hearingMs = 10_000;
+
+/** Reads the rest and drops it; cuts the connection of a client that does not stop. Whoever has read until now gets no more. */
+export const dropUnread = (request: IncomingMessage): void => {
+  if (request.complete || request.destroyed) return;
+  request.removeAllListeners('data');
+  request.resume();
+  const timer = setTimeout(() => request.destroy(), hearingMs);
+  timer.unref();
+  const settled = (): void => clearTimeout(timer);
+  request.once('end', settled).once('close', settled);
+};
