@@ -1,5 +1,6 @@
 // The bytes of a source on their way: counted for progress, digested as published, then uncompressed.
 import { verifyChecksum } from '#shared/transfer/checksum.ts';
+import { createCollector } from '#shared/transfer/collect.ts';
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { Pass } from '#shared/transfer/pass.ts';
@@ -17,6 +18,7 @@ const checkHead = ({ plan }: Pass, chunk: Buffer, position: number): void => {
 async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
   const { plan, source, meter, signal } = pass;
   const total = plan.inspection.size;
+  const collectGarbage = createCollector();
   let position = 0;
   meter.expect(total);
   for await (const chunk of streamAhead(source, plan.facts)) {
@@ -25,6 +27,7 @@ async function* counted(pass: Pass): AsyncGenerator<Buffer, void, undefined> {
     position += chunk.length;
     if (total !== undefined && total > 0) meter.advance(position / total);
     meter.note(undefined);
+    collectGarbage(chunk.length);
     yield chunk;
   }
 }

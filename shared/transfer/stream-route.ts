@@ -1,5 +1,6 @@
 // Raw disks, plain or compressed: written to the target as they arrive, without scratch space.
 import type { FileHandle } from 'node:fs/promises';
+import { createCollector } from '#shared/transfer/collect.ts';
 import { canUnpackToFile, unpackToFile } from '#shared/transfer/compression/unpack-to-file.ts';
 import { roundToSector } from '#shared/transfer/format/disk.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
@@ -47,10 +48,12 @@ type Take = (bytes: Buffer, position: number) => Promise<void>;
 
 /** Passes everything to `take` but a vhd's footer: the last group is held back until it is known to be the last. */
 const drain = async (pass: Pass, take: Take): Promise<Measured> => {
+  const collectGarbage = createCollector();
   let held: Buffer = Buffer.alloc(0);
   let position = 0;
   for await (const group of regrouped(contentOf(pass))) {
     pass.signal.throwIfAborted();
+    collectGarbage(group.length);
     if (held.length > 0) await take(held, position);
     position += held.length;
     held = group;

@@ -1,9 +1,7 @@
 // One compressed cluster, unpacked. Synchronous: a stream for each of many thousand clusters would cost more than the unpacking.
-import { inflateRawSync, zstdDecompressSync } from 'node:zlib';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { corrupt } from '#shared/transfer/format/disk.ts';
-
-export type Unpack = (packed: Buffer) => Buffer;
+import { type OneShot, createInflater, createZstdUnpacker } from '#shared/transfer/one-shot.ts';
 
 const frameMagic = 0xfd2fb528;
 
@@ -27,20 +25,16 @@ export const zstdFrameLength = (bytes: Buffer): number => {
   return at;
 };
 
-/** qemu compresses with a window of 4 KiB. */
-const windowBits = 12;
-
 /** Unpacks clusters of `clusterSize` bytes. Throws ImageCorrupt when one is broken or has another length. */
-export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number): Unpack => {
-  const options = { chunkSize: clusterSize + 64, maxOutputLength: clusterSize };
-  const unpack: Unpack =
-    compression === 'zlib'
-      ? (packed) => inflateRawSync(packed, { ...options, windowBits })
-      : (packed) => zstdDecompressSync(packed.subarray(0, zstdFrameLength(packed)), options);
+export const createUnpack = (compression: 'zlib' | 'zstd', clusterSize: number): OneShot => {
+  const unpackWhole = compression === 'zlib' ? createInflater(clusterSize) : createZstdUnpacker(clusterSize);
+  const pieceOf = (packed: Buffer): Buffer =>
+    compression === 'zlib' ? packed : packed.subarray(0, zstdFrameLength(packed));
   return (packed) => {
+    const piece = pieceOf(packed);
     let plain: Buffer;
     try {
-      plain = unpack(packed);
+      plain = unpackWhole(piece);
     } catch (error) {
       throw corrupt(`a compressed cluster of the qcow2 is broken: ${messageOf(error)}`);
     }

@@ -1,5 +1,6 @@
 // A qcow2 in segments: their buffers, the workers that unpack them, and what one segment must leave to the next.
 import { availableParallelism } from 'node:os';
+import { createCollector } from '#shared/transfer/collect.ts';
 import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
 import { type DecodePool, createDecodePool } from '#shared/transfer/decode/pool.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
@@ -61,6 +62,7 @@ export const createSegmentWork = (
 ): SegmentWork => {
   const { buffers, decoders } = pools;
   const pending = new Set<Promise<void>>();
+  const collectGarbage = createCollector();
   let carried: Uint8Array = new Uint8Array(0);
   let failure: { readonly error: unknown } | undefined;
 
@@ -77,6 +79,7 @@ export const createSegmentWork = (
   return {
     take: (segment) => {
       const { offset, buffer, bytes } = segment;
+      collectGarbage(bytes.length);
       const { tasks, carriedBytes } = planner.next(offset, bytes.length);
       segmentView(pools, buffer, -carried.length, 0).set(carried);
       carried = bytes.slice(bytes.length - carriedBytes);

@@ -4,13 +4,10 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { createUnpack } from '#shared/transfer/decode/cluster.ts';
-import { createCollector } from '#shared/transfer/decode/collect.ts';
 import { createCoalescer } from '#shared/transfer/decode/coalesce.ts';
 import type { DecodeAnswer, DecodeRequest, DecoderSetup } from '#shared/transfer/decode/message.ts';
 import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
 
-/** Unpacked clusters that may wait for their collection. */
-const garbageBytes = 24 * 1024 * 1024;
 const collectBytes = 2 * 1024 * 1024;
 
 const createDecoder = ({ buffers, carryBytes, path, clusterSize, compression, virtualSize }: DecoderSetup) => {
@@ -18,7 +15,6 @@ const createDecoder = ({ buffers, carryBytes, path, clusterSize, compression, vi
   let opened: number | undefined;
   const segments = buffers.map((buffer) => Buffer.from(buffer));
   const unpack = createUnpack(compression, clusterSize);
-  const collectGarbage = createCollector(garbageBytes);
   let written = 0;
   const write = (bytes: Uint8Array, position: number): void => {
     const file = (opened ??= openSync(path, constants.O_WRONLY));
@@ -29,7 +25,6 @@ const createDecoder = ({ buffers, carryBytes, path, clusterSize, compression, vi
 
   const takeCompressed = (packed: Buffer, guest: number): void => {
     const plain = unpack(packed).subarray(0, virtualSize - guest);
-    collectGarbage(clusterSize);
     for (const { start, end } of dataRuns(plain)) collector.push(plain.subarray(start, end), guest + start);
   };
   const takePlain = (bytes: Buffer, guest: number): void => {

@@ -2,14 +2,13 @@
 import { createHash } from 'node:crypto';
 import { constants as fsConstants, openSync, readSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { constants, crc32, deflateRawSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { crc32, gzipSync } from 'node:zlib';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { createCollector } from '#shared/transfer/decode/collect.ts';
+import { createCollector } from '#shared/transfer/collect.ts';
 import type { EncodeAnswer, EncodeRequest, EncoderSetup, SealRequest } from '#shared/transfer/export/message.ts';
+import { type OneShot, createDeflater, createZstdPacker } from '#shared/transfer/one-shot.ts';
 
-const garbageBytes = 24 * 1024 * 1024;
-/** qemu unpacks clusters with a window of 4 KiB, and keeps those that are not smaller by a sector as they are. */
-const qemuWindowBits = 12;
+/** qemu keeps clusters that are not smaller by a sector as they are. */
 const leastGain = 512;
 
 const setup = workerData as EncoderSetup;
@@ -19,25 +18,22 @@ const plainBuffers = setup.plain.map((buffer) => Buffer.from(buffer));
 const packedBuffers = setup.packed.map((buffer) => Buffer.from(buffer));
 const parts = setup.parts.map((buffer) => Buffer.from(buffer));
 const zeroes = Buffer.alloc(unitBytes);
-const collectGarbage = createCollector(garbageBytes);
-const chunkSize = unitBytes + 1024;
 
-const zstdOptions = (isFile: boolean) => ({
-  chunkSize,
-  params: {
-    [constants.ZSTD_c_compressionLevel]: level,
-    [constants.ZSTD_c_contentSizeFlag]: Number(isFile),
-    [constants.ZSTD_c_checksumFlag]: Number(isFile),
-  },
-});
+/** A piece as it goes into the file. */
+const createPacker = (): OneShot => {
+  if (setup.packer === 'zlib') return createDeflater(unitBytes, level);
+  if (setup.packer === 'none') return (bytes) => bytes;
+  if (setup.packer === 'gz')
+    return (bytes) => {
+      const packed = gzipSync(bytes, { level, memLevel: 9, chunkSize: unitBytes + 1024 });
+      collectGarbage(packed.length);
+      return packed;
+    };
+  return createZstdPacker(unitBytes, level, setup.packer === 'zst');
+};
 
-const packers = {
-  none: (bytes: Buffer) => bytes,
-  zlib: (bytes: Buffer) => deflateRawSync(bytes, { level, windowBits: qemuWindowBits, memLevel: 9, chunkSize }),
-  zstd: (bytes: Buffer) => zstdCompressSync(bytes, zstdOptions(false)),
-  gz: (bytes: Buffer) => gzipSync(bytes, { level, memLevel: 9, chunkSize }),
-  zst: (bytes: Buffer) => zstdCompressSync(bytes, zstdOptions(true)),
-} as const;
+const collectGarbage = createCollector();
+const pack = createPacker();
 
 class VolumeShorter extends Error {}
 
@@ -71,8 +67,7 @@ const encode = ({ slot, offset, length }: EncodeRequest): EncodeAnswer => {
     if (isZero(bytes)) continue;
     lengths[unit] = -1;
     if (packed === undefined) continue;
-    const result = packers[setup.packer](bytes);
-    collectGarbage(result.length);
+    const result = pack(bytes);
     if (isCluster && result.length > unitBytes - leastGain) continue;
     packed.set(result, end);
     lengths[unit] = result.length;

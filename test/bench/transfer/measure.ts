@@ -17,13 +17,14 @@ export interface Cost {
 
 export interface Setting {
   readonly servers: Servers;
+  /** The Job's program: its bundle, as in images. */
+  readonly entry: string;
   /** Where the images are. */
   readonly directory: string;
   readonly raw: string;
 }
 
 const pathOf = (script: string): string => new URL(script, import.meta.url).pathname;
-const entry = pathOf('../../../functions/transfer-job/index.ts');
 
 const jobEnvironment = (spec: object, work: string): Record<string, string> => ({
   BULLION_TRANSFER: JSON.stringify({ scratchDir: work, allowedAddresses: ['127.0.0.0/8'], ...spec }),
@@ -93,7 +94,7 @@ export const measure = (way: Way, row: Row, setting: Setting): Cost => {
   const own = row.kind === 'import' ? importEnvironment(row, setting, work) : exportEnvironment(row, setting, work);
   const ended = spawnSync('/usr/bin/time', ['-o', result, '-f', '%e %U %S %M', 'bash', '-c', way.script], {
     encoding: 'utf8',
-    env: { ...process.env, ...own, node: process.execPath, entry, work },
+    env: { ...process.env, ...own, node: process.execPath, entry: setting.entry, work },
   });
   if (ended.status !== 0) throw new Error(`${row.name}: ${way.name} failed: ${ended.stderr}`);
   const [wall = 0, user = 0, system = 0, kib = 0] =

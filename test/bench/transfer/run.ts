@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { buildBundles } from '#infra/bundle/build.ts';
 import { median, toTable } from '#test/bench/table.ts';
 import { makeDisk, makeImage } from '#test/bench/transfer/images.ts';
 import { type Cost, type Setting, measure } from '#test/bench/transfer/measure.ts';
@@ -108,10 +109,13 @@ export const run = async (args: readonly string[]): Promise<void> => {
   const directory = values.fast ? join(values.directory, 'fast') : values.directory;
   const raw = makeDisk(directory, values.fast ? 'fast' : 'whole');
   for (const row of chosen) if (row.kind === 'import') makeImage(directory, raw, row.image);
+  const functions = join(directory, 'functions');
+  await buildBundles(functions);
+  const entry = join(functions, 'transfer-job.mjs');
   const servers = await startServers(directory);
   try {
     const runs = Number(values.runs ?? (values.fast ? 1 : 5));
-    for (const row of chosen) show(row, compare(row, { servers, directory, raw }, runs));
+    for (const row of chosen) show(row, compare(row, { servers, entry, directory, raw }, runs));
   } finally {
     await servers.stop();
   }
