@@ -1,4 +1,5 @@
 // `bullion backups`: what the backup target holds, and what a restore would make of it here. Reads the target itself, with the Secret of the cluster.
+import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { type Call, type ClusterCommand, exitCodes, textOf } from '#cli/command.ts';
 import { outputOf, outputOption } from '#cli/output.ts';
@@ -11,6 +12,10 @@ import { readMemory } from '#shared/backup/memory.ts';
 import { createOpenTarget, findTarget, targetName } from '#shared/backup/open.ts';
 import { type Judged, type RestoreContext, judgeEntry } from '#shared/backup/restore.ts';
 import { restoreWord } from '#shared/backup/restore-plan.ts';
+import { type Garbage, lookForGarbage } from '#shared/backup/sweep/look.ts';
+import { ownBackups } from '#shared/backup/sweep/own.ts';
+import { sweepTarget } from '#shared/backup/sweep/sweep.ts';
+import type { Target } from '#shared/backup/target.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
@@ -26,6 +31,7 @@ const depsOf = ({ kube, values, terminal }: Call): BackupDeps => ({
   open: createOpenTarget({ allowedAddresses: everywhere, nfsFolder: textOf(values, 'nfs-folder') }),
   secretName: textOf(values, 'secret') ?? targetName,
   retrySeconds: 0,
+  lostSeconds: 0,
   now: () => terminal.now().getTime(),
   log: createLogger({ level: 'error', write: (line) => terminal.err(line) }),
 });
@@ -81,16 +87,46 @@ const judgeAll = async (context: RestoreContext, { entries }: Look): Promise<rea
   return shown;
 };
 
-const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> => {
-  const deps = depsOf(call);
-  const found = await findTarget(call.kube);
+/** Throws why there is none to be opened. */
+const targetOf = async ({ kube, values }: Call): Promise<Target> => {
+  const found = await findTarget(kube);
   if (found.is === 'none') throw new NotFound('this cluster has no backup target');
   if (found.is === 'faulty') throw new InvalidInput(found.message);
   const { target } = found;
-  if (target.type === 'nfs' && textOf(call.values, 'nfs-folder') === undefined)
+  if (target.type === 'nfs' && textOf(values, 'nfs-folder') === undefined)
     throw new InvalidInput(
       `${target.name} is read where it is mounted: mount it at DIR/<server>/<path>, and say --nfs-folder DIR`,
     );
+  return target;
+};
+
+const garbageWords = ({ tables, chunks, staying }: Garbage): string => {
+  const bytes = [...tables, ...chunks].reduce((sum, { size }) => sum + size, 0);
+  return `${tables.length} disks and ${chunks.length} chunks that nothing names, ${formatBytes(bytes)}; ${staying} disks stay\n`;
+};
+
+const runSweep = async (call: Call, isDryRun: boolean) => {
+  const { kube, terminal, signal } = call;
+  const target = await targetOf(call);
+  const own = await ownBackups(kube, target.name);
+  const { store, close } = depsOf(call).open(target);
+  const now = () => terminal.now().getTime();
+  try {
+    const say = (message: string) => terminal.err(`${target.name}: ${message}\n`);
+    const wait = (milliseconds: number) => delay(milliseconds, undefined, { signal });
+    const garbage = isDryRun
+      ? await lookForGarbage(store, own, { now: now() })
+      : await sweepTarget({ store, own, by: `cluster ${await clusterOf(kube)}`, now, wait, signal, say });
+    terminal.out(`${isDryRun ? 'a sweep would remove' : 'removed'} ${garbageWords(garbage)}`);
+  } finally {
+    await close();
+  }
+  return exitCodes.done;
+};
+
+const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> => {
+  const deps = depsOf(call);
+  const target = await targetOf(call);
   const { store, close } = deps.open(target);
   try {
     const look = await lookThrough(store);
@@ -106,6 +142,7 @@ const read = async (call: Call, isDryRun: boolean): Promise<readonly Shown[]> =>
 
 const run = async (call: Call) => {
   const isDryRun = call.values['dry-run'] === true;
+  if (call.values['sweep'] === true) return runSweep(call, isDryRun);
   const shown = await read(call, isDryRun);
   const format = outputOf(call.values);
   const documents = shown.map(toDocument);
@@ -128,9 +165,11 @@ export const backupsCommand: ClusterCommand = {
   summary: 'Lists what the backup target holds, and what a restore would do here.',
   more:
     'Needs the rights of an operator: it reads the Secret of the target, and connects to the target from here. An entry that cannot be\n' +
-    'used is listed with the reason. Nothing is changed.',
+    'used is listed with the reason. Nothing is changed, but with --sweep: disks and chunks that no metadata in the target leads to are removed once\n' +
+    'they are a week old. A sweep is announced there 15 minutes ahead, and no backup goes on while it lasts.',
   options: {
-    'dry-run': { type: 'boolean', help: 'what a restore would do with each, and why' },
+    'dry-run': { type: 'boolean', help: 'what a restore would do with each, and why; with --sweep: what it would remove' },
+    sweep: { type: 'boolean', help: 'remove what nothing in the target leads to any more' },
     secret: { type: 'string', value: 'NAME', help: 'Secret of the target in namespaces of images (backup-target)' },
     'nfs-folder': { type: 'string', value: 'DIR', help: 'where NFS exports are mounted here: DIR/<server>/<path>' },
     ...outputOption,

@@ -2,6 +2,7 @@
 import { parseAllDocuments, stringify } from 'yaml';
 import { broker } from '#infra/generate/knative.ts';
 import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { buildExportVolume, exportMountPatch } from '#infra/generate/nfs.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
 import { type SourceRef, audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
@@ -67,6 +68,11 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   'infra/components/network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
   'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [buildEventPolicy(senders(manifests))]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),
+  'infra/components/nfs-backups/volume.yaml': toYaml('infra/generate/nfs.ts', buildExportVolume()),
+  'infra/components/nfs-backups/kustomization.yaml': component({
+    resources: ['volume.yaml'],
+    patches: [patch('Service', 'backup-metadata', exportMountPatch)],
+  }),
   'infra/overlays/minimal/kustomization.yaml': kustomization({ resources: ['../../base'], patches: minimalPatches }),
   'infra/overlays/production/kustomization.yaml': kustomization({
     resources: ['../../base'],

@@ -10,9 +10,14 @@ import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
 import { admissionCertificate } from '#shared/api/names.ts';
+import { exportFolder } from '#shared/backup/open.ts';
+import { readTarget } from '#shared/backup/target.ts';
+import { defaultSettings } from '#shared/populate/settings.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { parseConfig, callerSettings } from '#shared/runtime/config.ts';
 import { callerRulesOf } from '#shared/runtime/caller.ts';
 import { z } from 'zod';
+import { imageRef } from '#test/support/builders.ts';
 
 const infra = fileURLToPath(new URL('../', import.meta.url));
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
@@ -66,19 +71,43 @@ const render = (folder: string): readonly Rendered[] => {
   return parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
 };
 
-/** The component is off unless Eventing's feature is on, so no overlay of ours has it: one as a user writes it. */
-const own = mkdtempSync(join(tmpdir(), 'bullion-overlay-'));
-writeFileSync(
-  join(own, 'kustomization.yaml'),
-  JSON.stringify({
+/** No overlay of ours has a component that depends on the cluster: one as a user writes it. */
+const overlayWith = (component: string, more: object): string => {
+  const dir = mkdtempSync(join(tmpdir(), 'bullion-overlay-'));
+  const content = {
     apiVersion: 'kustomize.config.k8s.io/v1beta1',
     kind: 'Kustomization',
-    resources: [relative(own, join(infra, 'overlays/production'))],
-    components: [relative(own, join(infra, 'components/oidc'))],
-    images: [{ name: 'bullion/functions', newName: 'registry.example/bullion/functions', newTag: 'v1' }],
-  }),
-);
-afterAll(() => rmSync(own, { recursive: true }));
+    resources: [relative(dir, join(infra, 'overlays/production'))],
+    components: [relative(dir, join(infra, `components/${component}`))],
+    ...more,
+  };
+  writeFileSync(join(dir, 'kustomization.yaml'), JSON.stringify(content));
+  return dir;
+};
+
+const own = overlayWith('oidc', {
+  images: [{ name: 'bullion/functions', newName: 'registry.example/bullion/functions', newTag: 'v1' }],
+});
+const exported = { server: 'nas.rack7.example', path: '/tank/backups' };
+const withExport = overlayWith('nfs-backups', {
+  patches: [
+    {
+      target: { kind: 'PersistentVolume', name: 'bullion-backups' },
+      patch: JSON.stringify([{ op: 'replace', path: '/spec/nfs', value: exported }]),
+    },
+    {
+      target: { group: 'serving.knative.dev', kind: 'Service', name: 'backup-metadata' },
+      patch: JSON.stringify([
+        {
+          op: 'replace',
+          path: '/spec/template/spec/containers/0/volumeMounts/0/mountPath',
+          value: `/backups/${exported.server}${exported.path}`,
+        },
+      ]),
+    },
+  ],
+});
+afterAll(() => [own, withExport].forEach((dir) => rmSync(dir, { recursive: true })));
 
 const ways = ['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'];
 
@@ -107,7 +136,7 @@ const schemas = new Map<string, JsonSchema>(
   }),
 );
 
-describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own])('rendered from %s', (folder) => {
+describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport])('rendered from %s', (folder) => {
   const objects = hasKubectl ? render(folder) : [];
   const names = (kind: string): readonly string[] =>
     objects.filter((one) => one.kind === kind).map((one) => one.metadata.name);
@@ -186,5 +215,34 @@ describe.skipIf(!hasKubectl)('with the component oidc', () => {
         `system:serviceaccount:bullion-system:${metadata.name}-oidc-eventing.knative.dev-trigger`,
       );
     }
+  });
+});
+
+describe.skipIf(!hasKubectl)('with the component nfs-backups', () => {
+  it('the function that keeps backups has the export where it looks for it, as the user that Jobs write with', () => {
+    const objects = render(withExport);
+    const claim = objects.find(({ kind }) => kind === 'PersistentVolumeClaim');
+    const volume = objects.find(({ kind }) => kind === 'PersistentVolume');
+    expect(claim?.spec).toMatchObject({ volumeName: volume?.metadata.name, accessModes: ['ReadWriteMany'] });
+    expect(volume?.spec).toMatchObject({ nfs: exported, persistentVolumeReclaimPolicy: 'Retain' });
+    const isFunction = ({ apiVersion, metadata }: Rendered) =>
+      apiVersion.startsWith('serving') && metadata.name === 'backup-metadata';
+    const pod = objects.find(isFunction)!.spec!.template!.spec;
+    const [container] = pod.containers;
+    const environment = Object.fromEntries(container!.env.map(({ name, value }) => [name, value]));
+    const folder = environment['BACKUP_NFS_FOLDER'] ?? '';
+    const fields = { type: 'nfs', endpoint: `nfs://${exported.server}:${exported.path}` };
+    const read = readTarget({ where: 'a test', fields });
+    const target = read.is === 'set' && read.target.type === 'nfs' ? read.target : undefined;
+    expect(exportFolder(folder, target!)).toBe(container!.volumeMounts[0]?.mountPath);
+    expect(pod.volumes).toMatchObject([
+      { name: container!.volumeMounts[0]?.name, persistentVolumeClaim: { claimName: claim?.metadata.name } },
+    ]);
+    const job = buildTransferJob(
+      { mode: 'inspect', owner: imageRef, source: { type: 'blank' }, retries: 0 },
+      defaultSettings,
+    );
+    const { runAsUser } = job.spec?.template?.spec?.securityContext as { readonly runAsUser: number };
+    expect(container).toMatchObject({ securityContext: { runAsUser, runAsGroup: runAsUser, runAsNonRoot: true } });
   });
 });

@@ -16,6 +16,7 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import { placeOf } from '#shared/backup/document.ts';
 import { type BackupData, shortHashOf } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
+import { describeMissing, missingAccess } from '#shared/backup/secret.ts';
 import type { Target } from '#shared/backup/target.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -91,6 +92,8 @@ const startJob = async (
 ): Promise<DataStep> => {
   if (claim === undefined)
     return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} does not exist` };
+  const missing = await missingAccess(deps, target, image.ref.namespace ?? 'default');
+  if (missing !== undefined) return { is: 'waiting', reason: 'SecretMissing', message: describeMissing(missing) };
   const job = buildTransferJob(
     {
       mode: 'backup',

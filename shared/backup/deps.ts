@@ -4,7 +4,6 @@ import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { OpenTarget } from '#shared/backup/open.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface BackupDeps {
@@ -17,7 +16,8 @@ export interface BackupDeps {
   readonly secretName: string;
   /** Seconds until a backup that failed is tried again. */
   readonly retrySeconds: number;
-  readonly cdi?: CdiMode | undefined;
+  /** Seconds of silence after which a cluster that shares a target counts as lost. */
+  readonly lostSeconds: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;

@@ -149,6 +149,70 @@ describe('a deletion', () => {
   });
 });
 
+describe('what a cluster restored and its user deletes', () => {
+  const hour = 60;
+  const week = 7 * 24 * hour;
+  const deletes = async ({ kube, deps }: MemoryCluster, { metadata, apiVersion, kind }: ImageObject) => {
+    await kube.delete(hyperCloud, { namespace: metadata.namespace, name: metadata.name });
+    await syncImage(deps, { apiVersion, kind, namespace: metadata.namespace, name: metadata.name });
+  };
+  /** Both clocks go on, in steps of an hour and the minutes in it. */
+  const goOn = async (minutes: number, ...clusters: readonly MemoryCluster[]) => {
+    const step = clusters.length === 1 && minutes > 10 * hour ? minutes - 2 * hour : 0;
+    for (const one_ of clusters) one_.time.clock += step * 60_000;
+    for (const one_ of clusters) await one_.tick(minutes - step);
+  };
+
+  it('stays in the target while its first cluster lives, and goes once that one has been silent for a week', async () => {
+    const image = await kept(one);
+    const two = cluster();
+    two.time.clock = one.time.clock;
+    await two.tick();
+    expect(await two.image(image)).toBeDefined();
+    await deletes(two, image);
+    await goOn(2 * hour, one, two);
+    expect(metadataAt(key)).toBeDefined();
+    // The first cluster is lost from here on.
+    await goOn(week - 2 * hour, two);
+    expect(metadataAt(key)).toBeDefined();
+    await goOn(3 * hour, two);
+    expect(metadataAt(key)).toBeUndefined();
+    expect((await readMemory(two.deps)).deleted).toMatchObject([{ isNoted: true }]);
+    expect((await readMemory(two.deps)).deleted[0]).not.toHaveProperty('left');
+    const three = cluster();
+    await three.tick(2);
+    expect(await three.image(image)).toBeUndefined();
+  });
+
+  it('is written again by its first cluster, which was thought lost, as soon as that is back', async () => {
+    const image = await kept(one);
+    const two = cluster();
+    two.time.clock = one.time.clock;
+    await two.tick();
+    await deletes(two, image);
+    await goOn(week + 3 * hour, two);
+    expect(metadataAt(key)).toBeUndefined();
+    one.time.clock = two.time.clock;
+    await one.tick();
+    expect(metadataAt(key)?.image.uid).toBe(image.metadata.uid);
+    await two.tick(2);
+    expect(await two.image(image)).toBeUndefined();
+    expect(metadataAt(key)).toBeDefined();
+  });
+
+  it('stays where the first cluster has another image of the name by then', async () => {
+    const image = await kept(one);
+    const two = cluster();
+    two.time.clock = one.time.clock;
+    await two.tick();
+    await deletes(one, image);
+    const again = await kept(one, otherDisk);
+    await deletes(two, image);
+    await goOn(week + 3 * hour, two);
+    expect(metadataAt(key)?.image.uid).toBe(again.metadata.uid);
+  });
+});
+
 describe('what is remembered', () => {
   const empty: Memory = { emptyLooks: 0, deleted: [], pending: [], looked: 'then' };
   const item = { object: 'o'.repeat(300), image: 'i'.repeat(300), result: 'waiting', message: '"'.repeat(500) };

@@ -73,7 +73,7 @@ export const lookThrough = async (store: Store): Promise<Look> => {
     listed.filter(({ is }) => is === 'tombstone').map(({ key }) => key),
   );
   const entries = await inParallel(
-    listed.filter(({ is }) => is !== 'tombstone'),
+    listed.filter(({ is }) => is !== 'tombstone' && is !== 'mark'),
     (one) => readEntry(store, one),
   );
   return { entries, tombstones, isEmpty: listed.length === 0 };

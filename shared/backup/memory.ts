@@ -18,8 +18,12 @@ const Deleted = z.object({
   target: z.string(),
   /** Key of the metadata, where it is this cluster's to remove. */
   object: z.string().optional(),
+  /** Key of the metadata that it was restored from, which may be another cluster's. */
+  from: z.string().optional(),
   /** The target knows. */
   isNoted: z.boolean(),
+  /** RFC 3339: since when another cluster's metadata of it is waited for, which goes once that cluster is lost. */
+  left: z.string().optional(),
 });
 export type Deleted = z.infer<typeof Deleted>;
 
@@ -36,6 +40,8 @@ export const Memory = z.object({
   target: z.string().optional(),
   /** RFC 3339. */
   looked: z.string().optional(),
+  /** Newest sign of life of this cluster. */
+  signed: z.object({ target: z.string(), time: z.string() }).optional(),
   /** Looks in a row that found nothing at all. */
   emptyLooks: z.int().default(0),
   deleted: z.array(Deleted).default([]),
@@ -70,7 +76,7 @@ const fitting = <T>(items: readonly T[], mostBytes: number): readonly T[] => {
 /** What the target knows already is forgotten first, and the oldest. */
 const fittingDeleted = (deleted: readonly Deleted[]): Deleted[] => {
   const newest = deleted.toReversed();
-  const isUrgent = ({ isNoted }: Deleted): boolean => !isNoted;
+  const isUrgent = ({ isNoted, left }: Deleted): boolean => !isNoted || left !== undefined;
   const kept = new Set(
     fitting([...newest.filter(isUrgent), ...newest.filter((one) => !isUrgent(one))], mostDeletedBytes),
   );

@@ -3,7 +3,7 @@ import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import { configMaps, secrets } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-import { type ReadTarget, type Target, readSettingValue, readTarget } from '#shared/backup/target.ts';
+import { type NfsTarget, type ReadTarget, type Target, readSettingValue, readTarget } from '#shared/backup/target.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
@@ -70,6 +70,10 @@ export interface OpenSettings {
   readonly nfsFolder?: string | undefined;
 }
 
+/** Where an export is mounted. */
+export const exportFolder = (nfsFolder: string, { server, path }: Pick<NfsTarget, 'server' | 'path'>): string =>
+  `${nfsFolder}/${server}${path}`;
+
 export const createOpenTarget =
   ({ allowedAddresses, proxies, nfsFolder }: OpenSettings): OpenTarget =>
   (target) => {
@@ -79,7 +83,7 @@ export const createOpenTarget =
           `${target.name} cannot be read: mount the export into this function, and name the folder with BACKUP_NFS_FOLDER`,
         );
       return {
-        store: createFolderStore(`${nfsFolder}/${target.server}${target.path}`),
+        store: createFolderStore(exportFolder(nfsFolder, target)),
         close: () => Promise.resolve(),
       };
     }

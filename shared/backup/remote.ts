@@ -30,7 +30,13 @@ export const readRemote = async (store: Store, key: string): Promise<Remote> => 
 export type Choice =
   /** What is there says it already. */
   | { readonly is: 'there'; readonly key: string; readonly revision: string }
-  | { readonly is: 'write'; readonly key: string; readonly expected: 'nothing' | { readonly revision: string } };
+  | {
+      readonly is: 'write';
+      readonly key: string;
+      readonly expected: 'nothing' | { readonly revision: string };
+      /** What is written over. */
+      readonly before?: ImageMetadata | undefined;
+    };
 
 const isOurs = (own: ImageMetadata, { image }: ImageMetadata): boolean =>
   image.cluster === own.image.cluster &&
@@ -50,7 +56,7 @@ const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
   if (metadata === undefined) return remote.isLater ? undefined : { is: 'write', key, expected: { revision } };
   if (isOurs(own, metadata)) {
     const isCurrent = metadata.image.uid === own.image.uid && isSame(own, metadata);
-    return isCurrent ? { is: 'there', key, revision } : { is: 'write', key, expected: { revision } };
+    return isCurrent ? { is: 'there', key, revision } : { is: 'write', key, expected: { revision }, before: metadata };
   }
   return isSame(own, metadata) ? { is: 'there', key, revision } : undefined;
 };

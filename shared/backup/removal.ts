@@ -1,14 +1,18 @@
 // An image that is being deleted: remembered as deleted here first, then let go, then noted in the target. No target is ever waited for.
 import { finalizers } from '#shared/api/names.ts';
 import { clusterOf } from '#shared/backup/cluster.ts';
+import { isLost } from '#shared/backup/clusters.ts';
 import { stopData } from '#shared/backup/data.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
+import { isItsMinute } from '#shared/backup/hourly.ts';
 import type { BackedImage } from '#shared/backup/image.ts';
 import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
 import { parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
 import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
 import type { ReadTarget, Target } from '#shared/backup/target.ts';
+import { keepForAWhile } from '#shared/backup/sweep/touch.ts';
+import { isoTime } from '#shared/backends/state.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
@@ -20,7 +24,8 @@ const deletedOf = ({ object, image, restored }: BackedImage, read: ReadTarget): 
   const target = backup?.target ?? restored?.target ?? current;
   const { apiVersion, kind, uid, namespace = 'default', name } = image.ref;
   const uids = restored === undefined ? [uid] : [uid, restored.uid];
-  return { uids, apiVersion, kind, namespace, name, target, object: backup?.object, isNoted: false };
+  const from = restored?.target === target ? restored.object : undefined;
+  return { uids, apiVersion, kind, namespace, name, target, object: backup?.object, from, isNoted: false };
 };
 
 export const removeBackup = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
@@ -49,7 +54,7 @@ const isGivenUp = ({ log }: BackupDeps, { name }: Target, error: unknown): boole
   return error.retryable;
 };
 
-/** What is wrong with one place stops no other deletion. */
+/** What is wrong with one place stops no other deletion. Gives what they are by now. */
 const noteEach = async (
   deps: BackupDeps,
   target: Target,
@@ -60,8 +65,7 @@ const noteEach = async (
   const noted: Deleted[] = [];
   for (const one of due) {
     try {
-      await note(store, one, cluster);
-      noted.push(one);
+      noted.push(await note({ deps, store, cluster }, one));
     } catch (error) {
       if (isGivenUp(deps, target, error)) break;
     }
@@ -83,18 +87,22 @@ const noteAll = async (deps: BackupDeps, target: Target, due: readonly Deleted[]
   }
 };
 
+/** What is left to another cluster is looked at each hour. */
+const isDue = ({ isNoted, left, uids }: Deleted, now: number): boolean =>
+  !isNoted || (left !== undefined && isItsMinute(uids[0] ?? '', now));
+
 /** Tells the target of deletions it does not know of. Another target, or none, is told nothing; one that does not answer is told later. */
 export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise<void> => {
   if (read.is !== 'set') return;
   const { target } = read;
   const { deleted } = await readMemory(deps);
-  const due = deleted.filter((one) => !one.isNoted && one.target === target.name);
+  const due = deleted.filter((one) => one.target === target.name && isDue(one, deps.now()));
   if (due.length === 0) return;
   const noted = await noteAll(deps, target, due);
   if (noted.length === 0) return;
   await remember(deps, (memory) => ({
     ...memory,
-    deleted: memory.deleted.map((one) => (noted.some((other) => isSame(one, other)) ? { ...one, isNoted: true } : one)),
+    deleted: memory.deleted.map((one) => noted.find((other) => isSame(one, other)) ?? one),
   }));
 };
 
@@ -102,15 +110,34 @@ const maxRounds = 4;
 /** Of images that had the same name one after the other: the newest ones. */
 export const mostUids = 100;
 
+interface Noting {
+  readonly deps: BackupDeps;
+  readonly store: Store;
+  readonly cluster: string;
+}
+
 /** The note comes first: metadata that is still there with it does not come back either. */
-const note = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {
+const note = async (noting: Noting, deleted: Deleted): Promise<Deleted> => {
+  const { deps, store, cluster } = noting;
   await writeTombstone(store, deleted, cluster);
-  const keys = deleted.object === undefined ? metadataKeys({ ...deleted, cluster }) : [deleted.object];
-  for (const key of keys) {
-    const { metadata } = await readRemote(store, key);
-    // Another cluster's, or that of a namesake made since, is not ours to remove.
-    if (metadata?.image.cluster === cluster && deleted.uids.includes(metadata.image.uid)) await store.remove(key);
-  }
+  const own = deleted.object === undefined ? metadataKeys({ ...deleted, cluster }) : [deleted.object];
+  const since = deleted.left ?? isoTime(deps.now());
+  let left: string | undefined;
+  for (const key of new Set([...own, ...(deleted.from === undefined ? [] : [deleted.from])]))
+    if (!(await takeAway(noting, key, deleted, since))) left = since;
+  return { ...deleted, isNoted: true, left };
+};
+
+/** Gives whether nothing of the image is left at this place: what another cluster wrote is its own as long as that one lives. */
+const takeAway = async ({ deps, store, cluster }: Noting, key: string, deleted: Deleted, since: string): Promise<boolean> => {
+  const { metadata } = await readRemote(store, key);
+  // That of a namesake is not ours to remove.
+  if (metadata === undefined || !deleted.uids.includes(metadata.image.uid)) return true;
+  const { image, data } = metadata;
+  if (image.cluster !== cluster && !(await isLost(deps, store, image.cluster, Date.parse(since)))) return false;
+  if (data.kept === 'chunks') await keepForAWhile(store, data.disk);
+  await store.remove(key);
+  return true;
 };
 
 export const writeTombstone = async (store: Store, deleted: Deleted, cluster: string): Promise<void> => {

@@ -13,7 +13,7 @@ import {
   readTombstones,
 } from '#shared/backup/look.ts';
 import { type Item, type Memory, remember } from '#shared/backup/memory.ts';
-import type { ImageMetadata } from '#shared/backup/metadata.ts';
+import { type ImageMetadata, shortHashOf } from '#shared/backup/metadata.ts';
 import { classify, tombstoneKey } from '#shared/backup/place.ts';
 import { writeTombstone } from '#shared/backup/removal.ts';
 import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
@@ -22,6 +22,7 @@ import { conflictCondition, tell } from '#shared/backup/say.ts';
 import type { Target } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
+import { sayNote } from '#shared/resources/write.ts';
 
 export interface RestorePass {
   readonly deps: BackupDeps;
@@ -50,13 +51,23 @@ const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promi
   await forgiving(deps, 'deletions', () => writeTombstone(store, known, cluster));
 };
 
+/** Said where the image would be, once for each reason: it has no status that could tell. */
+const sayPending = async ({ deps }: RestoreContext, judged: Judged, item: Item, known: readonly Item[]): Promise<void> => {
+  const isKnown = known.some(({ object, message }) => object === item.object && message === item.message);
+  if (isKnown || judged.is === 'unreadable') return;
+  const { result, message } = item;
+  const reason = result === 'conflict' ? conflictCondition : result;
+  const { cluster: _, ...ref } = judged.metadata.image;
+  await sayNote(deps, ref, { type: 'Warning', reason, message, occurrence: shortHashOf(`${result} ${message}`) });
+};
+
 interface Came {
   readonly pending: readonly Item[];
   /** UIDs of images that stand in the way of an entry. */
   readonly holders: ReadonlySet<string>;
 }
 
-const restoreAll = async (context: RestoreContext, { entries }: Look, signal: AbortSignal): Promise<Came> => {
+const restoreAll = async (context: RestoreContext, { entries }: Look, { memory, signal }: RestorePass): Promise<Came> => {
   const pending: Item[] = [];
   const holders = new Set<string>();
   for (const entry of entries) {
@@ -66,7 +77,9 @@ const restoreAll = async (context: RestoreContext, { entries }: Look, signal: Ab
     if (judged.is === 'unreadable') context.deps.log.warn('entry of the backup target not used', { ...item });
     if (judged.is === 'deleted') await noteHere(context, judged.metadata);
     if (judged.is === 'conflict' && judged.holder !== undefined) holders.add(judged.holder.image.ref.uid);
-    if (isPending(judged)) pending.push(item);
+    if (!isPending(judged)) continue;
+    await sayPending(context, judged, item, memory.pending);
+    pending.push(item);
   }
   return { pending, holders };
 };
@@ -98,13 +111,13 @@ const emptyLooksOf = ({ target, memory }: RestorePass, { isEmpty }: Look): numbe
 
 /** Throws what the target says where it cannot be listed to its end; nothing is remembered then. */
 export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
-  const { deps, target, memory, signal, isWhole } = pass;
+  const { deps, target, memory, isWhole } = pass;
   const { store, close } = deps.open(target);
   try {
     const look = isWhole ? await lookThrough(store) : await lookAgain(store, memory);
     const cluster = await clusterOf(deps.kube);
     const context = { deps, target, store, cluster, tombstones: look.tombstones, deleted: memory.deleted };
-    const { pending, holders } = await restoreAll(context, look, signal);
+    const { pending, holders } = await restoreAll(context, look, pass);
     if (memory.pending.some(({ result }) => result === 'conflict')) await clearConflicts(deps, holders);
     const time = isoTime(deps.now());
     const looked = isWhole ? { target: target.name, looked: time, emptyLooks: emptyLooksOf(pass, look) } : {};

@@ -1,6 +1,7 @@
 // What becomes of one entry of a backup target in this cluster. Pure.
 import type { BackedImage } from '#shared/backup/image.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
+import { type MissingSecret, describeMissing } from '#shared/backup/secret.ts';
 
 export type Decision =
   | { readonly is: 'present'; readonly message: string }
@@ -33,7 +34,7 @@ export interface RestoreSeen {
   /** Storage class that must be there and is not. */
   readonly missingClass?: string | undefined;
   /** Secret that must be there and is not. */
-  readonly missingSecret?: string | undefined;
+  readonly missingSecret?: MissingSecret | undefined;
   /** The table of its disk is in the target; where the storage keeps the data, it is not asked for. */
   readonly hasTable?: boolean | undefined;
   readonly storage?: StorageBackup | undefined;
@@ -132,11 +133,7 @@ const judgeSurroundings = (seen: RestoreSeen): Decision | undefined => {
     );
   if (missingClass !== undefined)
     return wait('StorageClassNotFound', `storage class "${missingClass}" does not exist here: create it`);
-  if (missingSecret !== undefined)
-    return wait(
-      'SecretMissing',
-      `Secret ${missingSecret} is missing in namespace ${namespace}: create it with the credentials of ${targetName}`,
-    );
+  if (missingSecret !== undefined) return wait('SecretMissing', describeMissing(missingSecret));
   return judgeStorage(seen);
 };
 

@@ -1,8 +1,7 @@
 // Brings back what a target holds and this cluster lacks. Called by the tick, and by `bullion backups` for what would be done.
 import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
-import { namespaces, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { namespaces, storageClasses } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
-import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { harvesterImageKind, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { buildRestored } from '#shared/backup/document.ts';
@@ -12,6 +11,7 @@ import type { Deleted } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import { type Decision, type RestoreSeen, type StorageBackup, decideRestore } from '#shared/backup/restore-plan.ts';
+import { type MissingSecret, missingAccess, missingOfClass } from '#shared/backup/secret.ts';
 import { conflictCondition, sayBackupEvent, tell } from '#shared/backup/say.ts';
 import type { Target } from '#shared/backup/target.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
@@ -37,12 +37,7 @@ const unfitFor = ({ deps, target }: RestoreContext, { image, backend, data }: Im
   if (imageTypeOf(image) === undefined) return `${image.kind} of ${image.apiVersion} is not served here`;
   const registration = registrationOf(deps.backends, backend);
   if (!registration.served) return `backend "${backend}" is not served here: ${registration.because}`;
-  const { sidecars, capabilities } = registration.backend;
-  // It would take the table of chunks for the disk itself.
-  const isForeign = deps.cdi === 'use' && sidecars.some(({ type }) => type.group === cdiGroup);
-  if (isForeign && data.kept === 'chunks')
-    return 'the CDI that is installed cannot read disks in chunks: set CDI=serve';
-  const { sources } = capabilities;
+  const { sources } = registration.backend.capabilities;
   const needed = data.kept === 'by-storage' ? 'restore' : target.type;
   return sources.includes(needed) ? undefined : `backend "${backend}" cannot be filled from ${target.name}`;
 };
@@ -102,15 +97,10 @@ const missingClassOf = async (
   return found === undefined ? storageClass.name : undefined;
 };
 
-const missingSecretOf = async (
-  { deps, target }: RestoreContext,
-  { image, data }: ImageMetadata,
-): Promise<string | undefined> => {
-  if (data.kept === 'by-storage' || target.type === 'nfs') return undefined;
-  if (target.credentials === undefined) return undefined;
-  const found = await deps.kube.get(secrets, { namespace: image.namespace, name: deps.secretName });
-  return found === undefined ? deps.secretName : undefined;
-};
+const missingSecretOf = ({ deps, target }: RestoreContext, metadata: ImageMetadata): Promise<MissingSecret | undefined> =>
+  metadata.data.kept === 'by-storage'
+    ? missingOfClass(deps, metadata)
+    : missingAccess(deps, target, metadata.image.namespace);
 
 const observe = async (context: RestoreContext, key: string, metadata: ImageMetadata): Promise<RestoreSeen> => {
   const { deps, target, store, cluster, tombstones, deleted } = context;

@@ -22,6 +22,11 @@ export const backupSettings = {
     'Seconds until a backup whose attempts all failed is tried again.',
     wholeNumber(1).default(600),
   ),
+  backupLostHours: setting(
+    'BACKUP_LOST_HOURS',
+    'Hours of silence after which a cluster that shares the backup target counts as lost: what was restored from it goes from there when it is deleted here.',
+    wholeNumber(2).default(7 * 24),
+  ),
   backupNfsFolder: setting(
     'BACKUP_NFS_FOLDER',
     'Folder with NFS exports that are backup targets, mounted as <folder>/<server>/<path>; without it such targets are refused.',
@@ -42,7 +47,7 @@ export const createBackupDeps = (config: BackupConfig, log: Logger): BackupDeps 
   }),
   secretName: config.backupSecret,
   retrySeconds: config.backupRetrySeconds,
-  cdi: config.cdi,
+  lostSeconds: config.backupLostHours * 3600,
   now: Date.now,
   log,
   ...(config.sink === undefined ? {} : { send: createSender({ sink: config.sink }) }),

@@ -7,16 +7,16 @@ import { buildMetadata } from '#shared/backup/document.ts';
 import { type BackedImage, type ImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
 import { type BackupData, type ImageMetadata, serializeMetadata, shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
-import { metadataKeys } from '#shared/backup/place.ts';
-import { choose, readRemote } from '#shared/backup/remote.ts';
 import { removeBackup } from '#shared/backup/removal.ts';
 import { type Told, dataCondition, metadataCondition, tell } from '#shared/backup/say.ts';
+import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
 import type { ReadTarget, Target } from '#shared/backup/target.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
 import { findCondition } from '#shared/api/conditions.ts';
-import { type Store, isTaken } from '#shared/clients/store/store.ts';
+import type { Store } from '#shared/clients/store/store.ts';
 import { AppError, isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, retry, waiting } from '#shared/runtime/outcome.ts';
+import { writeMetadata } from '#shared/backup/write-metadata.ts';
 
 interface Ref {
   readonly apiVersion: string;
@@ -130,12 +130,26 @@ interface Keeping {
   readonly store: Store;
 }
 
-const keep = async (keeping: Keeping): Promise<Outcome> => {
-  const { deps, backed, target } = keeping;
+type Kept = Extract<DataStep, { is: 'kept' }> & {
+  readonly metadata: ImageMetadata;
+  readonly key: string;
+  readonly revision: string;
+};
+
+const bringThere = async (keeping: Keeping): Promise<Kept | Exclude<DataStep, { is: 'kept' }>> => {
   const step = await advanceData(keeping);
+  if (step.is !== 'kept') return step;
+  const metadata = buildMetadata(keeping.backed, await clusterOf(keeping.deps.kube), step.data);
+  return { ...step, metadata, ...(await writeMetadata(keeping, metadata)) };
+};
+
+const keep = async (keeping: Keeping): Promise<Outcome> => {
+  const { deps, backed, target, store } = keeping;
+  const guarded = await outsideSweeps(store, deps.now(), () => bringThere(keeping));
+  if (guarded.is === 'swept') return beingSwept(keeping, guarded.message);
+  const step = guarded.value;
   if (step.is !== 'kept') return missingData(deps, backed, step);
-  const metadata = buildMetadata(backed, await clusterOf(deps.kube), step.data);
-  const { key, revision } = await writeMetadata(keeping, metadata);
+  const { metadata, key, revision } = step;
   await tell(deps, backed, {
     conditions: [
       { type: dataCondition, status: 'True', reason: 'Kept', message: keptWords(step.data, target) },
@@ -152,6 +166,13 @@ const keep = async (keeping: Keeping): Promise<Outcome> => {
     extra: releasedStatus(backed, target),
   });
   return done;
+};
+
+/** What was vouched for stays so: a sweep takes nothing that metadata names. */
+const beingSwept = async ({ deps, backed }: Keeping, message: string): Promise<Outcome> => {
+  const { conditions } = backed.object.status ?? {};
+  if (findCondition(conditions, metadataCondition)?.status === 'True') return waiting(message);
+  return rest(deps, backed, 'TargetBeingSwept', message);
 };
 
 const dataStatus = (data: BackupData) => {
@@ -189,40 +210,6 @@ const missingData = async (
 };
 
 export const digestOf = (metadata: ImageMetadata): string => shortHashOf(serializeMetadata(metadata).toString());
-
-/** Others may write at the same time: each of us then looks again. */
-const maxRounds = 4;
-
-const writeMetadata = async (
-  { backed, target, store }: Keeping,
-  metadata: ImageMetadata,
-): Promise<{ readonly key: string; readonly revision: string }> => {
-  const before = backed.object.status?.backup;
-  const known = before?.target === target.name ? before.object : undefined;
-  const places = metadataKeys(metadata.image);
-  const keys = [...new Set([...places.filter((key) => key === known), ...places])];
-  for (let round = 1; ; round += 1) {
-    const choice = choose(metadata, await Promise.all(keys.map((key) => readRemote(store, key))));
-    if (choice === undefined) throw new AppErrorOfPlaces(keys);
-    if (choice.is === 'there') return choice;
-    try {
-      const revision = await store.write(choice.key, serializeMetadata(metadata), choice.expected);
-      return { key: choice.key, revision };
-    } catch (error) {
-      if (!isTaken(error) || round === maxRounds) throw error;
-    }
-  }
-};
-
-/** Only somebody who writes by hand can bring this about: the last place is named by a digest of who we are. */
-class AppErrorOfPlaces extends AppError {
-  override readonly code = 'PlacesTaken' as const;
-  override readonly retryable = false;
-
-  constructor(keys: readonly string[]) {
-    super(`other images stand at ${keys.join(', ')}: remove the one at the last place by hand`);
-  }
-}
 
 const dataOf = ({ disk, storage }: BackupStatus): BackupData | undefined => {
   if (disk !== undefined) return { kept: 'chunks', disk };

@@ -5,12 +5,14 @@ import { markImagesOfBackups } from '#shared/backup/asked.ts';
 import { clusterOf } from '#shared/backup/cluster.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { forgiving } from '#shared/backup/forgiving.ts';
+import { giveSign, wasSilent } from '#shared/backup/clusters.ts';
+import { isItsMinute } from '#shared/backup/hourly.ts';
 import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts';
 import { type Memory, readMemory, remember } from '#shared/backup/memory.ts';
-import { shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { noteDeletions } from '#shared/backup/removal.ts';
 import { lookAtTarget } from '#shared/backup/restore-pass.ts';
+import { retryRestored } from '#shared/backup/retry.ts';
 import { dataCondition, metadataCondition } from '#shared/backup/say.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
 import type { ReadTarget, Target } from '#shared/backup/target.ts';
@@ -39,15 +41,6 @@ const isUnsettled = (backed: BackedImage): boolean => {
   return [dataCondition, metadataCondition].some((type) => findCondition(conditions, type)?.status !== 'True');
 };
 
-const minutesOfHour = 60;
-
-/**
- * Whether it is this image's minute of the hour, to be held against the target although nothing seems to have changed: another cluster that wrote
- * the same metadata first may have deleted its image, and somebody may have tidied up.
- */
-export const isItsMinute = (uid: string, now: number): boolean =>
-  Number.parseInt(shortHashOf(uid), 16) % minutesOfHour === Math.floor(now / 60_000) % minutesOfHour;
-
 const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, signal: AbortSignal): Promise<void> => {
   const cluster = await clusterOf(deps.kube);
   const isDueFor = (backed: BackedImage): boolean =>
@@ -62,8 +55,10 @@ const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, sig
     for await (const object of deps.kube.listAll(type)) {
       if (signal.aborted) return;
       const backed = readImage(type, object);
-      if (backed === undefined || !isDueFor(backed)) continue;
+      if (backed === undefined) continue;
       const { namespace, name } = object.metadata;
+      await forgiving(deps, `restore of ${namespace}/${name}`, () => retryRestored(deps, backed));
+      if (!isDueFor(backed)) continue;
       await forgiving(deps, `image ${namespace}/${name}`, () =>
         syncImage(deps, { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name }, read),
       );
@@ -81,11 +76,13 @@ export const tickBackups = async (deps: BackupDeps, signal: AbortSignal): Promis
   const read = await findTarget(deps.kube);
   await forgiving(deps, 'VM backups', () => markImagesOfBackups(deps));
   const memory = await readMemory(deps);
-  const isEvery = read.is === 'set' && isRefresh(memory, read.target, deps.now());
+  const isEvery =
+    read.is === 'set' && (isRefresh(memory, read.target, deps.now()) || wasSilent(deps, memory, read.target));
   await forgiving(deps, 'images', () => syncAll(deps, read, isEvery, signal));
   if (read.is === 'faulty') deps.log.warn('backup target is wrong', { error: read.message });
   if (read.is === 'none') await forgetTarget(deps, memory);
   if (read.is !== 'set') return done;
+  await forgiving(deps, 'sign of life', () => giveSign(deps, memory, read.target));
   await forgiving(deps, 'deletions', () => noteDeletions(deps, read));
   const isWhole = isDue(memory, read.target, deps.now());
   if (isWhole || memory.pending.length > 0)

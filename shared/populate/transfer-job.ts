@@ -23,7 +23,7 @@ const mountPath = '/target';
 const scratchDir = '/scratch';
 
 /** KubeVirt runs guests as this user, so that it can read what we write. */
-const qemuUser = 107;
+export const qemuUser = 107;
 
 /** Seconds a worker gets beyond its own deadline before it is killed from outside. */
 const graceSeconds = 60;

@@ -1,5 +1,5 @@
 // `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: as many storms as asked for; a seed that fails is shrunk and replayed.
-// `npm run test:faults -- --backups N [--from S]`: as many storms over backups.
+// `npm run test:faults -- --backups N [--from S]`, or `--scenario backups --seeds N`: as many storms over backups.
 // `npm run test:faults -- --kills N [--from S]`: kills the embedded API server as often as asked for.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
@@ -111,6 +111,7 @@ const first = Number(values.from);
 const runAsked = (): Promise<number> => {
   if (values.kills !== undefined) return runDeaths(first, Number(values.kills));
   if (values.backups !== undefined) return runBackups(first, Number(values.backups));
+  if (values.scenario === 'backups') return runBackups(first, Number(values.seeds));
   return runStorms(first, Number(values.seeds));
 };
 

@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommandLine } from '#cli/run.ts';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { bootDisk } from '#infra/local/demo/boot.ts';
+import { bootLine, writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { backupBackingImages } from '#shared/api/foreign/backup.ts';
 import { jobs, kubeEvents, namespaces, persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -87,16 +89,24 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     metadata: { name, namespace },
     spec: { displayName: `The ${name}`, sourceType: 'download', url, backup: true, ...spec },
   });
-  const makeDisk = async (cluster: TestCluster, name: string, storageClassName: string): Promise<void> => {
+  /** What a machine's disk begins as: empty where the class fills it, else a copy of this snapshot. */
+  const makeDisk = async (
+    cluster: TestCluster,
+    name: string,
+    storageClassName: string,
+    snapshot?: string,
+  ): Promise<void> => {
+    const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: snapshot ?? '' };
     await cluster.kube.create(persistentVolumeClaims, {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
       metadata: { name, namespace },
       spec: {
         storageClassName,
-        accessModes: ['ReadWriteMany'],
+        accessModes: [snapshot === undefined ? 'ReadWriteMany' : 'ReadWriteOnce'],
         volumeMode: 'Block',
         resources: { requests: { storage: '32Mi' } },
+        ...(snapshot === undefined ? {} : { dataSource }),
       },
     });
     await expect
@@ -104,6 +114,19 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
         timeout: 60_000,
       })
       .toBe('Bound');
+  };
+  const cloneDisk = async (cluster: TestCluster, name: string, claim: string): Promise<void> => {
+    await cluster.kube.create(dataVolumeKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { name, namespace },
+      spec: { source: { pvc: { namespace, name: claim } }, storage: { storageClassName: 'local' } },
+    });
+    await expect
+      .poll(async () => (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase, {
+        timeout: 60_000,
+      })
+      .toBe('Succeeded');
   };
   /** What Longhorn does by itself: its backup is known to a cluster, and its file is where it restores from. */
   const tellOfLonghornBackup = async (cluster: TestCluster, name: string): Promise<void> => {
@@ -183,8 +206,12 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     const restored = await until(second, hypercloud, 'jammy', (image) => isReady(image) && isKept(image));
     expect(restored.spec['storageClassName']).toBe('local');
     await prove(second, volumeOf(restored));
+    await makeDisk(second, 'of-csi', 'local', restored.status?.children?.snapshot);
+    await prove(second, 'of-csi');
     const cdi = await until(second, harvester, 'cdi', (image) => isReady(image) && isKept(image));
     await prove(second, volumeOf(cdi));
+    await cloneDisk(second, 'of-cdi', volumeOf(cdi));
+    await prove(second, 'of-cdi');
     // Longhorn has not looked into its store yet: the others did not wait for it.
     expect(await second.kube.get(harvester, { namespace, name: 'longhorn' })).toBeUndefined();
     await tellOfLonghornBackup(second, backingImage);
@@ -193,6 +220,12 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage } });
     await makeDisk(second, 'of-longhorn', storageClassName);
     await prove(second, 'of-longhorn');
+  });
+
+  it.each(['of-csi', 'of-cdi', 'of-longhorn'])('boots from a root disk %s', async (name) => {
+    const result = await bootDisk(await diskOf(second, { namespace, name }), bootLine);
+    if (result.kind === 'no-emulator') return console.warn('not booted: apt-get install -y qemu-system-x86');
+    expect(result).toMatchObject({ kind: 'said', line: bootLine });
   });
 
   it('is listed, with what a restore would do', async () => {

@@ -34,6 +34,10 @@ export interface MemoryStore extends Store {
   fault: Fault;
   /** While set, listings hold nothing. */
   isBlind: boolean;
+  /** Milliseconds since the epoch, by the store's own clock: what is written gets it. */
+  clock: number;
+  /** When what `objects` holds was written; what is put there by hand is as old as the epoch. */
+  readonly times: Map<string, number>;
 }
 
 const revisionOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex').slice(0, 16);
@@ -50,6 +54,8 @@ export const createMemoryStore = (): MemoryStore => {
     calls: [],
     fault: () => undefined,
     isBlind: false,
+    clock: testTime,
+    times: new Map(),
     read: async (key, mostBytes) => {
       ask('read', key);
       const bytes = objects.get(key);
@@ -70,16 +76,19 @@ export const createMemoryStore = (): MemoryStore => {
           : present !== undefined && revisionOf(present) === expected.revision);
       if (!isAsExpected) throw new Conflict(`${key} is another one`);
       objects.set(key, Buffer.from(bytes));
+      store.times.set(key, store.clock);
       return revisionOf(bytes);
     },
     remove: async (key) => {
       ask('remove', key);
       objects.delete(key);
+      store.times.delete(key);
     },
     list: async function* list(prefix) {
       ask('list', prefix);
       const keys = store.isBlind ? [] : [...objects.keys()].filter((key) => key.startsWith(prefix));
-      for (const key of keys.toSorted()) yield { key, size: objects.get(key)?.length ?? 0 };
+      for (const key of keys.toSorted()) 
+        yield { key, size: objects.get(key)?.length ?? 0, modified: store.times.get(key) ?? 0 };
     },
   };
   return store;
@@ -162,6 +171,7 @@ export const createMemoryCluster = (
     open,
     secretName: 'backup-target',
     retrySeconds: 600,
+    lostSeconds: 7 * 24 * 3600,
     now: () => time.clock,
     log: silentLogger,
     send: async (event) => {

@@ -7,7 +7,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createS3Client } from '#shared/clients/s3/client.ts';
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, type ObjectStoreOptions, startObjectStore } from '#infra/local/object-store/server.ts';
 
 export const backupBucket = 'backups';
 export const backupCredentials = { accessKeyId: 'backup-user', secretAccessKey: 'backup-s3cret-key' };
@@ -18,9 +18,13 @@ export interface BackupStore {
   readonly close: () => Promise<void>;
 }
 
-/** A store of its own, which no cluster's end takes with it. */
-export const startBackupStore = async (dir: string): Promise<BackupStore> => {
-  const server = await startObjectStore({ dir, credentials: [backupCredentials] });
+/** A store of its own, which no cluster's end takes with it. More than its own user may come in, by more than its address. */
+export const startBackupStore = async (
+  dir: string,
+  { credentials = [], domain }: Partial<Pick<ObjectStoreOptions, 'credentials' | 'domain'>> = {},
+): Promise<BackupStore> => {
+  const names = domain === undefined ? {} : { domain };
+  const server = await startObjectStore({ dir, credentials: [backupCredentials, ...credentials], ...names });
   const sdk = new Sdk({
     endpoint: server.url,
     region: server.region,

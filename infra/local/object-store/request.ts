@@ -36,8 +36,10 @@ const parseQuery = (text: string): ReadonlyMap<string, string> =>
   );
 
 /** The bucket in front of the host name, where there is one: `bucket.localhost:9000`. */
-export const bucketOfHost = (host: string | undefined): string | undefined =>
-  /^(.+?)\.(?:s3\.)?localhost(?::\d+)?$/i.exec(host ?? '')?.[1];
+const bucketOfHost = (host: string | undefined, domain: string): string | undefined => {
+  const name = (host ?? '').replace(/:\d+$/, '').toLowerCase();
+  return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1).replace(/\.s3$/, '') : undefined;
+};
 
 const headersOf = (message: IncomingMessage): Record<string, string> => {
   const headers: Record<string, string> = {};
@@ -48,11 +50,11 @@ const headersOf = (message: IncomingMessage): Record<string, string> => {
 };
 
 /** The path is taken as it was sent: a URL parser would fold `..`, which is a fine part of a key. */
-export const parseRequest = (message: IncomingMessage): StoreRequest => {
+export const parseRequest = (message: IncomingMessage, domain = 'localhost'): StoreRequest => {
   const target = message.url ?? '/';
   const mark = target.indexOf('?');
   const path = mark === -1 ? target : target.slice(0, mark);
-  const hosted = bucketOfHost(message.headers.host);
+  const hosted = bucketOfHost(message.headers.host, domain);
   const whole = hosted === undefined ? path.slice(1) : `${hosted}${path === '/' ? '' : path}`;
   const slash = whole.indexOf('/');
   return {

@@ -15,6 +15,8 @@ export interface ObjectStoreOptions {
   /** On 127.0.0.1; 0 or left out takes a free one. */
   readonly port?: number;
   readonly region?: string;
+  /** Names below it mean buckets; left out: localhost. */
+  readonly domain?: string;
   /** Who may do everything. */
   readonly credentials: readonly StoreCredentials[];
   /** Milliseconds since the epoch. */
@@ -113,7 +115,7 @@ const refusal = (served: Served, error: unknown, path: string): Answer => {
 
 const serve = async (served: Served, message: IncomingMessage, response: ServerResponse): Promise<void> => {
   const result = await Promise.resolve()
-    .then(() => answer(served, parseRequest(message)))
+    .then(() => answer(served, parseRequest(message, served.options.domain)))
     .catch((error: unknown) => refusal(served, error, message.url?.replace(/\?.*/, '') ?? '/'));
   // A body nobody read must not be taken for the next request.
   if (!message.complete) response.shouldKeepAlive = false;

@@ -18,7 +18,7 @@ import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts'
 const reads = [pods, storageClasses, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
 export const cdi: Backend<CdiSeen> = {
-  capabilities: { sources: ['http', 'export-from-volume', 'clone', 's3'] },
+  capabilities: { sources: ['http', 'export-from-volume', 'clone', 's3', 'nfs'] },
   check,
   initialize,
   updateVirtualSize: (image, { dataVolume, claim }) =>
@@ -36,7 +36,7 @@ export const cdi: Backend<CdiSeen> = {
     follow(jobs, ['create', 'delete'], hasAttemptEnded),
     follow<PersistentVolumeClaim>(
       persistentVolumeClaims,
-      ['delete'],
+      ['create', 'patch', 'delete'],
       (claim) => claim.status?.phase === 'Lost' || isLeaving(claim),
     ),
   ],

@@ -35,16 +35,11 @@ const sourceOf = ({ ref, source, checksum, faults }: Image, cloned: Cloned | und
       const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
       return { http: { url: source.url, ...check } };
     }
-    case 's3': {
-      const { endpoint, bucket, key, secretName } = source;
-      const url = [endpoint.replace(/\/+$/, ''), bucket, ...key.split('/')].map((part, at) =>
-        at === 0 ? part : encodeURIComponent(part),
-      );
-      return { s3: { url: url.join('/'), ...(secretName === undefined ? {} : { secretRef: secretName }) } };
-    }
     case 'export-from-volume':
       return claimSource(source.namespace, source.claimName);
     case 'clone':
+    case 's3':
+    case 'nfs':
       if (cloned?.is === 'ready') return claimSource(cloned.namespace, cloned.name);
       break;
     default:

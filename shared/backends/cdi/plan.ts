@@ -1,6 +1,6 @@
 // The cdi backend's decisions: find the size, make the DataVolume, follow it, start over. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { create, remove, removeJob } from '#shared/backends/actions.ts';
@@ -8,6 +8,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import { dirtyStage, needsStage, planStage, readyStage, removeStage, stagedDisk } from '#shared/backends/cdi/staging.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
@@ -56,7 +57,8 @@ const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolum
     return wait(image, 'ChildDeleted', message, context);
   }
   if (claim !== undefined && isFilled(dataVolume, claim)) {
-    return { actions: [], state: madeState({ ...image, state: counted(image, dataVolume, context) }, claim) };
+    const state = madeState({ ...image, state: counted(image, dataVolume, context) }, claim);
+    return { actions: removeStage(seen.stage), state };
   }
   return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, seen, context);
 };
@@ -89,6 +91,7 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
     );
   }
   if (storageClass === undefined) return planNoClass(image, context);
+  if (needsStage(image)) return planRestored(image, seen, storageClass, context);
   if (cloned?.is === 'waiting') return wait(image, 'SourceNotReady', cloned.message, context);
   const { source, storage } = image;
   if (storage.capacityBytes !== undefined || source === undefined || !isFetched(source)) {
@@ -100,6 +103,13 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (looked.is === 'planned') return looked.plan;
   const { diskBytes, inspection: inspected, state } = looked;
   return makeDataVolume(image, { storageClass, diskBytes, inspected }, state, context);
+};
+
+const planRestored = (image: Image, seen: CdiSeen, storageClass: StorageClass, context: PlanContext): Plan => {
+  const cloned = readyStage(image, seen);
+  return cloned === undefined
+    ? planStage(image, seen, context)
+    : makeDataVolume(image, { storageClass, cloned, inspected: stagedDisk(seen) }, image.state, context);
 };
 
 const planNoClass = (image: Image, context: PlanContext): Plan => {
@@ -138,21 +148,24 @@ const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspectio
   return { ...state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) };
 };
 
-const childrenOf = ({ dataVolume, claim, inspectJob, pods }: CdiSeen) =>
-  [dataVolume, claim, inspectJob, ...pods].filter((child) => child !== undefined);
+const childrenOf = ({ dataVolume, claim, inspectJob, pods, stage }: CdiSeen) =>
+  [dataVolume, claim, inspectJob, ...pods, stage?.importJob, stage?.volume].filter((child) => child !== undefined);
 
 /** The DataVolume goes before its claim: it would make that again. */
-const removeAll = ({ dataVolume, claim, inspectJob }: CdiSeen) => [
+const removeAll = ({ dataVolume, claim, inspectJob, stage }: CdiSeen) => [
   ...remove(dataVolumeKind.type, dataVolume),
   ...removeJob(inspectJob),
   ...(dataVolume === undefined ? remove(persistentVolumeClaims, claim) : []),
+  ...removeStage(stage),
 ];
 
 const planRestart = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const left = childrenOf(seen);
+  const isStaged = readyStage(image, seen) !== undefined;
+  const dirty = { ...seen, stage: dirtyStage(seen), pods: isStaged ? [] : seen.pods };
+  const left = childrenOf(dirty);
   if (isFilled(seen.dataVolume, seen.claim) || left.length === 0)
     return advance({ ...image, state: restartedState(image) }, seen, context);
-  return { actions: removeAll(seen), state: restartingState(image, left, context) };
+  return { actions: removeAll(dirty), state: restartingState(image, left, context) };
 };
 
 export const planDelete = (image: Image, seen: CdiSeen): Plan & { readonly removed: boolean } => {

@@ -11,6 +11,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
 import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -25,6 +26,8 @@ export interface CdiSeen {
   /** Looks at a source whose disk nobody told the size of. */
   readonly inspectJob?: Job | undefined;
   readonly pods: readonly Pod[];
+  /** Of an image that is restored: what its disk is brought into first. */
+  readonly stage?: Stage | undefined;
   /** Read only where the DataVolume is to be made. */
   readonly storageClass?: StorageClass | undefined;
   /** The golden claim of the image that is cloned; read only where the DataVolume is to be made. */
@@ -51,7 +54,8 @@ export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> =>
   const seen = { dataVolume, foreign, pods: [] };
   if (!isAsked) return { ...seen, ...(await readMade(kube, image, dataVolume)) };
   const claim = await readClaim(kube, image, dataVolume);
-  return { ...seen, claim, ...(await readForNew(kube, image)), ...(await readInspection(kube, image)) };
+  const around = { ...(await readStage(kube, image)), ...(await readInspection(kube, image)) };
+  return { ...seen, claim, ...(await readForNew(kube, image)), ...around };
 };
 
 /** What is under way needs no other look, and there are many of them. */
@@ -64,7 +68,9 @@ const readMade = async (
   const isUsable = image.state.phase === 'Available';
   if (dataVolume === undefined && !isUsable)
     return { claim: await readClaim(kube, image, dataVolume), ...(await readForNew(kube, image)) };
-  if (isUsable || phase === 'Succeeded') return { claim: await readClaim(kube, image, dataVolume) };
+  if (isUsable) return { claim: await readClaim(kube, image, dataVolume) };
+  if (phase === 'Succeeded')
+    return { claim: await readClaim(kube, image, dataVolume), ...(await readStage(kube, image)) };
   if (runningPhases.includes(phase) || !isStill(image)) return {};
   const claim = await readClaim(kube, image, dataVolume);
   const complaining = [dataVolume, claim].filter((child) => child !== undefined);
@@ -102,7 +108,13 @@ const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSe
   const mayBeLooking = image.trustsStatus !== true || image.state.children?.job !== undefined;
   const looked = needsLook && mayBeLooking ? await readInspection(kube, image) : {};
   const cloned = source?.type === 'clone' ? await readCloned(kube, source) : undefined;
-  return { ...looked, storageClass, cloned };
+  const staged = await readStaged(kube, image);
+  return { ...looked, ...staged, storageClass, cloned };
+};
+
+const readStaged = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+  const stage = await readStage(kube, image);
+  return stage.stage?.importJob === undefined ? stage : { ...stage, pods: await readWorkers(kube, image.ref) };
 };
 
 const readInspection = async (kube: KubeClient, { ref }: Image): Promise<Partial<CdiSeen>> => {

@@ -55,6 +55,14 @@ export interface ObjectContent extends ObjectFacts {
   discard(): void;
 }
 
+export interface ListedObject {
+  readonly key: string;
+  /** Bytes. */
+  readonly size: number;
+  /** RFC 3339. */
+  readonly lastModified: string | undefined;
+}
+
 /** Every method throws S3Failure for what the store says, HttpFailure for connections, or the signal's reason. Nothing is tried again. */
 export interface S3Client {
   head(object: ObjectKey): Promise<ObjectFacts>;
@@ -71,7 +79,7 @@ export interface S3Client {
   /** Removing what is not there is fine. */
   remove(object: ObjectKey): Promise<void>;
   /** Keys in the order of their bytes, page by page as they are asked for. */
-  list(bucket: string, prefix?: string): AsyncIterable<{ readonly key: string; readonly size: number }>;
+  list(bucket: string, prefix?: string): AsyncIterable<ListedObject>;
   readonly multipart: MultipartUploads;
 }
 
@@ -174,7 +182,8 @@ export const createS3Client = (options: S3Options): S3Client => {
       do {
         const input = { Bucket: bucket, Prefix: prefix, ContinuationToken: token };
         const page = await send({ bucket }, (sdk, client) => client.send(new sdk.ListObjectsV2Command(input)));
-        for (const { Key, Size = 0 } of page.Contents ?? []) if (Key !== undefined) yield { key: Key, size: Size };
+        for (const { Key, Size = 0, LastModified } of page.Contents ?? [])
+          if (Key !== undefined) yield { key: Key, size: Size, lastModified: LastModified?.toISOString() };
         token = page.NextContinuationToken;
       } while (token !== undefined);
     },

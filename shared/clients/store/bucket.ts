@@ -35,5 +35,9 @@ export const createBucketStore = (s3: S3Client, bucket: string, signal?: AbortSi
   sizeOf: (key) => ifThere(async () => (await s3.head({ bucket, key })).size),
   write: async (key, body, expected) => (await s3.put({ bucket, key, body, signal, ...conditionOf(expected) })) ?? '',
   remove: (key) => s3.remove({ bucket, key }),
-  list: (prefix) => s3.list(bucket, prefix),
+  list: async function* list(prefix) {
+    for await (const { key, size, lastModified } of s3.list(bucket, prefix))
+      // One that does not say counts as new.
+      yield { key, size, modified: Date.parse(lastModified ?? '') || Date.now() };
+  },
 });

@@ -8,6 +8,13 @@ export interface StoredBytes {
   readonly revision: string;
 }
 
+export interface Listed {
+  readonly key: string;
+  readonly size: number;
+  /** Milliseconds since the epoch, by the clock of the store: when it was written last. */
+  readonly modified: number;
+}
+
 /** What a write is held to: that nothing is there yet, or that what is there is still this revision. Left out: nothing. */
 export type Expected = 'nothing' | { readonly revision: string };
 
@@ -21,8 +28,8 @@ export interface Store {
   write(key: string, bytes: Uint8Array, expected?: Expected): Promise<string>;
   /** Removing what is not there is fine. */
   remove(key: string): Promise<void>;
-  /** Every key below the prefix. */
-  list(prefix: string): AsyncIterable<{ readonly key: string; readonly size: number }>;
+  /** Every key below the prefix, in order. */
+  list(prefix: string): AsyncIterable<Listed>;
 }
 
 /** Whether a write found another object than it was held to. */

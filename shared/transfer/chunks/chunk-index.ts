@@ -45,6 +45,9 @@ export const parseIndex = (bytes: Buffer): ChunkIndex | undefined => {
   }
 };
 
+/** Bytes of a table: the disk it stands for has 15 TiB in chunks of 4 MiB. */
+export const mostTableBytes = 256 * 2 ** 20;
+
 /** Below a prefix that ends in a slash. */
 export const chunkKey = (prefix: string, digest: string): string => `${prefix}chunks/${digest.slice(0, 2)}/${digest}`;
 export const indexKey = (prefix: string, digest: string): string => `${prefix}disks/${digest}`;

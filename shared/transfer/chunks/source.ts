@@ -8,6 +8,7 @@ import {
   bytesOfChunk,
   chunkKey,
   indexMagic,
+  mostTableBytes,
   parseIndex,
   readIndexKey,
   sha256Of,
@@ -44,9 +45,6 @@ const damaged = (what: string): TransferError =>
     `${what}; restore another backup, or remove the damaged object and the table below disks/ that names it: where the image still is, what is ` +
       'missing is sent again within the hour',
   );
-
-/** Bytes of a table: the disk it stands for has 15 TiB in chunks of 4 MiB. */
-const mostTableBytes = 256 * 2 ** 20;
 
 const readTable = async ({ inner, key }: ChunkedOptions, { head, isWhole, size = 0 }: SourceFacts): Promise<Opened> => {
   if (size > mostTableBytes) throw damaged(`the table of chunks at ${key} has ${size} bytes`);

@@ -1,6 +1,8 @@
-// A volume into chunks of a store. What is there already is not sent again; the table is written last, so that it never names what is missing.
+// A volume into chunks of a store. What is there already is not sent again; the table is written last, so that it never names what is missing. Where
+// somebody cleared away what nobody named meanwhile, all of it is looked at again.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants as zlib, zstdCompress } from 'node:zlib';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -8,6 +10,7 @@ import { isTaken } from '#shared/clients/store/store.ts';
 import { chunkKey, indexKey, serializeIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
 import { type ExportVolume, lookAtVolume } from '#shared/transfer/export/volume.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
+import { type SweepsSeen, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 
@@ -31,6 +34,8 @@ export interface ChunkWrite {
   readonly chunkBytes?: number | undefined;
   readonly patience: Omit<PatienceOptions, 'signal'>;
   readonly signal: AbortSignal;
+  /** Ends a pause between looks at a sweep that goes on; left out: a few seconds. Throws the signal's reason. */
+  readonly pause?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** 0..1. */
   readonly onProgress: (fraction: number) => void;
 }
@@ -128,9 +133,13 @@ const keepAll = async (writing: Writing): Promise<void> => {
   await Promise.all(Array.from({ length: workers }, work));
 };
 
-const finish = async (writing: Writing): Promise<WrittenChunks> => {
-  const { prefix, volume, digests, sent, store, chunkBytes } = writing;
-  const table = serializeIndex({
+interface Table {
+  readonly disk: string;
+  readonly bytes: Buffer;
+}
+
+const tableOf = ({ volume, digests, chunkBytes }: Writing): Table => {
+  const bytes = serializeIndex({
     bullion: 'disk-in-chunks',
     version: 1,
     size: volume.size,
@@ -138,12 +147,40 @@ const finish = async (writing: Writing): Promise<WrittenChunks> => {
     compression: 'zstd',
     chunks: digests,
   });
-  const disk = sha256Of(table);
-  const key = indexKey(prefix, disk);
-  const present = await patiently(writing, () => store.sizeOf(key));
-  if (present !== table.length) await put(writing, key, table, present !== undefined);
-  const chunks = digests.filter((digest) => digest !== null).length;
-  return { disk, size: volume.size, chunks, newChunks: sent.chunks, sentBytes: sent.bytes };
+  return { disk: sha256Of(bytes), bytes };
+};
+
+const keepTable = async (writing: Writing, { disk, bytes }: Table): Promise<void> => {
+  const key = indexKey(writing.prefix, disk);
+  const present = await patiently(writing, () => writing.store.sizeOf(key));
+  if (present !== bytes.length) await put(writing, key, bytes, present !== undefined);
+};
+
+const pauseMs = 5000;
+
+const whenQuiet = async (writing: Writing): Promise<SweepsSeen> => {
+  const { store, prefix, signal, pause = (until) => delay(pauseMs, undefined, { signal: until }) } = writing;
+  for (;;) {
+    const seen = await patiently(writing, () => readSweeps(store, prefix));
+    if (isQuiet(seen, Date.now())) return seen;
+    await pause(signal);
+  }
+};
+
+const isStill = async (writing: Writing, before: SweepsSeen): Promise<boolean> =>
+  isSameSweep(before, await patiently(writing, () => readSweeps(writing.store, writing.prefix)));
+
+/** What was found there counts only where nobody swept between the first look and the table: before it is written, and once it is. */
+const keepUnswept = async (writing: Writing): Promise<Table> => {
+  for (;;) {
+    const before = await whenQuiet(writing);
+    writing.sent.keys.clear();
+    await keepAll(writing);
+    const table = tableOf(writing);
+    if (!(await isStill(writing, before))) continue;
+    await keepTable(writing, table);
+    if (await isStill(writing, before)) return table;
+  }
 };
 
 /**
@@ -155,21 +192,14 @@ export const writeChunks = async (write: ChunkWrite): Promise<WrittenChunks> => 
   const file = await open(write.path, constants.O_RDONLY | constants.O_NOFOLLOW);
   const stop = new AbortController();
   const signal = AbortSignal.any([write.signal, stop.signal]);
-  const digests = Array.from({ length: Math.ceil(volume.size / chunkBytes) }, () => null);
+  const digests: (string | null)[] = Array.from({ length: Math.ceil(volume.size / chunkBytes) }, () => null);
   const zeroes = Buffer.alloc(chunkBytes);
-  const writing: Writing = {
-    ...write,
-    chunkBytes,
-    zeroes,
-    signal,
-    file,
-    volume,
-    digests,
-    sent: { chunks: 0, bytes: 0, keys: new Set() },
-  };
+  const sent = { chunks: 0, bytes: 0, keys: new Set<string>() };
+  const writing: Writing = { ...write, chunkBytes, zeroes, signal, file, volume, digests, sent };
   try {
-    await keepAll(writing);
-    return await finish(writing);
+    const { disk } = await keepUnswept(writing);
+    const chunks = digests.filter((digest) => digest !== null).length;
+    return { disk, size: volume.size, chunks, newChunks: sent.chunks, sentBytes: sent.bytes };
   } catch (error) {
     stop.abort(error);
     throw toStoreFault(error);

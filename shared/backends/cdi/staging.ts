@@ -1,0 +1,75 @@
+// A disk that lies in a backup target. CDI reads no such disks, so that a Job of ours fills a claim beside, which the DataVolume is then a copy
+// of; that claim goes once the copy is whole. Pure but for the reads.
+import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Action, patch, remove, removeJob } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import { planFilling } from '#shared/backends/csi/filling.ts';
+import { planVolume } from '#shared/backends/csi/sizing.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { readOwn } from '#shared/backends/reading.ts';
+import { countAttempts, waitingState } from '#shared/backends/state.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
+import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { populatedPatch, populationOf } from '#shared/populate/volume.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+
+/** Only restored images have such a source here. */
+export const needsStage = ({ source }: Pick<Image, 'source'>): boolean => ['s3', 'nfs'].includes(source?.type ?? '');
+
+const stageName = ({ ref }: Pick<Image, 'ref'>): string => `restore-${ref.uid}`;
+
+export interface Stage {
+  readonly volume?: PersistentVolumeClaim | undefined;
+  readonly importJob?: Job | undefined;
+}
+
+/** The Job first, since it is made after the claim it fills. */
+export const readStage = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+  if (!needsStage(image)) return {};
+  const { own: importJob } = await readOwn(kube, jobs, image.ref, transferJobName('import', image.ref));
+  const { own: volume } = await readOwn(kube, persistentVolumeClaims, image.ref, stageName(image));
+  return { stage: { volume, importJob } };
+};
+
+/** What the DataVolume is made from, once it is there. */
+export const readyStage = (image: Image, { stage }: CdiSeen): CdiSeen['cloned'] =>
+  populationOf(stage?.volume) === undefined || stage?.volume?.metadata.deletionTimestamp !== undefined
+    ? undefined
+    : { is: 'ready', namespace: image.ref.namespace ?? 'default', name: stageName(image) };
+
+/** What was found about the disk as it was restored. */
+export const stagedDisk = ({ stage }: CdiSeen): Inspection | undefined => populationOf(stage?.volume)?.inspection;
+
+/** The next step towards a claim that holds the disk. */
+export const planStage = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+  const name = stageName(image);
+  const staged: Image = {
+    ...image,
+    childNames: { volume: name, snapshot: name },
+    volumeMarks: { filling: {}, filled: {} },
+  };
+  const { volume, importJob } = seen.stage ?? {};
+  const { inspectJob, pods, storageClass, foreign } = seen;
+  const around = { importJob, inspectJob, pods, storageClass, foreign };
+  if (volume === undefined) return planVolume(staged, around, context);
+  const run = importJob === undefined ? undefined : readTransfer(importJob, pods, context.now);
+  if (run?.is !== 'succeeded' || volume.metadata.deletionTimestamp !== undefined)
+    return planFilling(staged, { ...around, volume }, context);
+  const { inspection, digests } = run.report;
+  const message = 'the disk is restored; a DataVolume is made from it';
+  const state = { ...countAttempts(image.state, run), inspection, digests, lastFailure: undefined };
+  return {
+    actions: [patch(persistentVolumeClaims, volume, populatedPatch({ inspection, digests }, {}))],
+    state: waitingState(image, state, { phase: 'Verifying', reason: 'Restored', message }, context),
+  };
+};
+
+/** A claim that is filled is worth keeping when the image is started over. */
+export const dirtyStage = ({ stage }: CdiSeen): Stage => (populationOf(stage?.volume) === undefined ? (stage ?? {}) : {});
+
+export const removeStage = ({ importJob, volume }: Stage = {}): readonly Action[] => [
+  ...removeJob(importJob),
+  ...remove(persistentVolumeClaims, volume),
+];

@@ -1,0 +1,54 @@
+// Secrets that must be there before bytes can move. They are looked for, and never read here.
+import { secrets } from '#shared/api/foreign/core.ts';
+import type { BackupDeps } from '#shared/backup/deps.ts';
+import type { ImageMetadata } from '#shared/backup/metadata.ts';
+import type { Target } from '#shared/backup/target.ts';
+
+export interface MissingSecret {
+  readonly namespace: string;
+  readonly name: string;
+  /** What it must hold, for messages. */
+  readonly holds: string;
+}
+
+export const describeMissing = ({ namespace, name, holds }: MissingSecret): string =>
+  `Secret ${name} is missing in namespace ${namespace}: create it with ${holds}`;
+
+type Kube = Pick<BackupDeps, 'kube'>;
+
+const ifMissing = async ({ kube }: Kube, secret: MissingSecret): Promise<MissingSecret | undefined> => {
+  const { namespace, name } = secret;
+  return (await kube.get(secrets, { namespace, name })) === undefined ? secret : undefined;
+};
+
+/** What Jobs of a namespace reach the target with. */
+export const missingAccess = async (
+  deps: Pick<BackupDeps, 'kube' | 'secretName'>,
+  target: Target,
+  namespace: string,
+): Promise<MissingSecret | undefined> =>
+  target.type === 'nfs' || target.credentials === undefined
+    ? undefined
+    : ifMissing(deps, { namespace, name: deps.secretName, holds: `the credentials of ${target.name}` });
+
+const secretName = /^csi\.storage\.k8s\.io\/(.+)-secret-name$/;
+
+/** Keys of encrypted volumes, which the parameters of an image's own storage class name; names that are made for each claim are not known. */
+export const secretsOfClass = ({ storageClass, spec }: ImageMetadata): readonly MissingSecret[] => {
+  const asked = spec['storageClassParameters'] as Readonly<Record<string, string>> | undefined;
+  const parameters = storageClass?.parameters ?? asked ?? {};
+  return Object.entries(parameters).flatMap(([parameter, name]) => {
+    const role = secretName.exec(parameter)?.[1];
+    const namespace = parameters[`csi.storage.k8s.io/${role ?? ''}-secret-namespace`];
+    const isKnown = role !== undefined && namespace !== undefined && !`${name}${namespace}`.includes('${');
+    return isKnown ? [{ namespace, name, holds: 'the key that the volumes of the image are encrypted with' }] : [];
+  });
+};
+
+export const missingOfClass = async (deps: Kube, metadata: ImageMetadata): Promise<MissingSecret | undefined> => {
+  for (const secret of secretsOfClass(metadata)) {
+    const missing = await ifMissing(deps, secret);
+    if (missing !== undefined) return missing;
+  }
+  return undefined;
+};

@@ -1,0 +1,271 @@
+// What a sweep takes, and what it must never take, in whatever order everybody else does what they do meanwhile.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { dataPrefix, metadataPrefix } from '#shared/backup/place.ts';
+import { type ImageMetadata, parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
+import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
+import type { Garbage, OwnBackups } from '#shared/backup/sweep/look.ts';
+import { lookForGarbage } from '#shared/backup/sweep/look.ts';
+import { graceMs } from '#shared/backup/sweep/plan.ts';
+import { announcedMs, sweepTarget } from '#shared/backup/sweep/sweep.ts';
+import { keepForAWhile } from '#shared/backup/sweep/touch.ts';
+import type { Store } from '#shared/clients/store/store.ts';
+import { chunkKey, indexKey, parseIndex } from '#shared/transfer/chunks/chunk-index.ts';
+import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
+import { writeChunks } from '#shared/transfer/chunks/write.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/backup-world.ts';
+
+const chunkBytes = 64 * 1024;
+const dir = mkdtempSync(join(tmpdir(), 'bullion-sweep-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+/** A disk of one chunk for each letter. */
+const diskFile = (letters: string): string => {
+  const path = join(dir, letters);
+  writeFileSync(path, Buffer.concat([...letters].map((letter) => Buffer.alloc(chunkBytes, letter))));
+  return path;
+};
+for (const letters of ['ab', 'bc', 'cd', 'ad', 'ae']) diskFile(letters);
+
+const nobody: OwnBackups = { keys: new Set(), disks: new Set() };
+
+const write = async (store: Store, letters: string, pause?: () => Promise<void>): Promise<string> => {
+  const { disk } = await writeChunks({
+    path: join(dir, letters),
+    store,
+    prefix: dataPrefix,
+    chunkBytes,
+    patience: { retries: 3, onRetry: () => {} },
+    signal: new AbortController().signal,
+    onProgress: () => {},
+    ...(pause === undefined ? {} : { pause }),
+  });
+  return disk;
+};
+
+const metadataOf = (name: string, disk: string): ImageMetadata => ({
+  version: 1,
+  image: { apiVersion: 'g/v1', kind: 'K', namespace: 'default', name, uid: `uid-${name}`, cluster: 'c' },
+  backend: 'csi',
+  displayName: name,
+  spec: {},
+  data: { kept: 'chunks', disk },
+});
+const keyOf = (name: string): string => `${metadataPrefix}default-${name}/vmimage-metadata.yaml`;
+const put = (store: Store, name: string, disk: string): Promise<string> =>
+  store.write(keyOf(name), serializeMetadata(metadataOf(name, disk)));
+
+const sweeping = (store: Store, over: { wait?: () => Promise<void>; own?: OwnBackups; now?: () => number } = {}) =>
+  sweepTarget({
+    store,
+    own: over.own ?? nobody,
+    by: 'a test',
+    now: over.now ?? Date.now,
+    wait: over.wait ?? (() => Promise.resolve()),
+    signal: new AbortController().signal,
+    say: () => {},
+  });
+
+/** What metadata names and is not there, or not whole. */
+const missing = ({ objects }: MemoryStore): readonly string[] =>
+  [...objects.entries()].flatMap(([key, bytes]) => {
+    const parsed = key.endsWith('.yaml') && key.startsWith(metadataPrefix) ? parseMetadata(bytes) : undefined;
+    if (parsed === undefined || !('value' in parsed) || parsed.value.data.kept !== 'chunks') return [];
+    const table = objects.get(indexKey(dataPrefix, parsed.value.data.disk));
+    const index = table === undefined ? undefined : parseIndex(table);
+    if (index === undefined) return [`${key}: table`];
+    const gone = index.chunks.filter((chunk) => chunk !== null && !objects.has(chunkKey(dataPrefix, chunk)));
+    return gone.map((chunk) => `${key}: ${chunk}`);
+  });
+const dataKeys = ({ objects }: MemoryStore): readonly string[] =>
+  [...objects.keys()].filter((key) => key.startsWith(dataPrefix) && key !== sweepKey(dataPrefix));
+
+let store: MemoryStore;
+const age = (ms: number): void => {
+  store.clock += ms;
+};
+
+beforeEach(() => {
+  store = createMemoryStore();
+});
+
+describe('a sweep', () => {
+  it('takes the tables and chunks that no metadata leads to, and nothing else', async () => {
+    const kept = await write(store, 'bc');
+    await put(store, 'bc', kept);
+    const lost = await write(store, 'ab');
+    await store.write(`${dataPrefix}notes.txt`, Buffer.from('of an operator'));
+    age(graceMs);
+    const { tables, chunks } = await sweeping(store);
+    expect(tables.map(({ key }) => key)).toEqual([indexKey(dataPrefix, lost)]);
+    expect(chunks).toHaveLength(1);
+    expect(missing(store)).toEqual([]);
+    expect(dataKeys(store)).toHaveLength(1 + 2 + 1);
+    // Nothing of the sweep itself is left among the metadata, and backups go on.
+    expect([...store.objects.keys()].filter((key) => key.includes('~'))).toEqual([]);
+    expect(await outsideSweeps(store, Date.now(), () => Promise.resolve(1))).toEqual({ is: 'sound', value: 1 });
+  });
+
+  it('leaves what is young: a backup that is under way, a table whose metadata is still to come', async () => {
+    await write(store, 'ab');
+    store.objects.delete([...store.objects.keys()].find((key) => key.includes('/disks/'))!);
+    await write(store, 'cd');
+    age(graceMs - 1);
+    expect(await sweeping(store)).toMatchObject({ tables: [], chunks: [] });
+    age(1);
+    expect((await sweeping(store)).chunks).toHaveLength(4);
+  });
+
+  it('leaves what this cluster knows to be its own, and what was taken out of use a moment ago', async () => {
+    const [own, other] = [await write(store, 'ab'), await write(store, 'cd')];
+    await put(store, 'x', await write(store, 'bc'));
+    age(graceMs);
+    await keepForAWhile(store, other);
+    const { tables } = await sweeping(store, { own: { keys: new Set(), disks: new Set([own]) } });
+    expect(tables).toEqual([]);
+  });
+
+  it('looks and takes nothing where that is asked', async () => {
+    await write(store, 'ab');
+    await put(store, 'x', await write(store, 'bc'));
+    const before = new Map(store.objects);
+    const seen = await lookForGarbage(store, nobody, { now: store.clock + graceMs });
+    expect([seen.tables.length, seen.chunks.length, seen.staying]).toEqual([1, 1, 1]);
+    expect(new Map(store.objects)).toEqual(before);
+  });
+
+  it.each<[string, () => void | Promise<void>, OwnBackups?]>([
+    ['a listing that is empty', () => void (store.isBlind = true)],
+    [
+      'a listing that breaks off',
+      () => {
+        const whole = store.list;
+        store.list = async function* list(prefix) {
+          for await (const one of whole(prefix)) if (!one.key.includes('sweep')) yield one;
+        };
+      },
+    ],
+    ['metadata that cannot be read', () => void store.objects.set(keyOf('torn'), Buffer.from('version: 1\nimage:'))],
+    ['metadata of a later release', () => void store.objects.set(keyOf('later'), Buffer.from('version: 2\n'))],
+    [
+      'a table that is damaged',
+      () => void store.objects.set(indexKey(dataPrefix, 'f'.repeat(64)), Buffer.from('{"bullion"')),
+    ],
+    ['metadata of its own that is not listed', () => {}, { keys: new Set([keyOf('own')]), disks: new Set() }],
+    [
+      'a store that refuses',
+      () => {
+        store.fault = (verb, key) => (verb === 'read' && key === keyOf('x') ? new Error('503') : undefined);
+      },
+    ],
+  ])('takes nothing at all because of %s', async (_, spoil, own = nobody) => {
+    await put(store, 'x', await write(store, 'bc'));
+    await write(store, 'ab');
+    age(graceMs);
+    store.times.set(indexKey(dataPrefix, 'f'.repeat(64)), store.clock);
+    const before = dataKeys(store).length;
+    await spoil();
+    await expect(sweeping(store, { own })).rejects.toThrow();
+    expect(dataKeys(store).length).toBeGreaterThanOrEqual(before);
+    expect(store.calls.filter((call) => call.startsWith(`remove ${dataPrefix}`))).toEqual([]);
+  });
+
+  it('is one at a time, and one that died is over in the end', async () => {
+    let clock = Date.now();
+    const now = () => clock;
+    const died = sweeping(store, { now, wait: () => new Promise(() => {}) });
+    void died;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await expect(sweeping(store, { now })).rejects.toThrow('being cleared away');
+    expect(await outsideSweeps(store, clock, () => Promise.resolve(1))).toMatchObject({ is: 'swept' });
+    clock += announcedMs + 4 * 3_600_000;
+    expect(await outsideSweeps(store, clock, () => Promise.resolve(1))).toMatchObject({ is: 'sound' });
+    await expect(sweeping(store, { now })).resolves.toBeDefined();
+  });
+});
+
+/** Every call waits until the scheduler lets it go on, before its effect and after it. */
+const scheduled = (scheduler: fc.Scheduler, inner: Store): Store => {
+  const step = async <T>(work: () => Promise<T>): Promise<T> => {
+    await scheduler.schedule(Promise.resolve());
+    return work();
+  };
+  return {
+    read: (...given) => step(() => inner.read(...given)),
+    sizeOf: (...given) => step(() => inner.sizeOf(...given)),
+    write: (...given) => step(() => inner.write(...given)),
+    remove: (...given) => step(() => inner.remove(...given)),
+    list: async function* list(prefix) {
+      for (const one of await step(() => Array.fromAsync(inner.list(prefix)))) yield one;
+    },
+  };
+};
+
+describe('in any order', () => {
+  it('nothing that anybody still names is ever taken, and in the end all else is', { timeout: 120_000 }, async () => {
+    const play = async (scheduler: fc.Scheduler, isAlive: readonly boolean[]): Promise<void> => {
+      store = createMemoryStore();
+      // Garbage of long ago, which the writers will find and trust in; and an image whose user deletes it.
+      for (const letters of ['ab', 'cd']) await write(store, letters);
+      await put(store, 'old', await write(store, 'bc'));
+      age(10 * graceMs);
+      const unsteady = scheduled(scheduler, store);
+      /** What a function does within one request: a sweep begins only after all of these are over. */
+      const requests = new Set<Promise<unknown>>();
+      const request = <T>(work: () => Promise<T>): Promise<T> => {
+        const running = work();
+        requests.add(running);
+        return running.finally(() => requests.delete(running));
+      };
+      const breathe = () => scheduler.schedule(Promise.resolve());
+      const keepImage = async (name: string, letters: string): Promise<void> => {
+        for (;;) {
+          const disk = await write(unsteady, letters, breathe);
+          const done = await request(() =>
+            outsideSweeps(unsteady, Date.now(), async () => {
+              if (((await unsteady.sizeOf(indexKey(dataPrefix, disk))) ?? 0) === 0) return false;
+              await put(unsteady, name, disk);
+              return true;
+            }),
+          );
+          if (done.is === 'sound' && done.value) return;
+          await breathe();
+        }
+      };
+      const deleteImage = (): Promise<void> =>
+        request(async () => {
+          const parsed = parseMetadata((await unsteady.read(keyOf('old'), 2 ** 20))!.bytes);
+          const { data } = (parsed as { value: ImageMetadata }).value;
+          await keepForAWhile(unsteady, data.kept === 'chunks' ? data.disk : '');
+          await unsteady.remove(keyOf('old'));
+        });
+      /** Its announcement lasts as long as the requests that had begun by then. */
+      const wait = async (): Promise<void> => {
+        await Promise.allSettled(requests);
+      };
+      const sweep = (): Promise<Garbage | undefined> => sweeping(unsteady, { wait }).catch(() => undefined);
+      const [first = true, second = true, third = true] = isAlive;
+      const all = Promise.all([
+        keepImage('one', 'ab'),
+        ...(first ? [keepImage('two', 'ad')] : []),
+        ...(second ? [deleteImage()] : []),
+        ...(third ? [keepImage('three', 'cd')] : []),
+        sweep().then(sweep),
+      ]);
+      await scheduler.waitFor(all);
+      expect(missing(store)).toEqual([]);
+      age(2 * graceMs);
+      await sweeping(store);
+      expect(missing(store)).toEqual([]);
+      const named = 1 + (first ? 1 : 0) + (second ? 0 : 1) + (third ? 1 : 0);
+      expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play),
+      { numRuns: Number(process.env['SWEEP_RUNS'] ?? 60) },
+    );
+  });
+});

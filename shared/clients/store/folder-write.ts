@@ -1,0 +1,125 @@
+// Writes into a folder: whole or not at all, and over nothing but what was expected. A folder cannot compare and replace in one step, so that who
+// does so holds a lock meanwhile: a second name of its draft, which only one can give, on NFS too.
+import { createHash, randomUUID } from 'node:crypto';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type FileSystem, areSame, codeOf, ifThere, linkNew, syncFolder } from '#shared/clients/store/files.ts';
+import type { Expected } from '#shared/clients/store/store.ts';
+import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
+
+/** Beginning of the names of what is being written. Nothing lists it. */
+export const draftPrefix = '.draft-';
+
+/** Milliseconds after which a lock is that of somebody who died. */
+const staleMs = 60_000;
+/** Milliseconds that who holds one may take. */
+const holdMs = 30_000;
+/** Looks at a lock that somebody else holds, and milliseconds between them. */
+const looks = 40;
+const lookMs = 50;
+
+export const revisionOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+export interface FolderWrite {
+  readonly files: FileSystem;
+  readonly key: string;
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  readonly expected?: Expected | undefined;
+}
+
+type Writing = FolderWrite & { readonly draft: string };
+
+/** On disk before it has its name. */
+const writeDraft = async ({ files, path, bytes }: FolderWrite): Promise<string> => {
+  await files.mkdir(dirname(path), { recursive: true });
+  const draft = join(dirname(path), `${draftPrefix}${randomUUID()}`);
+  const file = await files.open(draft, 'wx', 0o640);
+  try {
+    await file.writeFile(bytes);
+    await file.sync();
+  } catch (error) {
+    await drop(files, draft);
+    throw error;
+  } finally {
+    await file.close();
+  }
+  return draft;
+};
+
+const drop = (files: FileSystem, path: string): Promise<void> => files.unlink(path).catch(() => {});
+
+/** A call that was sent again after its answer was lost finds nothing to rename: what is there is compared. */
+const takeName = async ({ files, path, draft, bytes }: Writing): Promise<void> => {
+  try {
+    await files.rename(draft, path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    const present = await ifThere(() => files.readFile(path));
+    if (present === undefined || revisionOf(present) !== revisionOf(bytes)) throw error;
+  }
+};
+
+const lockOf = (path: string): string => join(dirname(path), `${draftPrefix}lock-${basename(path)}`);
+
+/** A lock that nobody can hold any more is put aside first, so that only the one that was looked at goes. */
+const breakStale = async ({ files, path, draft }: Writing): Promise<void> => {
+  const lock = lockOf(path);
+  const [held, own] = [await ifThere(() => files.stat(lock)), await files.stat(draft)];
+  // Both times are the server's.
+  if (held === undefined || own.mtimeMs - held.mtimeMs < staleMs) return;
+  const aside = join(dirname(path), `${draftPrefix}${randomUUID()}`);
+  if ((await ifThere(() => files.rename(lock, aside).then(() => true))) === undefined) return;
+  const taken = await ifThere(() => files.stat(aside));
+  // Somebody else was faster, and this is the lock of a third: who holds it looks before it writes.
+  if (taken !== undefined && taken.ino !== held.ino) await linkNew(files, aside, lock);
+  await drop(files, aside);
+};
+
+const lock = async (writing: Writing): Promise<void> => {
+  const { files, path, draft, key } = writing;
+  for (let look = 0; look < looks; look += 1) {
+    if (await linkNew(files, draft, lockOf(path))) return;
+    await breakStale(writing);
+    await delay(lookMs);
+  }
+  throw new Unavailable(`${key} is being written by somebody else`);
+};
+
+const replace = async (writing: Writing, revision: string): Promise<void> => {
+  const { files, path, draft, key } = writing;
+  await lock(writing);
+  const since = performance.now();
+  try {
+    const present = await ifThere(() => files.readFile(path));
+    if (present === undefined || revisionOf(present) !== revision) throw new Conflict(`${key} is another one by now`);
+    if (!(await areSame(files, draft, lockOf(path))) || performance.now() - since > holdMs)
+      throw new Unavailable(`${key} could not be written in time`);
+    await takeName(writing);
+  } finally {
+    // By now it may be the file itself that has the second name.
+    if ((await areSame(files, draft, lockOf(path))) || (await areSame(files, path, lockOf(path))))
+      await drop(files, lockOf(path));
+  }
+};
+
+const publish = async (writing: Writing): Promise<void> => {
+  const { files, path, draft, key, expected } = writing;
+  if (expected === undefined) return takeName(writing);
+  if (expected !== 'nothing') return replace(writing, expected.revision);
+  if (!(await linkNew(files, draft, path))) throw new Conflict(`${key} is there already`);
+  await drop(files, draft);
+};
+
+/** Gives the revision. Throws what the file system says, Conflict, or Unavailable. */
+export const writeFile = async (write: FolderWrite): Promise<string> => {
+  const draft = await writeDraft(write);
+  try {
+    await publish({ ...write, draft });
+  } catch (error) {
+    await drop(write.files, draft);
+    throw error;
+  }
+  await syncFolder(write.files, dirname(write.path));
+  return revisionOf(write.bytes);
+};

@@ -1,0 +1,147 @@
+// A cluster whose CDI works on its own kinds restores an image of the backend cdi from an NFS export. CDI's part is played by a stand-in: it clones
+// claims, and reads no backups.
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { proveIdentical } from '#infra/local/demo/prove.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { ResourceType } from '#shared/api/object.ts';
+import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+import { setTarget } from '#test/support/backup.ts';
+import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+
+const mib = 2 ** 20;
+const namespace = 'default';
+const name = 'leap';
+const harvester = imageTypes[0] as ResourceType<ImageObject>;
+
+const forgiveConflict = (error: unknown): void => {
+  if (!isConflict(error)) throw error;
+};
+
+/** A claim of the DataVolume's name, made of its source and owned by it; then it says so. */
+const cloneOnce = async (kube: KubeClient, { metadata, spec, status }: DataVolume): Promise<void> => {
+  const source = spec.source?.pvc;
+  if (source === undefined || status?.phase === 'Succeeded') return;
+  const key = { namespace: metadata.namespace ?? '', name: metadata.name };
+  const from = await kube.get(persistentVolumeClaims, source);
+  const made = await kube.get(persistentVolumeClaims, key);
+  if (made === undefined && from !== undefined) {
+    const owner = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', controller: true };
+    await kube
+      .create(persistentVolumeClaims, {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { ...key, ownerReferences: [{ ...owner, name: key.name, uid: metadata.uid ?? '' }] },
+        spec: { ...from.spec, volumeName: undefined, dataSource: { kind: 'PersistentVolumeClaim', name: source.name } },
+      } as never)
+      .catch(forgiveConflict);
+  }
+  if (made?.status?.phase !== 'Bound') return;
+  await kube.mergePatch(dataVolumeKind.type, key, { status: { phase: 'Succeeded' } }, { subresource: 'status' });
+};
+
+const playCdi = async (kube: KubeClient, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted) {
+    for (const dataVolume of (await kube.list(dataVolumeKind.type, { namespace })).items)
+      await cloneOnce(kube, dataVolume);
+    await sleep(200);
+  }
+};
+
+describe('a cluster that has a CDI', { timeout: 600_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let share: string;
+  let files: FileServer;
+  let cluster: TestCluster | undefined;
+  const stop = new AbortController();
+  let cdi: Promise<void> | undefined;
+
+  const start = async (environment: Readonly<Record<string, string>>): Promise<TestCluster> => {
+    cluster = await startTestCluster({
+      tickSeconds: 5,
+      functionEnvironment: { BACKUP_NFS_FOLDER: join(dir, 'mounts'), ...environment },
+    });
+    await setTarget(cluster.kube, { type: 'nfs', endpoint: `nfs://127.0.0.1:${share}` }, []);
+    return cluster;
+  };
+  const until = async ({ kube }: TestCluster, types: readonly string[]): Promise<ImageObject> => {
+    let seen: ImageObject | undefined;
+    await expect
+      .poll(
+        async () => {
+          seen = await kube.get(harvester, { namespace, name });
+          const found = seen?.status?.conditions ?? [];
+          return types.every((type) => found.some((one) => one.type === type && one.status === 'True')) ? 'so' : found;
+        },
+        { timeout: 240_000, interval: 200 },
+      )
+      .toBe('so');
+    return seen!;
+  };
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-backup-cdi-'));
+    raw = join(dir, 'disk.raw');
+    share = join(dir, 'export');
+    await mkdir(share);
+    await mkdir(join(dir, 'mounts'));
+    // What `mount 127.0.0.1:/` would bring there.
+    await symlink('/', join(dir, 'mounts', '127.0.0.1'));
+    await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 4 * mib });
+    files = await startFileServer();
+  });
+  afterAll(async () => {
+    stop.abort();
+    await cdi?.catch(() => {});
+    await cluster?.close();
+    await files?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('restores an image of the backend cdi from an export', async () => {
+    const first = await start({});
+    await first.kube.create(harvester, {
+      apiVersion: 'harvesterhci.io/v1beta1',
+      kind: 'VirtualMachineImage',
+      metadata: { name, namespace },
+      spec: {
+        backend: 'cdi',
+        displayName: name,
+        sourceType: 'download',
+        url: files.offer('disk.raw', raw),
+        targetStorageClassName: 'local',
+        backup: true,
+      },
+    });
+    await until(first, ['DataReady', 'MetadataReady']);
+    await first.close();
+    await files.close();
+    const second = await start({ CDI: 'use' });
+    const kube = createKubeClient(loadKubeConfig(second.kubeconfigPath));
+    cdi = playCdi(kube, stop.signal);
+    const restored = await until(second, ['Ready', 'DataReady', 'MetadataReady']);
+    expect(restored.status?.children?.volume).toBe(name);
+    const made = await kube.get(dataVolumeKind.type, { namespace, name });
+    expect(made?.status).toEqual({ phase: 'Succeeded' });
+    await proveIdentical(await diskOf(second, { namespace, name }), { file: raw, format: 'raw', compression: 'none' }, dir);
+    // What the disk was brought into first is gone again.
+    await expect
+      .poll(async () => (await kube.list(persistentVolumeClaims, { namespace })).items.map((one) => one.metadata.name), {
+        timeout: 60_000,
+      })
+      .toEqual([name]);
+    const left = (await kube.list(jobs, { namespace })).items.filter((job) => job.metadata.name.startsWith('import'));
+    expect(left).toEqual([]);
+  });
+});
