@@ -168,7 +168,10 @@ export const backupsCommand: ClusterCommand = {
     'used is listed with the reason. Nothing is changed, but with --sweep: disks and chunks that no metadata in the target leads to are removed once\n' +
     'they are a week old. A sweep is announced there 15 minutes ahead, and no backup goes on while it lasts.',
   options: {
-    'dry-run': { type: 'boolean', help: 'what a restore would do with each, and why; with --sweep: what it would remove' },
+    'dry-run': {
+      type: 'boolean',
+      help: 'what a restore would do with each, and why; with --sweep: what it would remove',
+    },
     sweep: { type: 'boolean', help: 'remove what nothing in the target leads to any more' },
     secret: { type: 'string', value: 'NAME', help: 'Secret of the target in namespaces of images (backup-target)' },
     'nfs-folder': { type: 'string', value: 'DIR', help: 'where NFS exports are mounted here: DIR/<server>/<path>' },

@@ -43,7 +43,11 @@ const container = '/spec/template/spec/containers/0';
 /** As the user that Jobs write with: one must be able to go on in the folders that the other made. */
 export const exportMountPatch: readonly object[] = [
   { op: 'add', path: `${container}/env/-`, value: { name: 'BACKUP_NFS_FOLDER', value: folder } },
-  { op: 'add', path: `${container}/volumeMounts`, value: [{ name: 'backups', mountPath: `${folder}/${server}${path}` }] },
+  {
+    op: 'add',
+    path: `${container}/volumeMounts`,
+    value: [{ name: 'backups', mountPath: `${folder}/${server}${path}` }],
+  },
   { op: 'add', path: `${container}/securityContext/runAsUser`, value: qemuUser },
   { op: 'add', path: `${container}/securityContext/runAsGroup`, value: qemuUser },
   {

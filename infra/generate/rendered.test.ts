@@ -11,7 +11,7 @@ import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
 import { admissionCertificate } from '#shared/api/names.ts';
 import { exportFolder } from '#shared/backup/open.ts';
-import { readTarget } from '#shared/backup/target.ts';
+import { type NfsTarget, readTarget } from '#shared/backup/target.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { parseConfig, callerSettings } from '#shared/runtime/config.ts';
@@ -136,69 +136,72 @@ const schemas = new Map<string, JsonSchema>(
   }),
 );
 
-describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport])('rendered from %s', (folder) => {
-  const objects = hasKubectl ? render(folder) : [];
-  const names = (kind: string): readonly string[] =>
-    objects.filter((one) => one.kind === kind).map((one) => one.metadata.name);
-  const ofKind = (kind: string): readonly Rendered[] => objects.filter((one) => one.kind === kind);
+describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport])(
+  'rendered from %s',
+  (folder) => {
+    const objects = hasKubectl ? render(folder) : [];
+    const names = (kind: string): readonly string[] =>
+      objects.filter((one) => one.kind === kind).map((one) => one.metadata.name);
+    const ofKind = (kind: string): readonly Rendered[] => objects.filter((one) => one.kind === kind);
 
-  it('has each object once, and the namespace all others are in', () => {
-    const keys = objects.map(({ apiVersion, kind, metadata }) => `${apiVersion} ${kind} ${metadata.name}`);
-    expect(new Set(keys).size).toBe(keys.length);
-    expect(names('Namespace')).toEqual(['bullion-system']);
-    // Extension servers are let read one ConfigMap where the API server keeps it.
-    const own = objects.filter(({ roleRef }) => roleRef?.name !== 'extension-apiserver-authentication-reader');
-    for (const { metadata } of own) expect(['bullion-system', undefined]).toContain(metadata.namespace);
-  });
+    it('has each object once, and the namespace all others are in', () => {
+      const keys = objects.map(({ apiVersion, kind, metadata }) => `${apiVersion} ${kind} ${metadata.name}`);
+      expect(new Set(keys).size).toBe(keys.length);
+      expect(names('Namespace')).toEqual(['bullion-system']);
+      // Extension servers are let read one ConfigMap where the API server keeps it.
+      const own = objects.filter(({ roleRef }) => roleRef?.name !== 'extension-apiserver-authentication-reader');
+      for (const { metadata } of own) expect(['bullion-system', undefined]).toContain(metadata.namespace);
+    });
 
-  it('names nothing that is not there', () => {
-    for (const { spec } of ofKind('Trigger') as readonly Specified[]) {
-      expect(names('Service')).toContain(spec.subscriber.ref.name);
-      expect(names('Service')).toContain(spec.delivery.deadLetterSink.ref.name);
-      expect(names('Broker')).toContain(spec.broker);
-    }
-    for (const { webhooks } of objects) {
-      for (const { clientConfig } of webhooks ?? []) expect(names('Service')).toContain(clientConfig.service.name);
-    }
-    for (const { roleRef, subjects } of ofKind('ClusterRoleBinding')) {
-      expect(names('ClusterRole')).toContain(roleRef?.name);
-      for (const { name } of subjects ?? []) expect(names('ServiceAccount')).toContain(name);
-    }
-    const pods = objects.flatMap(({ spec }) => (spec?.template?.spec === undefined ? [] : [spec.template.spec]));
-    for (const pod of pods) expect(names('ServiceAccount')).toContain(pod.serviceAccountName);
-  });
+    it('names nothing that is not there', () => {
+      for (const { spec } of ofKind('Trigger') as readonly Specified[]) {
+        expect(names('Service')).toContain(spec.subscriber.ref.name);
+        expect(names('Service')).toContain(spec.delivery.deadLetterSink.ref.name);
+        expect(names('Broker')).toContain(spec.broker);
+      }
+      for (const { webhooks } of objects) {
+        for (const { clientConfig } of webhooks ?? []) expect(names('Service')).toContain(clientConfig.service.name);
+      }
+      for (const { roleRef, subjects } of ofKind('ClusterRoleBinding')) {
+        expect(names('ClusterRole')).toContain(roleRef?.name);
+        for (const { name } of subjects ?? []) expect(names('ServiceAccount')).toContain(name);
+      }
+      const pods = objects.flatMap(({ spec }) => (spec?.template?.spec === undefined ? [] : [spec.template.spec]));
+      for (const pod of pods) expect(names('ServiceAccount')).toContain(pod.serviceAccountName);
+    });
 
-  it('mounts for every container a certificate somebody makes', () => {
-    const [{ spec }] = ofKind('Deployment') as [Specified];
-    // Made by cron-tick unless it is told to leave that to others.
-    const tick = objects.find((one) => one.apiVersion.startsWith('serving') && one.metadata.name === 'cron-tick');
-    const environment = tick!.spec!.template!.spec.containers[0]!.env;
-    const isOurs = !environment.some(({ name, value }) => name === 'OWN_CERTIFICATE' && value === 'false');
-    const made = [
-      ...(isOurs ? [admissionCertificate.serverSecret] : []),
-      ...ofKind('Service').flatMap(
-        (one) => one.metadata.annotations?.['service.beta.openshift.io/serving-cert-secret-name'] ?? [],
-      ),
-    ];
-    const pod = spec.template!.spec;
-    for (const { volumeMounts } of pod.containers) {
-      const mounted = volumeMounts.find((mount) => mount.mountPath === '/tls');
-      const volume = pod.volumes.find((one) => one.name === mounted?.name);
-      expect(made).toContain(volume?.secret.secretName);
-    }
-  });
+    it('mounts for every container a certificate somebody makes', () => {
+      const [{ spec }] = ofKind('Deployment') as [Specified];
+      // Made by cron-tick unless it is told to leave that to others.
+      const tick = objects.find((one) => one.apiVersion.startsWith('serving') && one.metadata.name === 'cron-tick');
+      const environment = tick!.spec!.template!.spec.containers[0]!.env;
+      const isOurs = !environment.some(({ name, value }) => name === 'OWN_CERTIFICATE' && value === 'false');
+      const made = [
+        ...(isOurs ? [admissionCertificate.serverSecret] : []),
+        ...ofKind('Service').flatMap(
+          (one) => one.metadata.annotations?.['service.beta.openshift.io/serving-cert-secret-name'] ?? [],
+        ),
+      ];
+      const pod = spec.template!.spec;
+      for (const { volumeMounts } of pod.containers) {
+        const mounted = volumeMounts.find((mount) => mount.mountPath === '/tls');
+        const volume = pod.volumes.find((one) => one.name === mounted?.name);
+        expect(made).toContain(volume?.secret.secretName);
+      }
+    });
 
-  it.skipIf(schemas.size === 0)('is valid for the CRDs of Knative, without an unknown field', () => {
-    const known = objects.filter(({ apiVersion, kind }) => schemas.has(`${apiVersion} ${kind}`));
-    expect(known.length).toBeGreaterThan(10);
-    for (const object of known) {
-      const schema = schemas.get(`${object.apiVersion} ${object.kind}`)!;
-      const checked = object as unknown as Parameters<typeof validateObject>[1];
-      expect(validateObject(schema, checked)).toEqual([]);
-      expect(pruneObject(schema, checked).object).toEqual(object);
-    }
-  });
-});
+    it.skipIf(schemas.size === 0)('is valid for the CRDs of Knative, without an unknown field', () => {
+      const known = objects.filter(({ apiVersion, kind }) => schemas.has(`${apiVersion} ${kind}`));
+      expect(known.length).toBeGreaterThan(10);
+      for (const object of known) {
+        const schema = schemas.get(`${object.apiVersion} ${object.kind}`)!;
+        const checked = object as unknown as Parameters<typeof validateObject>[1];
+        expect(validateObject(schema, checked)).toEqual([]);
+        expect(pruneObject(schema, checked).object).toEqual(object);
+      }
+    });
+  },
+);
 
 describe.skipIf(!hasKubectl)('with the component oidc', () => {
   it('each function knows the Triggers that call it, and each Trigger the audience', () => {
@@ -219,30 +222,36 @@ describe.skipIf(!hasKubectl)('with the component oidc', () => {
 });
 
 describe.skipIf(!hasKubectl)('with the component nfs-backups', () => {
-  it('the function that keeps backups has the export where it looks for it, as the user that Jobs write with', () => {
-    const objects = render(withExport);
-    const claim = objects.find(({ kind }) => kind === 'PersistentVolumeClaim');
-    const volume = objects.find(({ kind }) => kind === 'PersistentVolume');
-    expect(claim?.spec).toMatchObject({ volumeName: volume?.metadata.name, accessModes: ['ReadWriteMany'] });
-    expect(volume?.spec).toMatchObject({ nfs: exported, persistentVolumeReclaimPolicy: 'Retain' });
-    const isFunction = ({ apiVersion, metadata }: Rendered) =>
-      apiVersion.startsWith('serving') && metadata.name === 'backup-metadata';
-    const pod = objects.find(isFunction)!.spec!.template!.spec;
-    const [container] = pod.containers;
-    const environment = Object.fromEntries(container!.env.map(({ name, value }) => [name, value]));
-    const folder = environment['BACKUP_NFS_FOLDER'] ?? '';
+  const objects = hasKubectl ? render(withExport) : [];
+  const find = (kind: string, name: string, group = 'v1'): Specified =>
+    objects.find(
+      (one) => one.kind === kind && one.metadata.name === name && one.apiVersion.startsWith(group),
+    ) as Specified;
+  const pod = () => find('Service', 'backup-metadata', 'serving').spec.template!.spec;
+
+  it('the export is a volume that nobody empties', () => {
+    const claim = find('PersistentVolumeClaim', 'bullion-backups');
+    const volume = find('PersistentVolume', 'bullion-backups');
+    expect(claim.spec).toMatchObject({ volumeName: volume.metadata.name, accessModes: ['ReadWriteMany'] });
+    expect(volume.spec).toMatchObject({ nfs: exported, persistentVolumeReclaimPolicy: 'Retain' });
+    expect(pod().volumes).toMatchObject([{ persistentVolumeClaim: { claimName: claim.metadata.name } }]);
+  });
+
+  it('the function that keeps backups has it where it looks for it', () => {
+    const { env, volumeMounts } = pod().containers[0]!;
+    const folder = env.find(({ name }) => name === 'BACKUP_NFS_FOLDER')!.value;
     const fields = { type: 'nfs', endpoint: `nfs://${exported.server}:${exported.path}` };
-    const read = readTarget({ where: 'a test', fields });
-    const target = read.is === 'set' && read.target.type === 'nfs' ? read.target : undefined;
-    expect(exportFolder(folder, target!)).toBe(container!.volumeMounts[0]?.mountPath);
-    expect(pod.volumes).toMatchObject([
-      { name: container!.volumeMounts[0]?.name, persistentVolumeClaim: { claimName: claim?.metadata.name } },
-    ]);
+    const { target } = readTarget({ where: 'a test', fields }) as { readonly target: NfsTarget };
+    expect(volumeMounts).toMatchObject([{ name: pod().volumes[0]!.name, mountPath: exportFolder(folder, target) }]);
+  });
+
+  it('and works as the user that Jobs write with', () => {
     const job = buildTransferJob(
       { mode: 'inspect', owner: imageRef, source: { type: 'blank' }, retries: 0 },
       defaultSettings,
     );
-    const { runAsUser } = job.spec?.template?.spec?.securityContext as { readonly runAsUser: number };
-    expect(container).toMatchObject({ securityContext: { runAsUser, runAsGroup: runAsUser, runAsNonRoot: true } });
+    const { runAsUser } = job.spec!.template!.spec!.securityContext as { readonly runAsUser: number };
+    const securityContext = { runAsUser, runAsGroup: runAsUser, runAsNonRoot: true };
+    expect(pod().containers).toMatchObject([{ securityContext }]);
   });
 });

@@ -129,7 +129,12 @@ const note = async (noting: Noting, deleted: Deleted): Promise<Deleted> => {
 };
 
 /** Gives whether nothing of the image is left at this place: what another cluster wrote is its own as long as that one lives. */
-const takeAway = async ({ deps, store, cluster }: Noting, key: string, deleted: Deleted, since: string): Promise<boolean> => {
+const takeAway = async (
+  { deps, store, cluster }: Noting,
+  key: string,
+  deleted: Deleted,
+  since: string,
+): Promise<boolean> => {
   const { metadata } = await readRemote(store, key);
   // That of a namesake is not ours to remove.
   if (metadata === undefined || !deleted.uids.includes(metadata.image.uid)) return true;

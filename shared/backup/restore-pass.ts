@@ -52,7 +52,12 @@ const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promi
 };
 
 /** Said where the image would be, once for each reason: it has no status that could tell. */
-const sayPending = async ({ deps }: RestoreContext, judged: Judged, item: Item, known: readonly Item[]): Promise<void> => {
+const sayPending = async (
+  { deps }: RestoreContext,
+  judged: Judged,
+  item: Item,
+  known: readonly Item[],
+): Promise<void> => {
   const isKnown = known.some(({ object, message }) => object === item.object && message === item.message);
   if (isKnown || judged.is === 'unreadable') return;
   const { result, message } = item;
@@ -67,7 +72,11 @@ interface Came {
   readonly holders: ReadonlySet<string>;
 }
 
-const restoreAll = async (context: RestoreContext, { entries }: Look, { memory, signal }: RestorePass): Promise<Came> => {
+const restoreAll = async (
+  context: RestoreContext,
+  { entries }: Look,
+  { memory, signal }: RestorePass,
+): Promise<Came> => {
   const pending: Item[] = [];
   const holders = new Set<string>();
   for (const entry of entries) {

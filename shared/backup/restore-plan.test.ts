@@ -51,7 +51,11 @@ describe('what becomes of an entry of a target', () => {
     ['goes into a namespace that goes', { isNamespaceLeaving: true }, { reason: 'NamespaceTerminating' }],
     ['names a disk that is not there', { hasTable: false }, { is: 'waiting', reason: 'DataMissing' }],
     ['names a class that is not there', { missingClass: 'fast' }, { reason: 'StorageClassNotFound' }],
-    ['needs a Secret', { missingSecret: { namespace: 'default', name: 'backup-target', holds: 'x' } }, { reason: 'SecretMissing' }],
+    [
+      'needs a Secret',
+      { missingSecret: { namespace: 'default', name: 'backup-target', holds: 'x' } },
+      { reason: 'SecretMissing' },
+    ],
     ['is of Longhorn, which knows nothing yet', { metadata: byStorage, storage: { is: 'absent' } }, { is: 'waiting' }],
     [
       'is of Longhorn, which is at it',

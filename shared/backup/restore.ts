@@ -97,7 +97,10 @@ const missingClassOf = async (
   return found === undefined ? storageClass.name : undefined;
 };
 
-const missingSecretOf = ({ deps, target }: RestoreContext, metadata: ImageMetadata): Promise<MissingSecret | undefined> =>
+const missingSecretOf = (
+  { deps, target }: RestoreContext,
+  metadata: ImageMetadata,
+): Promise<MissingSecret | undefined> =>
   metadata.data.kept === 'by-storage'
     ? missingOfClass(deps, metadata)
     : missingAccess(deps, target, metadata.image.namespace);

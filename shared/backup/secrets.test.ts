@@ -47,7 +47,9 @@ describe('a backup', () => {
     expect(conditionOf(await one.image(image), 'DataReady')).toMatchObject({
       status: 'False',
       reason: 'SecretMissing',
-      message: expect.stringMatching(/Secret backup-target is missing in namespace team: create it with the credentials/),
+      message: expect.stringMatching(
+        /Secret backup-target is missing in namespace team: create it with the credentials/,
+      ),
     });
     expect(one.kube.all(jobs)).toEqual([]);
     giveSecret(one);

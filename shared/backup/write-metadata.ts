@@ -28,7 +28,7 @@ export const writeMetadata = async (
   for (let round = 1; ; round += 1) {
     const choice = choose(metadata, await Promise.all(keys.map((key) => readRemote(store, key))));
     if (choice === undefined) throw new AppErrorOfPlaces(keys);
-    if (choice.is === 'there') return choice;
+    if (choice.is === 'there') return { key: choice.key, revision: choice.revision };
     try {
       await keepWhatLosesItsName(store, metadata, choice.before);
       const revision = await store.write(choice.key, serializeMetadata(metadata), choice.expected);
@@ -39,7 +39,11 @@ export const writeMetadata = async (
   }
 };
 
-const keepWhatLosesItsName = async (store: Store, { data }: ImageMetadata, before: ImageMetadata | undefined): Promise<void> => {
+const keepWhatLosesItsName = async (
+  store: Store,
+  { data }: ImageMetadata,
+  before: ImageMetadata | undefined,
+): Promise<void> => {
   if (before?.data.kept !== 'chunks' || haveSameBytes(data, before.data)) return;
   await keepForAWhile(store, before.data.disk);
 };

@@ -180,13 +180,13 @@ const check = ({ store, deleted, violations }: Playing): void => {
     else if (parsed.value.data.kept === 'chunks' && !store.objects.has(indexKey(dataPrefix, parsed.value.data.disk)))
       violations.push(`${key} names a disk that is not there`);
   }
-  for (const call of store.calls.splice(0)) {
-    const [verb, key = ''] = call.split(' ');
-    const isSwept = key.startsWith(dataPrefix) || classify(key).is === 'mark';
-    if (verb === 'remove' && !isSwept && !(deleted.has('c') && key.includes('default-c')))
-      violations.push(`removed ${key}`);
-  }
+  const removed = store.calls.splice(0).flatMap((call) => (call.startsWith('remove ') ? [call.slice(7)] : []));
+  for (const key of removed) if (!mayBeRemoved(key, deleted)) violations.push(`removed ${key}`);
 };
+
+/** What a sweep takes is looked at by what is named and not there. */
+const mayBeRemoved = (key: string, deleted: ReadonlySet<string>): boolean =>
+  key.startsWith(dataPrefix) || classify(key).is === 'mark' || (deleted.has('c') && key.includes('default-c'));
 
 const summaryOf = (cluster: MemoryCluster): object =>
   Object.fromEntries(

@@ -134,12 +134,19 @@ describe('a cluster that has a CDI', { timeout: 600_000 }, () => {
     expect(restored.status?.children?.volume).toBe(name);
     const made = await kube.get(dataVolumeKind.type, { namespace, name });
     expect(made?.status).toEqual({ phase: 'Succeeded' });
-    await proveIdentical(await diskOf(second, { namespace, name }), { file: raw, format: 'raw', compression: 'none' }, dir);
+    await proveIdentical(
+      await diskOf(second, { namespace, name }),
+      { file: raw, format: 'raw', compression: 'none' },
+      dir,
+    );
     // What the disk was brought into first is gone again.
     await expect
-      .poll(async () => (await kube.list(persistentVolumeClaims, { namespace })).items.map((one) => one.metadata.name), {
-        timeout: 60_000,
-      })
+      .poll(
+        async () => (await kube.list(persistentVolumeClaims, { namespace })).items.map((one) => one.metadata.name),
+        {
+          timeout: 60_000,
+        },
+      )
       .toEqual([name]);
     const left = (await kube.list(jobs, { namespace })).items.filter((job) => job.metadata.name.startsWith('import'));
     expect(left).toEqual([]);

@@ -87,7 +87,7 @@ export const createMemoryStore = (): MemoryStore => {
     list: async function* list(prefix) {
       ask('list', prefix);
       const keys = store.isBlind ? [] : [...objects.keys()].filter((key) => key.startsWith(prefix));
-      for (const key of keys.toSorted()) 
+      for (const key of keys.toSorted())
         yield { key, size: objects.get(key)?.length ?? 0, modified: store.times.get(key) ?? 0 };
     },
   };

@@ -7,6 +7,8 @@ import { silentLogger } from '#shared/runtime/log.ts';
 import { aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
 
+export { execute } from '#shared/resources/execute.ts';
+
 /** With one storage class and one snapshot class, both of the same driver. */
 export const createTestDriver = (): DriverDeps & { readonly kube: MemoryKube } => {
   const now = () => testTime;

@@ -8,7 +8,14 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
-import { dirtyStage, needsStage, planStage, readyStage, removeStage, stagedDisk } from '#shared/backends/cdi/staging.ts';
+import {
+  dirtyStage,
+  needsStage,
+  planStage,
+  readyStage,
+  removeStage,
+  stagedDisk,
+} from '#shared/backends/cdi/staging.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';

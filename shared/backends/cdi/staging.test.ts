@@ -5,15 +5,11 @@ import { type Job, jobs, persistentVolumeClaims, pods } from '#shared/api/foreig
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import type { Image, ImageSource, ImageState } from '#shared/backends/image.ts';
-import { execute } from '#shared/resources/execute.ts';
 import { aHyperCloudImage, aPod, aSuccess, anImage, imageRef } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestDriver, execute } from '#test/support/driver.ts';
 
 const sources: readonly (readonly [string, ImageSource])[] = [
-  [
-    's3',
-    { type: 's3', endpoint: 'https://store.example', region: 'x', bucket: 'b', key: 'disks/1', pathStyle: false },
-  ],
+  ['s3', { type: 's3', endpoint: 'https://store.example', region: 'x', bucket: 'b', key: 'disks/1', pathStyle: false }],
   ['nfs', { type: 'nfs', server: 'nas', path: '/export', key: 'disks/1' }],
 ];
 const stage = 'restore-11111111-1111-4111-8111-111111111111';

@@ -67,7 +67,8 @@ export const planStage = (image: Image, seen: CdiSeen, context: PlanContext): Pl
 };
 
 /** A claim that is filled is worth keeping when the image is started over. */
-export const dirtyStage = ({ stage }: CdiSeen): Stage => (populationOf(stage?.volume) === undefined ? (stage ?? {}) : {});
+export const dirtyStage = ({ stage }: CdiSeen): Stage =>
+  populationOf(stage?.volume) === undefined ? (stage ?? {}) : {};
 
 export const removeStage = ({ importJob, volume }: Stage = {}): readonly Action[] => [
   ...removeJob(importJob),

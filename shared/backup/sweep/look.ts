@@ -29,7 +29,9 @@ export interface Garbage {
 const listAll = async (store: Store, prefix: string, last: string | undefined): Promise<readonly Listed[]> => {
   const listed = await Array.fromAsync(store.list(prefix));
   if (last !== undefined && listed.at(-1)?.key !== last)
-    throw new Unavailable(`the listing of ${prefix} is not whole: ${last}, which was just written, is not its last key`);
+    throw new Unavailable(
+      `the listing of ${prefix} is not whole: ${last}, which was just written, is not its last key`,
+    );
   return listed;
 };
 
@@ -40,7 +42,8 @@ const namedBy = async (store: Store, listed: readonly Listed[]): Promise<Set<str
   for (const { key, metadata, problem, isPassing } of entries) {
     if (metadata?.data.kept === 'chunks') named.add(metadata.data.disk);
     const message = `${key} cannot be read, and may name any disk: ${problem ?? ''}`;
-    if (metadata === undefined) throw isPassing ? new Unavailable(message) : new InvalidInput(`${message}; mend or remove it`);
+    if (metadata === undefined)
+      throw isPassing ? new Unavailable(message) : new InvalidInput(`${message}; mend or remove it`);
   }
   return named;
 };
@@ -49,7 +52,9 @@ const checkOwn = (listed: readonly Listed[], { keys }: OwnBackups): void => {
   const there = new Set(listed.map(({ key }) => key));
   for (const key of keys)
     if (!there.has(key))
-      throw new Unavailable(`the listing does not hold ${key}, which an image of this cluster is kept as: try again within the hour`);
+      throw new Unavailable(
+        `the listing does not hold ${key}, which an image of this cluster is kept as: try again within the hour`,
+      );
 };
 
 const neededBy = async (store: Store, staying: readonly string[]): Promise<ReadonlySet<string>> => {
@@ -59,7 +64,9 @@ const neededBy = async (store: Store, staying: readonly string[]): Promise<Reado
     const found = await store.read(key, mostTableBytes);
     const table = found === undefined || sha256Of(found.bytes) !== disk ? undefined : parseIndex(found.bytes);
     if (table === undefined)
-      throw new InvalidInput(`the table of chunks at ${key} is damaged, and may name any chunk: remove it, or restore it`);
+      throw new InvalidInput(
+        `the table of chunks at ${key} is damaged, and may name any chunk: remove it, or restore it`,
+      );
     addChunks(needed, table);
   });
   return needed;
@@ -78,7 +85,11 @@ export const lookForGarbage = async (
   if (metadata.length === 0 && listed.length > 0)
     throw new Unavailable(`the listing of ${metadataPrefix} is empty, which is not believed where there are disks`);
   checkOwn(metadata, own);
-  const seen: DataSeen = { listed, named: new Set([...named, ...own.disks]), now: marks === undefined ? now : (listed.at(-1)?.modified ?? now) };
+  const seen: DataSeen = {
+    listed,
+    named: new Set([...named, ...own.disks]),
+    now: marks === undefined ? now : (listed.at(-1)?.modified ?? now),
+  };
   const { going, staying } = chooseTables(seen);
   return { tables: going, chunks: chooseChunks(seen, await neededBy(store, staying)), staying: staying.length };
 };

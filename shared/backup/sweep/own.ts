@@ -1,20 +1,25 @@
 // What this cluster has in a target, by what its images say: none of it goes in a sweep, whatever a listing says.
-import { imageTypes, readImage } from '#shared/backup/image.ts';
+import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import type { OwnBackups } from '#shared/backup/sweep/look.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
+const isOf = (of: { readonly target: string } | undefined, targetName: string): boolean => of?.target === targetName;
+
+const keptOf = ({ metadata, status }: ImageObject, targetName: string) =>
+  isOf(status?.backup, targetName) && metadata.deletionTimestamp === undefined ? status?.backup : undefined;
+
 export const ownBackups = async (kube: KubeClient, targetName: string): Promise<OwnBackups> => {
-  const keys = new Set<string>();
-  const disks = new Set<string>();
+  const keys = new Set<string | undefined>();
+  const disks = new Set<string | undefined>();
   for (const type of imageTypes) {
     for await (const object of kube.listAll(type)) {
-      const { backup } = object.status ?? {};
+      const kept = keptOf(object, targetName);
       const restored = readImage(type, object)?.restored;
-      const isKept = backup?.target === targetName && object.metadata.deletionTimestamp === undefined;
-      if (isKept && backup.object !== undefined) keys.add(backup.object);
-      const from = restored?.target === targetName ? restored.from?.key.split('/').at(-1) : undefined;
-      for (const disk of [isKept ? backup.disk : undefined, from]) if (disk !== undefined) disks.add(disk);
+      const from = isOf(restored, targetName) ? restored?.from : undefined;
+      keys.add(kept?.object);
+      disks.add(kept?.disk).add(from?.key.split('/').at(-1));
     }
   }
-  return { keys, disks };
+  const known = (all: ReadonlySet<string | undefined>) => new Set([...all].filter((one) => one !== undefined));
+  return { keys: known(keys), disks: known(disks) };
 };

@@ -25,7 +25,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 /** A disk of one chunk for each letter. */
 const diskFile = (letters: string): string => {
   const path = join(dir, letters);
-  writeFileSync(path, Buffer.concat([...letters].map((letter) => Buffer.alloc(chunkBytes, letter))));
+  writeFileSync(path, Buffer.concat(Array.from(letters, (letter) => Buffer.alloc(chunkBytes, letter))));
   return path;
 };
 for (const letters of ['ab', 'bc', 'cd', 'ad', 'ae']) diskFile(letters);
@@ -137,38 +137,54 @@ describe('a sweep', () => {
     expect(new Map(store.objects)).toEqual(before);
   });
 
-  it.each<[string, () => void | Promise<void>, OwnBackups?]>([
-    ['a listing that is empty', () => void (store.isBlind = true)],
+  it.each<[string, string, () => void, OwnBackups?]>([
+    ['a listing that is empty', 'not whole', () => void (store.isBlind = true)],
     [
       'a listing that breaks off',
+      'not whole',
       () => {
-        const whole = store.list;
+        const whole = store.list.bind(store);
         store.list = async function* list(prefix) {
           for await (const one of whole(prefix)) if (!one.key.includes('sweep')) yield one;
         };
       },
     ],
-    ['metadata that cannot be read', () => void store.objects.set(keyOf('torn'), Buffer.from('version: 1\nimage:'))],
-    ['metadata of a later release', () => void store.objects.set(keyOf('later'), Buffer.from('version: 2\n'))],
+    [
+      'metadata that cannot be read',
+      'may name any disk',
+      () => void store.objects.set(keyOf('torn'), Buffer.from('version: 1\nimage:')),
+    ],
+    [
+      'metadata of a later release',
+      'may name any disk',
+      () => void store.objects.set(keyOf('later'), Buffer.from('version: 2\n')),
+    ],
     [
       'a table that is damaged',
+      'may name any chunk',
       () => void store.objects.set(indexKey(dataPrefix, 'f'.repeat(64)), Buffer.from('{"bullion"')),
     ],
-    ['metadata of its own that is not listed', () => {}, { keys: new Set([keyOf('own')]), disks: new Set() }],
+    [
+      'metadata of its own that is not listed',
+      'of this cluster',
+      () => {},
+      { keys: new Set([keyOf('own')]), disks: new Set() },
+    ],
     [
       'a store that refuses',
+      '503',
       () => {
         store.fault = (verb, key) => (verb === 'read' && key === keyOf('x') ? new Error('503') : undefined);
       },
     ],
-  ])('takes nothing at all because of %s', async (_, spoil, own = nobody) => {
+  ])('takes nothing at all because of %s', async (_, words, spoil, own = nobody) => {
     await put(store, 'x', await write(store, 'bc'));
     await write(store, 'ab');
     age(graceMs);
     store.times.set(indexKey(dataPrefix, 'f'.repeat(64)), store.clock);
     const before = dataKeys(store).length;
-    await spoil();
-    await expect(sweeping(store, { own })).rejects.toThrow();
+    spoil();
+    await expect(sweeping(store, { own })).rejects.toThrow(words);
     expect(dataKeys(store).length).toBeGreaterThanOrEqual(before);
     expect(store.calls.filter((call) => call.startsWith(`remove ${dataPrefix}`))).toEqual([]);
   });
@@ -263,9 +279,8 @@ describe('in any order', () => {
       const named = 1 + (first ? 1 : 0) + (second ? 0 : 1) + (third ? 1 : 0);
       expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
     };
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play),
-      { numRuns: Number(process.env['SWEEP_RUNS'] ?? 60) },
-    );
+    await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play), {
+      numRuns: Number(process.env['SWEEP_RUNS'] ?? 60),
+    });
   });
 });

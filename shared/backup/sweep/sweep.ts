@@ -89,8 +89,16 @@ const clear = async (sweeping: Sweeping, held: Held): Promise<Garbage> => {
   try {
     const garbage = await lookForGarbage(store, own, { marks: { metadata: mark, data: key }, now: now() });
     // Tables first: a chunk whose table is gone is nobody's.
-    await removeAll(sweeping, held, garbage.tables.map((one) => one.key));
-    await removeAll(sweeping, held, garbage.chunks.map((one) => one.key));
+    await removeAll(
+      sweeping,
+      held,
+      garbage.tables.map((one) => one.key),
+    );
+    await removeAll(
+      sweeping,
+      held,
+      garbage.chunks.map((one) => one.key),
+    );
     return garbage;
   } finally {
     await store.remove(mark);

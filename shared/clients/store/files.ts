@@ -43,8 +43,8 @@ const unsyncable: readonly unknown[] = ['EINVAL', 'ENOTSUP', 'EISDIR', 'EPERM', 
 /** A name that was given survives a loss of power. */
 export const syncFolder = async (files: FileSystem, folder: string): Promise<void> => {
   try {
-    const handle = await files.open(folder, 'r');
-    await handle.sync().finally(() => handle.close());
+    await using handle = await files.open(folder, 'r');
+    await handle.sync();
   } catch (error) {
     if (!unsyncable.includes(codeOf(error))) throw error;
   }

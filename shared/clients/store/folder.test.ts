@@ -21,7 +21,8 @@ const filesIn = (folder: string): readonly string[] => readdirSync(join(root, fo
 /** `before` is told of each call, and may throw in its place. */
 const files = (before: (name: keyof FileSystem, ...args: unknown[]) => unknown): FileSystem =>
   new Proxy(fileSystem, {
-    get: (target, name: keyof FileSystem) =>
+    get:
+      (target, name: keyof FileSystem) =>
       // oxlint-disable-next-line typescript/no-unsafe-return
       async (...args: unknown[]) => {
         await before(name, ...args);
@@ -134,7 +135,9 @@ describe('a mount that is ill', () => {
     ['it is read-only by now', 'mkdir', 'EROFS'],
   ])('has nothing under the name, and no draft, where %s', async (_, name, code) => {
     mkdirSync(join(root, 'a'));
-    await expect(failing(name, code, 1).write('a/b', bytes('one'), 'nothing')).rejects.toMatchObject({ retryable: true });
+    await expect(failing(name, code, 1).write('a/b', bytes('one'), 'nothing')).rejects.toMatchObject({
+      retryable: true,
+    });
     expect(filesIn('a')).toEqual([]);
   });
 
@@ -168,6 +171,10 @@ describe('a mount that is ill', () => {
     expect(await lost('link', 'EEXIST').write('a/b', bytes('three'), { revision: next })).toBeDefined();
     expect((await createFolderStore(root).read('a/b', 10))?.bytes.toString()).toBe('three');
     expect(filesIn('a')).toEqual(['b']);
-    expect(await createFolderStore(root).write('a/b', bytes('x'), 'nothing').then(() => false, isTaken)).toBe(true);
+    expect(
+      await createFolderStore(root)
+        .write('a/b', bytes('x'), 'nothing')
+        .then(() => false, isTaken),
+    ).toBe(true);
   });
 });
