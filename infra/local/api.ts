@@ -1,6 +1,7 @@
 // The API server of the local cluster: embedded, or a real one where its binaries are at hand. Called by cluster.ts.
 import { join } from 'node:path';
 import { findAssets } from '#infra/envtest/assets.ts';
+import type { Audit } from '#infra/local/api-server/handlers/call.ts';
 import { createApiServer } from '#infra/local/api-server/server.ts';
 import { startRealApiServer, stopLeftovers } from '#infra/local/real-api-server/server.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -21,6 +22,8 @@ export interface ApiServerOptions {
   readonly port: number;
   /** File of a container's output, for `kubectl logs`; a real server would ask a kubelet, which there is none of. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
+  /** Told of what each user was let do; the embedded server alone does so. */
+  readonly audit?: Audit | undefined;
   /** Where a real server's binaries are looked for. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -32,9 +35,9 @@ export const stopLeftoverApiServer = (dataDir: string): Promise<void> => stopLef
 
 /** Resolves when it answers. Throws InvalidInput when there are no binaries for a real one. */
 export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
-  const { port, environment } = options;
+  const { port, environment, containerLog, audit } = options;
   const dataDir = folderOf(options.dataDir);
-  if (kind === 'embedded') return createApiServer({ dataDir, port, containerLog: options.containerLog });
+  if (kind === 'embedded') return createApiServer({ dataDir, port, containerLog, audit });
   const assetsDir = findAssets(environment);
   if (assetsDir === undefined) {
     throw new InvalidInput(

@@ -1,6 +1,6 @@
 // What every handler gets: the request, who asks, the resource it is about, and the parts of the server.
 import type { Admission } from '../admission/admission.ts';
-import type { Authorizer } from '../auth/authorizer.ts';
+import type { Action, Authorizer } from '../auth/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { User } from '../auth/user.ts';
 import type { RequestInfo, ResourcePath } from '../http/request.ts';
@@ -8,6 +8,8 @@ import { type Negotiated, negotiate } from '../http/negotiate.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Resource, StrategyContext } from '../registry/resource.ts';
 import type { Store } from '../store/store.ts';
+
+export type Audit = (user: User, action: Action) => void;
 
 /** The parts of the server. */
 export interface Api {
@@ -19,6 +21,8 @@ export interface Api {
   readonly admission: Admission;
   readonly authorizer: Authorizer;
   readonly tokens: Tokens;
+  /** Told of what each user was let do. */
+  readonly audit?: Audit | undefined;
   readonly strategies: () => StrategyContext;
   /** File that holds a container's output; left out where nobody runs pods. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;

@@ -7,6 +7,7 @@ import { crdCollection } from '../registry/registry.ts';
 import { present, toStored } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
 import { alreadyExists, failure, forbidden, plainError } from '../status/status.ts';
+import { auditBlockedOwners } from '../admission/blocked-owners.ts';
 import { checkEscalation } from '../admission/escalation.ts';
 import { denied } from '../auth/denied.ts';
 import { checkNamespace } from '../admission/namespace.ts';
@@ -65,6 +66,7 @@ const checkDefinition = (call: Call, name: string): void => {
 const authorizeCreate = (call: Call): void => {
   const action = { ...call.path, verb: 'create' };
   if (!call.api.authorizer.decide(call.user, action).allowed) throw denied(call.user, 'create', call.path);
+  call.api.audit?.(call.user, action);
 };
 
 /** Stores a new object that is decoded and whose fields are owned; returns it as stored. */
@@ -73,6 +75,7 @@ export const createObject = async (call: Call, object: ApiObject, options: Write
   if (call.info.verb !== 'create') authorizeCreate(call);
   checkDefinition(call, object.metadata.name ?? '');
   checkEscalation(call, object);
+  auditBlockedOwners(call, object);
   checkNamespace(call, object.metadata.name ?? '');
   const admitted = await api.admission.mutate(call, { operation: 'CREATE', object, old: undefined, options });
   alignWithPath(call, admitted);

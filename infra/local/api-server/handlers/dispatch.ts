@@ -65,7 +65,9 @@ export const authorize = (api: Api, user: User, info: RequestInfo): void => {
   const { resource: path } = info;
   if (path !== undefined) {
     const name = path.name === '' ? (selectedName(info.query.get('fieldSelector')) ?? '') : path.name;
-    if (!api.authorizer.decide(user, { verb: info.verb, ...path, name }).allowed) throw denied(user, info.verb, path);
+    const action = { verb: info.verb, ...path, name };
+    if (!api.authorizer.decide(user, action).allowed) throw denied(user, info.verb, path);
+    api.audit?.(user, action);
     return;
   }
   if (api.authorizer.decide(user, { verb: info.verb, path: info.path }).allowed) return;

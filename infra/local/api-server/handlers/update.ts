@@ -9,6 +9,7 @@ import { invalid as invalidCause } from '../schema/cause.ts';
 import { type ApiError, conflict, modifiedMessage, notFound } from '../status/status.ts';
 import type { Entry } from '../store/change.ts';
 import { readDocument } from './body.ts';
+import { auditBlockedOwners } from '../admission/blocked-owners.ts';
 import { checkEscalation } from '../admission/escalation.ts';
 import { type Call, isDryRun, storeKey } from './call.ts';
 import { createObject } from './create.ts';
@@ -69,6 +70,7 @@ const prepare = async (call: Call, object: ApiObject, live: ApiObject, change: C
   const by = { manager: managerOf(call, options), now: api.clock(), subresource: call.path.subresource };
   const owned = change.tracksItself ? object : trackOwnership(resource, live, object, by);
   checkEscalation(call, object);
+  auditBlockedOwners(call, object);
   const admitted = await api.admission.mutate(call, { operation: 'UPDATE', object: owned, old: live, options });
   alignWithPath(call, admitted);
   isolateSubresource(call, admitted, live);

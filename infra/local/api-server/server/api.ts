@@ -10,7 +10,7 @@ import { createAuthorizer } from '../auth/authorizer.ts';
 import { createTokens, loadSecrets } from '../auth/tokens.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
 import { createOpenApi } from '../discovery/open-api.ts';
-import type { Api } from '../handlers/call.ts';
+import type { Api, Audit } from '../handlers/call.ts';
 import { type Handle, createRouter } from '../http/router.ts';
 import { startCrdController } from '../registry/crd-controller.ts';
 import { createRegistry } from '../registry/registry.ts';
@@ -33,6 +33,8 @@ export interface ApiOptions {
   readonly proxyCertificate?: KeyPair;
   /** File that holds a container's output; left out: `kubectl logs` finds none. */
   readonly containerLog?: ((podUid: string, container: string) => string) | undefined;
+  /** Told of what each user was let do. */
+  readonly audit?: Audit | undefined;
   /** Versions kept for watches and pages; see the store. */
   readonly historyLimit?: number;
 }
@@ -83,6 +85,7 @@ export const createApi = (options: ApiOptions = {}): ApiCore => {
     tokens,
     strategies: () => contextOf(store, clock),
     containerLog: options.containerLog,
+    audit: options.audit,
   };
   let address = '127.0.0.1:443';
   bootstrap({ store, registry, clock, uuid, port: 443 });
