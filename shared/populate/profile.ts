@@ -94,10 +94,14 @@ const virtDefaultMark = 'storageclass.kubevirt.io/is-default-virt-class';
 
 const isMarked = (object: StorageClass, mark: string): boolean => object.metadata.annotations?.[mark] === 'true';
 
+export const isDefaultClass = (storageClass: StorageClass): boolean =>
+  defaultMarks.some((mark) => isMarked(storageClass, mark));
+export const isVirtDefaultClass = (storageClass: StorageClass): boolean => isMarked(storageClass, virtDefaultMark);
+
 /** The class used where none is named: newest of those marked, as Kubernetes picks it. */
 export const defaultClassOf = (classes: readonly StorageClass[]): StorageClass | undefined => {
-  const forVirt = classes.filter((candidate) => isMarked(candidate, virtDefaultMark));
-  const marked = classes.filter((candidate) => defaultMarks.some((mark) => isMarked(candidate, mark)));
+  const forVirt = classes.filter(isVirtDefaultClass);
+  const marked = classes.filter(isDefaultClass);
   const candidates = forVirt.length > 0 ? forVirt : marked;
   return [...candidates].sort(newestFirst)[0];
 };

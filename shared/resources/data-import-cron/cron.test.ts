@@ -15,7 +15,7 @@ import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { createValidator } from '#shared/resources/admission.ts';
-import { metricsOf } from '#shared/resources/data-import-cron/metrics.ts';
+import { cronMetricsOf } from '#shared/resources/data-import-cron/metrics.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { tick } from '#shared/resources/tick.ts';
@@ -605,11 +605,11 @@ describe('where a CDI is installed', () => {
 
 describe('monitoring', () => {
   const outdated = () => {
-    const [metric] = metricsOf(cronNow());
+    const [metric] = cronMetricsOf(cronNow());
     return [metric?.labels['pending'], metric?.value];
   };
 
-  it('is told what is outdated, and what only waits for a storage class', async () => {
+  it('is told what is outdated, what only waits for a storage class, and nothing while an import runs', async () => {
     kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
       metadata.annotations = {};
     });
@@ -622,6 +622,11 @@ describe('monitoring', () => {
     await finishImport(nameOf('a'));
     expect(outdated()).toEqual(['false', 0]);
     await poll('b');
+    await finishImport(nameOf('b'), 'ImportScheduled');
+    expect(outdated()).toEqual(['false', 0]);
+    await finishImport(nameOf('b'), 'ImportInProgress');
+    expect(outdated()).toEqual(['false', 0]);
+    await finishImport(nameOf('b'), 'Failed');
     expect(outdated()).toEqual(['false', 1]);
   });
 
@@ -629,7 +634,7 @@ describe('monitoring', () => {
     aCron();
     await poll('a');
     const heard = Date.parse(cronNow().status?.lastPoll?.time ?? '') / 1000;
-    const value = (name: string) => metricsOf(cronNow()).find((metric) => metric.name.endsWith(name))?.value;
+    const value = (name: string) => cronMetricsOf(cronNow()).find((metric) => metric.name.endsWith(name))?.value;
     expect([value('last_poll_seconds'), value('poll_failures')]).toEqual([heard, 0]);
     time += minute;
     await recordObservation(deps, refOf(cronNow()), { is: 'failed', reason: 'x', message: 'no' });

@@ -1,15 +1,11 @@
 // What monitoring is told of a cron, recomputed from the object alone: a cron that is gone is told of no more. Pure.
-import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
+import type { Counter } from '#shared/metrics/counter.ts';
+import { gauge, type Metric } from '#shared/metrics/metric.ts';
+import { type CronSubject, isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
-
-export interface Metric {
-  readonly name: string;
-  readonly help: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
 
 /** Seconds since the epoch; 0: never. */
 const secondsOf = (text: string | undefined): number => {
@@ -17,37 +13,60 @@ const secondsOf = (text: string | undefined): number => {
   return Number.isNaN(time) ? 0 : time / 1000;
 };
 
-/** Waiting for a default storage class is no fault of the source, and its alert leaves it out. */
-const isPending = (cron: DataImportCron): boolean =>
-  cron.metadata.annotations?.[cdiAnnotations.storageClass] === undefined && classNameOf(readCron(cron)) === undefined;
+const outdated = gauge(
+  'kubevirt_cdi_dataimportcron_outdated',
+  'Whether the newest version of a golden image is not in use and nothing is under way that would bring it.',
+);
+const polled = gauge(
+  'bullion_golden_image_last_poll_seconds',
+  'When the source was asked last, in seconds since the epoch.',
+);
+const due = gauge(
+  'bullion_golden_image_next_poll_seconds',
+  'When the source is to be asked next, in seconds since the epoch.',
+);
+const pollFailures = gauge('bullion_golden_image_poll_failures', 'Polls that failed one after the other.');
+const imported = gauge(
+  'bullion_golden_image_last_import_seconds',
+  'When the version in use was imported, in seconds since the epoch.',
+);
 
-/** The first has the name and labels of the original, which its alerts are written for. */
-export const metricsOf = (cron: DataImportCron): readonly Metric[] => {
-  const { metadata, status = {} } = cron;
-  const isFresh = isUpToDate(cron);
+/** Waiting for a default storage class is no fault of the source, and its alert leaves it out. */
+const isPending = (cron: CronSubject): boolean =>
+  cron.object.metadata.annotations?.[cdiAnnotations.storageClass] === undefined && classNameOf(cron) === undefined;
+
+/** An import that was begun and has not failed. */
+const isUnderWay = ({ state }: CronSubject): boolean =>
+  state.conditions.some(({ type, reason }) => type === 'UpToDate' && reason === upToDate.importing.reason);
+
+/**
+ * The first has the name and labels of the original, under both names it gave to the namespace. The original counts a golden image as outdated
+ * while its import runs, and warns of every large one; an import that gets nowhere ends by its own deadlines, and counts from then on.
+ */
+export const cronMetricsOf = (object: DataImportCron): readonly Metric[] => {
+  const { metadata, status = {} } = object;
+  const cron = readCron(object);
+  const isFresh = isUpToDate(object);
   const labels = { ns: metadata.namespace ?? '', cron_name: metadata.name };
-  const gauge = (name: string, help: string, value: number): Metric => ({ name, help, labels, value });
   return [
-    {
-      name: 'kubevirt_cdi_dataimportcron_outdated',
-      help: 'Whether the newest version of a golden image is not in use yet.',
-      labels: { ...labels, pending: String(!isFresh && isPending(cron)) },
-      value: isFresh ? 0 : 1,
-    },
-    gauge(
-      'bullion_golden_image_last_poll_seconds',
-      'When the source was asked last, in seconds since the epoch.',
-      secondsOf(status.lastPoll?.time),
-    ),
-    gauge(
-      'bullion_golden_image_poll_failures',
-      'Polls that failed one after the other.',
-      status.lastPoll?.failures ?? 0,
-    ),
-    gauge(
-      'bullion_golden_image_last_import_seconds',
-      'When the version in use was imported, in seconds since the epoch.',
-      secondsOf(status.lastImportTimestamp),
-    ),
+    outdated(isFresh || isUnderWay(cron) ? 0 : 1, {
+      ...labels,
+      namespace: labels.ns,
+      pending: String(!isFresh && isPending(cron)),
+    }),
+    polled(secondsOf(status.lastPoll?.time), labels),
+    ...(status.nextExecutionTimestamp === undefined ? [] : [due(secondsOf(status.nextExecutionTimestamp), labels)]),
+    pollFailures(status.lastPoll?.failures ?? 0, labels),
+    imported(secondsOf(status.lastImportTimestamp), labels),
   ];
+};
+
+export const createCronCounter = (): Counter => {
+  const seen: Metric[] = [];
+  return {
+    visit: (object) => {
+      if (object.kind === dataImportCronKind.type.kind) seen.push(...cronMetricsOf(object as DataImportCron));
+    },
+    metrics: () => seen,
+  };
 };

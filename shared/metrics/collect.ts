@@ -1,0 +1,98 @@
+// All metrics, recomputed from what the cluster holds: they survive scale to zero, restarts and us. Called for each scrape.
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { deployments } from '#shared/api/foreign/apps.ts';
+import { nodes, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Counter } from '#shared/metrics/counter.ts';
+import { createImportCounter } from '#shared/metrics/imports.ts';
+import { gauge, type Metric } from '#shared/metrics/metric.ts';
+import { createObjectCounter, resourceOf } from '#shared/metrics/objects.ts';
+import { createStorageCounter } from '#shared/metrics/storage.ts';
+import { createVersionCounter } from '#shared/metrics/versions.ts';
+import { createCronCounter } from '#shared/resources/data-import-cron/metrics.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+import { drivenKinds } from '#shared/resources/registry.ts';
+import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export interface MetricsDeps {
+  readonly kube: KubeClient;
+  readonly log: Logger;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+const readable = gauge('bullion_exporter_readable', 'Whether all objects of a resource could be read for this scrape.');
+const admission = gauge('bullion_admission_replicas', 'Replicas of the admission Deployment that are ready.');
+
+interface Listing {
+  readonly type: ResourceType;
+  readonly driven?: Driven;
+  readonly labelSelector?: string;
+}
+
+const ofGolden = { labelSelector: cdiLabels.cron };
+
+/** Everything that is read; the role of the exporter is made from it. */
+export const listings: readonly Listing[] = [
+  ...drivenKinds.map((driven) => ({ type: driven.kind.type, driven })),
+  { type: persistentVolumeClaims as unknown as ResourceType, ...ofGolden },
+  { type: volumeSnapshots as unknown as ResourceType, ...ofGolden },
+  { type: storageClasses as unknown as ResourceType },
+  { type: nodes as unknown as ResourceType },
+];
+
+/** One resource that cannot be read takes nothing away from the others. A kind that a cluster lacks has no objects. */
+const read = async (
+  { kube, log }: MetricsDeps,
+  { type, driven, labelSelector }: Listing,
+  visit: (object: KubeObject, driven: Driven | undefined) => void,
+): Promise<Metric> => {
+  const labels = { resource: resourceOf(type) };
+  try {
+    for await (const object of kube.listAll(type, { labelSelector })) visit(object, driven);
+  } catch (error) {
+    if (!isNotFound(error)) {
+      log.warn('objects not counted', { ...labels, error: messageOf(error) });
+      return readable(0, labels);
+    }
+  }
+  return readable(1, labels);
+};
+
+/** Absent where there is no such Deployment, as on a laptop. */
+const readAdmission = async ({ kube, log }: MetricsDeps): Promise<readonly Metric[]> => {
+  try {
+    const deployment = await kube.get(deployments, { namespace: systemNamespace, name: 'admission' });
+    return deployment === undefined ? [] : [admission(deployment.status?.readyReplicas ?? 0)];
+  } catch (error) {
+    log.warn('admission not looked at', { error: messageOf(error) });
+    return [];
+  }
+};
+
+export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => {
+  const counters: readonly Counter[] = [
+    createObjectCounter(
+      drivenKinds.map(({ kind }) => kind.type),
+      deps.now(),
+    ),
+    createImportCounter(),
+    createCronCounter(),
+    createVersionCounter(),
+    createStorageCounter(),
+  ];
+  const readings: Metric[] = [];
+  for (const listing of listings) {
+    // One after the other: an exporter may be slow, and must not be a burden.
+    // oxlint-disable-next-line no-await-in-loop
+    const state = await read(deps, listing, (object, driven) => {
+      for (const counter of counters) counter.visit(object, driven);
+    });
+    readings.push(state);
+  }
+  return [...counters.flatMap((counter) => counter.metrics()), ...readings, ...(await readAdmission(deps))];
+};

@@ -1,0 +1,10 @@
+// What every part of the metrics looks like: objects pass by one after the other, and at the end it says what it saw.
+import type { KubeObject } from '#shared/api/object.ts';
+import type { Metric } from '#shared/metrics/metric.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+
+export interface Counter {
+  /** `driven` for objects of served kinds. */
+  readonly visit: (object: KubeObject, driven?: Driven) => void;
+  readonly metrics: () => readonly Metric[];
+}

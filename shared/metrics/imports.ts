@@ -1,0 +1,66 @@
+// What is told of each golden image by itself: how long its import took, how large it is, how far it has come. Pure.
+import { findCondition, type StatusCondition } from '#shared/api/conditions.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import type { ImageState } from '#shared/backends/image.ts';
+import type { Counter } from '#shared/metrics/counter.ts';
+import { gauge, type Metric } from '#shared/metrics/metric.ts';
+import { resourceOf } from '#shared/metrics/objects.ts';
+import type { Driven } from '#shared/resources/driven.ts';
+
+const seconds = gauge(
+  'bullion_import_seconds',
+  'Seconds from the creation of an image to its first use, retries and waiting included.',
+);
+const bytes = gauge('bullion_image_bytes', 'Bytes of the file an image was made from, as published.');
+const virtualBytes = gauge('bullion_image_virtual_bytes', 'Bytes of the disk that a guest sees.');
+const received = gauge('bullion_transfer_received_bytes', 'Bytes that the running transfer of an image has received.');
+const progress = gauge('bullion_import_progress_percent', 'How far an image has come that is not there yet.');
+
+const imageKinds = new Set([hyperCloudImageKind.type, harvesterImageKind.type].map(resourceOf));
+const volumes = resourceOf(dataVolumeKind.type);
+
+/** Disks of virtual machines are too many to be told of one by one; versions of golden images are not. */
+const isGolden = (resource: string, { metadata }: KubeObject): boolean =>
+  imageKinds.has(resource) || (resource === volumes && metadata.labels?.[cdiLabels.cron] !== undefined);
+
+interface WithConditions extends KubeObject {
+  readonly status?: { readonly conditions?: readonly StatusCondition[] };
+}
+
+/** When it became usable, and has been ever since; `undefined`: it is not. */
+const secondsOf = (object: WithConditions): number | undefined => {
+  const ready = findCondition(object.status?.conditions, 'Ready');
+  if (ready?.status !== 'True') return undefined;
+  const took = Date.parse(ready.lastTransitionTime ?? '') - Date.parse(object.metadata.creationTimestamp ?? '');
+  return Number.isNaN(took) ? undefined : took / 1000;
+};
+
+const importMetricsOf = (object: KubeObject, driven: Driven): readonly Metric[] => {
+  const resource = resourceOf(driven.kind.type);
+  if (!isGolden(resource, object)) return [];
+  const { phase, inspection, transfer, progress: percent } = driven.read(object).state as unknown as ImageState;
+  const labels = { resource, namespace: object.metadata.namespace ?? '', name: object.metadata.name };
+  const isOver = phase === 'Available' || phase === 'Failed';
+  const given: readonly (readonly [typeof bytes, number | undefined])[] = [
+    [seconds, secondsOf(object)],
+    [bytes, inspection?.size],
+    [virtualBytes, inspection?.virtualSize],
+    [received, isOver ? undefined : transfer?.receivedBytes],
+    [progress, isOver ? undefined : percent],
+  ];
+  return given.flatMap(([make, value]) => (value === undefined ? [] : [make(value, labels)]));
+};
+
+export const createImportCounter = (): Counter => {
+  const seen: Metric[] = [];
+  return {
+    visit: (object, driven) => {
+      if (driven !== undefined) seen.push(...importMetricsOf(object, driven));
+    },
+    metrics: () => seen,
+  };
+};

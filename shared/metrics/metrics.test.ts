@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { type MetricsDeps, collect } from '#shared/metrics/collect.ts';
+import { type Metric, gauge, toText } from '#shared/metrics/metric.ts';
+import { Denied } from '#shared/runtime/errors.ts';
+import type { MemoryKube } from '#test/support/memory-kube.ts';
+import { createMetricsWorld } from '#test/support/metrics-world.ts';
+
+let deps: MetricsDeps & { readonly kube: MemoryKube };
+beforeEach(() => {
+  deps = createMetricsWorld();
+});
+
+const samples = (metrics: readonly Metric[], name: string) =>
+  metrics.filter((metric) => metric.name === name).map(({ labels, value }) => [Object.values(labels).join(' '), value]);
+const ours = 'virtualmachineimages.hypercloud.tmaxanc.com';
+
+describe('metrics', () => {
+  it('count objects by phase, what waits, what failed and why', async () => {
+    const metrics = await collect(deps);
+    expect(samples(metrics, 'bullion_objects')).toEqual(
+      expect.arrayContaining([
+        [`${ours} Available`, 1],
+        [`${ours} Downloading`, 1],
+        [`${ours} Failed`, 1],
+      ]),
+    );
+    expect(samples(metrics, 'bullion_failed_objects')).toEqual([[`${ours} default ChecksumMismatch`, 1]]);
+    expect(Object.fromEntries(samples(metrics, 'bullion_failed_attempts'))).toEqual({
+      [`${ours} Overcome`]: 2,
+      [`${ours} NetworkFailed`]: 1,
+      [`${ours} ChecksumMismatch`]: 4,
+    });
+    expect(samples(metrics, 'bullion_unsettled_objects')).toContainEqual([`${ours} Downloading`, 1]);
+    expect(samples(metrics, 'bullion_retrying_objects')).toContainEqual([ours, 1]);
+  });
+
+  it('name what is past its deadline, once cron-tick has had its time', async () => {
+    expect(samples(await collect(deps), 'bullion_overdue_objects')).toContainEqual([ours, 1]);
+    const earlier = { ...deps, now: () => deps.now() - 8 * 60_000 };
+    expect(samples(await collect(earlier), 'bullion_overdue_objects')).toContainEqual([ours, 0]);
+  });
+
+  it('tell of each image how long it took, how large it is, and how far it has come', async () => {
+    const metrics = await collect(deps);
+    expect(samples(metrics, 'bullion_import_seconds')).toEqual([[`${ours} default done`, 90]]);
+    expect(samples(metrics, 'bullion_image_bytes')).toEqual([[`${ours} default done`, 300]]);
+    expect(samples(metrics, 'bullion_image_virtual_bytes')).toEqual([[`${ours} default done`, 2000]]);
+    expect(samples(metrics, 'bullion_transfer_received_bytes')).toEqual([[`${ours} default running`, 120]]);
+    expect(samples(metrics, 'bullion_import_progress_percent')).toContainEqual([`${ours} default running`, 40]);
+  });
+
+  it('tell of golden images: outdated, polls, versions of whatever form', async () => {
+    const metrics = await collect(deps);
+    expect(samples(metrics, 'kubevirt_cdi_dataimportcron_outdated')).toEqual([['golden fedora golden false', 1]]);
+    expect(samples(metrics, 'bullion_golden_image_poll_failures')).toEqual([['golden fedora', 4]]);
+    expect(samples(metrics, 'bullion_golden_image_versions')).toEqual([['golden fedora', 2]]);
+  });
+
+  it('tell of storage classes as the original does, and who waits for a default one', async () => {
+    const [info] = (await collect(deps)).filter(({ name }) => name === 'kubevirt_cdi_storageprofile_info');
+    expect(info).toMatchObject({
+      value: 1,
+      labels: { storageclass: 'local', complete: 'true', default: 'false', smartclone: 'true', degraded: 'true' },
+    });
+    expect(samples(await collect(deps), 'kubevirt_cdi_datavolume_pending')).toEqual([['', 1]]);
+    deps.kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
+      metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+    });
+    expect(samples(await collect(deps), 'kubevirt_cdi_datavolume_pending')).toEqual([['', 0]]);
+  });
+
+  it('lose one resource that may not be read, say so, and keep all others', async () => {
+    deps.kube.failNext({ verb: 'list', resource: 'dataimportcrons' }, { error: new Denied('no'), when: 'before' });
+    const metrics = await collect(deps);
+    expect(samples(metrics, 'bullion_exporter_readable')).toContainEqual(['dataimportcrons.cdi.kubevirt.io', 0]);
+    expect(samples(metrics, 'bullion_exporter_readable')).toContainEqual([ours, 1]);
+    expect(samples(metrics, 'bullion_golden_image_poll_failures')).toEqual([]);
+    expect(samples(metrics, 'bullion_import_seconds')).toHaveLength(1);
+  });
+});
+
+describe('the text', () => {
+  it('has one help for all samples of a metric, wherever they came from', () => {
+    const [a, b] = [gauge('a', 'first'), gauge('b', 'second')];
+    expect(toText([a(1, { x: '1' }), b(2), a(3, { x: '2' })])).toBe(
+      '# HELP a first\n# TYPE a gauge\na{x="1"} 1\na{x="2"} 3\n# HELP b second\n# TYPE b gauge\nb 2\n',
+    );
+  });
+
+  it('keeps any label on one line, and it can be read back', () => {
+    expect.hasAssertions();
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const line = toText([gauge('m', 'h')(1, { l: text })])
+          .split('\n')
+          .slice(2, -1)
+          .join('\n');
+        const match = /^m\{l="((?:[^"\\\n]|\\["\\n])*)"\} 1$/.exec(line);
+        const read = match?.[1]?.replaceAll(/\\(.)/g, (_, char: string) => (char === 'n' ? '\n' : char));
+        expect(read).toBe(text);
+      }),
+    );
+  });
+});

@@ -1,0 +1,63 @@
+// What is counted of every served kind: how many objects there are, what waits, what failed and why, what nobody drives any more.
+import type { ResourceType } from '#shared/api/object.ts';
+import type { Counter } from '#shared/metrics/counter.ts';
+import { gauge } from '#shared/metrics/metric.ts';
+import { createTally } from '#shared/metrics/tally.ts';
+import type { DrivenState } from '#shared/resources/driven.ts';
+import type { ImageState } from '#shared/backends/image.ts';
+
+/** Both groups have a VirtualMachineImage, so kinds are told apart by resource. */
+export const resourceOf = ({ plural, group }: ResourceType): string => `${plural}.${group}`;
+
+/** Milliseconds: cron-tick looks at everything each minute, and may be held up for a few. */
+const patience = 3 * 60_000;
+
+/** What images and volumes say beyond that. */
+type Seen = DrivenState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
+
+const objects = gauge('bullion_objects', 'Objects, by their phase.');
+const unsettled = gauge('bullion_unsettled_objects', 'Objects that something is still to be done for: the queue.');
+const failed = gauge('bullion_failed_objects', 'Objects that failed for good, by reason.');
+const retrying = gauge('bullion_retrying_objects', 'Objects whose present transfer has failed and is tried again.');
+const failures = gauge(
+  'bullion_failed_attempts',
+  'Attempts that failed over the life of the objects there are, by how the newest one ended.',
+);
+const overdue = gauge(
+  'bullion_overdue_objects',
+  'Objects past their deadline that nobody has failed: nobody drives them.',
+);
+
+/** `kinds` are there with zeroes where they have no object. */
+/** An attempt after them made it, and what they failed with is not kept. */
+const past = ({ phase, reason }: DrivenState): string => (phase === 'Failed' ? reason : 'Overcome');
+
+export const createObjectCounter = (kinds: readonly ResourceType[], now: number): Counter => {
+  const zeroes = kinds.map((type) => ({ resource: resourceOf(type) }));
+  const tallies = {
+    objects: createTally(objects),
+    unsettled: createTally(unsettled),
+    failed: createTally(failed),
+    retrying: createTally(retrying, zeroes),
+    failures: createTally(failures),
+    overdue: createTally(overdue, zeroes),
+  };
+  const visit: Counter['visit'] = (object, driven) => {
+    if (driven === undefined) return;
+    const resource = resourceOf(driven.kind.type);
+    const subject = driven.read(object);
+    const state: Seen = subject.state;
+    const { phase, reason } = state;
+    tallies.objects.add({ resource, phase });
+    if (phase === 'Failed') tallies.failed.add({ resource, namespace: object.metadata.namespace ?? '', reason });
+    const { failures: count = 0, lastFailure } = state;
+    if (count > 0) tallies.failures.add({ resource, reason: lastFailure?.reason ?? past(state) }, count);
+    if (!driven.isSettled(subject)) queue(resource, state);
+  };
+  const queue = (resource: string, { reason, attemptsFailed = 0, deadline = '' }: Seen): void => {
+    tallies.unsettled.add({ resource, reason });
+    if (attemptsFailed > 0) tallies.retrying.add({ resource });
+    if (Date.parse(deadline) < now - patience) tallies.overdue.add({ resource });
+  };
+  return { visit, metrics: () => Object.values(tallies).flatMap((tally) => tally.metrics()) };
+};
