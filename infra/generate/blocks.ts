@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { toAccountTable } from '#infra/generate/accounts.ts';
 import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
-import { admissionFunctions, jobFunctions, transferFunction } from '#infra/generate/wiring.ts';
+import { admissionFunctions, jobFunctions, metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
@@ -71,6 +71,12 @@ const toFunctionTable = (): string =>
         transferFunction.summary,
         'HTTP; UploadTokenRequest through the API server',
         'Knative Service, scales to zero; HTTPS Deployment for tokens',
+      ],
+      [
+        `\`${metricsFunction.name}\``,
+        metricsFunction.summary,
+        'Prometheus',
+        'Deployment, with the component `monitoring`',
       ],
       ...jobFunctions.map((fn) => [`\`${fn.name}\``, fn.summary, fn.startedBy, 'Job']),
     ],

@@ -1,7 +1,10 @@
 // What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
 import { parseAllDocuments, stringify } from 'yaml';
+import { buildAlerts } from '#infra/generate/alerts.ts';
+import { buildDashboard } from '#infra/generate/dashboard.ts';
 import { broker } from '#infra/generate/knative.ts';
 import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { buildMonitoring } from '#infra/generate/monitoring.ts';
 import { buildExportVolume, exportMountPatch } from '#infra/generate/nfs.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
 import { type SourceRef, audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
@@ -72,6 +75,12 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   'infra/components/nfs-backups/kustomization.yaml': component({
     resources: ['volume.yaml'],
     patches: [patch('Service', 'backup-metadata', exportMountPatch)],
+  }),
+  'infra/components/monitoring/exporter.yaml': toYaml('infra/generate/monitoring.ts', buildMonitoring()),
+  'infra/components/monitoring/alerts.yaml': toYaml('infra/generate/alerts.ts', [buildAlerts()]),
+  'infra/components/monitoring/dashboard.yaml': toYaml('infra/generate/dashboard.ts', [buildDashboard()]),
+  'infra/components/monitoring/kustomization.yaml': component({
+    resources: ['rbac.yaml', 'exporter.yaml', 'alerts.yaml', 'dashboard.yaml'],
   }),
   'infra/overlays/minimal/kustomization.yaml': kustomization({ resources: ['../../base'], patches: minimalPatches }),
   'infra/overlays/production/kustomization.yaml': kustomization({

@@ -17,18 +17,18 @@ const namespaces = (...names: readonly string[]): object => ({
   },
 });
 
-const tcp = (...ports: readonly number[]): readonly object[] => ports.map((port) => ({ protocol: 'TCP', port }));
+export const tcp = (...ports: readonly number[]): readonly object[] => ports.map((port) => ({ protocol: 'TCP', port }));
 
-const dns = {
+export const dns = {
   to: [namespaces('kube-system', 'openshift-dns')],
   ports: [53, 5353].flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ protocol, port }))),
 };
 /** No selector reaches the API server: it is no pod. The ports keep the rest away. */
-const apiServer = { ports: tcp(443, 6443) };
+export const apiServer = { ports: tcp(443, 6443) };
 /** The Broker's door, which is reached on the port of its pods. */
 const brokerDoor = { to: [namespaces('knative-eventing')], ports: tcp(80, 443, 8080, 8443) };
 
-const policy = (name: string, spec: object): Manifest => ({
+export const policy = (name: string, spec: object): Manifest => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
   metadata: { name, namespace: systemNamespace, labels: partOf('network') },

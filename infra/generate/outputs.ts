@@ -12,6 +12,7 @@ import {
   buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { buildMetricsAccess } from '#infra/generate/monitoring.ts';
 import { buildApiServices, buildApiWorkload } from '#infra/generate/apis.ts';
 import {
   buildAdmissionAccess,
@@ -90,6 +91,8 @@ const rbac = (): Outputs => ({
     kindsAndBackends,
     buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders, ...backupHolders]),
   ),
+  // Of the component `monitoring`, which brings the account along.
+  'infra/components/monitoring/rbac.yaml': toYaml('shared/metrics', buildMetricsAccess()),
   'infra/rbac/users.yaml': toYaml('shared/api/kinds.ts', buildUserRoles(objects)),
 });
 

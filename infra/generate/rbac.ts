@@ -28,7 +28,7 @@ interface Rule {
   readonly verbs: readonly Verb[];
 }
 
-const rule = (type: ResourceType, verbs: readonly Verb[], subresource?: string): Rule => ({
+export const rule = (type: ResourceType, verbs: readonly Verb[], subresource?: string): Rule => ({
   apiGroups: [type.group],
   resources: [subresource === undefined ? type.plural : `${type.plural}/${subresource}`],
   verbs: [...new Set(verbs)],
@@ -39,7 +39,7 @@ const uniqueTypes = (types: readonly ResourceType[]): readonly ResourceType[] =>
 ];
 
 /** Account, role and binding of one name. */
-const grant = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
+export const grant = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
   {
     apiVersion: 'v1',
     kind: 'ServiceAccount',
@@ -115,7 +115,7 @@ export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['
 };
 
 /** What it may do in our own namespace alone. */
-const grantInOwn = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
+export const grantInOwn = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'Role',

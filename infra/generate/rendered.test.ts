@@ -72,7 +72,7 @@ const render = (folder: string): readonly Rendered[] => {
 };
 
 /** No overlay of ours has a component that depends on the cluster: one as a user writes it. */
-const overlayWith = (component: string, more: object): string => {
+const overlayWith = (component: string, more: object = {}): string => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-overlay-'));
   const content = {
     apiVersion: 'kustomize.config.k8s.io/v1beta1',
@@ -107,7 +107,8 @@ const withExport = overlayWith('nfs-backups', {
     },
   ],
 });
-afterAll(() => [own, withExport].forEach((dir) => rmSync(dir, { recursive: true })));
+const watched = overlayWith('monitoring');
+afterAll(() => [own, withExport, watched].forEach((dir) => rmSync(dir, { recursive: true })));
 
 const ways = ['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'];
 
@@ -136,7 +137,7 @@ const schemas = new Map<string, JsonSchema>(
   }),
 );
 
-describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport])(
+describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport, watched])(
   'rendered from %s',
   (folder) => {
     const objects = hasKubectl ? render(folder) : [];

@@ -74,6 +74,12 @@ export const transferFunction = {
   reads: [dataVolumeKind.type, harvesterImageKind.type, persistentVolumeClaims],
 } as const;
 
+/** Tells monitoring what there is. Always on where it is installed at all: what is scraped must answer. */
+export const metricsFunction = {
+  name: 'metrics',
+  summary: 'Tells Prometheus what the cluster holds: recomputed from the objects for each scrape.',
+} as const;
+
 /** What the rules of admission look up beside the served kinds. */
 export const admissionLookups = [
   storageClasses,

@@ -1,0 +1,136 @@
+// What is worth waking somebody for, as a PrometheusRule: one alert, one expression over metrics of `shared/metrics`, one runbook under
+// `infra/runbooks`. Those with a name of CDI's stand for the same trouble, without its false alarms.
+import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+
+export interface Alert {
+  readonly name: string;
+  readonly expr: string;
+  /** How long it must hold, as Prometheus writes it. */
+  readonly for: string;
+  readonly severity: 'critical' | 'warning' | 'info';
+  readonly summary: string;
+}
+
+/** What a scrape config calls our exporter; the ServiceMonitor gives it the name of the Service. */
+const exporterJob = 'metrics';
+const virtDefault = 'kubevirt_cdi_storageprofile_info{virtdefault="true"} == 1';
+
+export const alerts: readonly Alert[] = [
+  {
+    name: 'CDIDataImportCronOutdated',
+    expr: 'sum by (ns, cron_name) (kubevirt_cdi_dataimportcron_outdated{pending="false"}) > 0',
+    for: '15m',
+    severity: 'warning',
+    summary: 'The golden image of {{ $labels.ns }}/{{ $labels.cron_name }} is not the newest, and nothing brings it.',
+  },
+  {
+    name: 'BullionPollsFail',
+    expr: 'bullion_golden_image_poll_failures >= 3',
+    for: '15m',
+    severity: 'warning',
+    summary: 'The source of {{ $labels.ns }}/{{ $labels.cron_name }} could not be asked {{ $value }} times.',
+  },
+  {
+    name: 'BullionPollOverdue',
+    expr: 'time() - bullion_golden_image_next_poll_seconds > 900',
+    for: '5m',
+    severity: 'critical',
+    summary: 'The source of {{ $labels.ns }}/{{ $labels.cron_name }} should have been asked a quarter of an hour ago.',
+  },
+  {
+    name: 'BullionNotDriven',
+    expr: 'sum by (resource) (bullion_overdue_objects) > 0',
+    for: '10m',
+    severity: 'critical',
+    summary: '{{ $value }} {{ $labels.resource }} are past their deadline, and cron-tick has not failed them.',
+  },
+  {
+    name: 'BullionObjectFailed',
+    expr: 'sum by (resource, namespace, reason) (bullion_failed_objects) > 0',
+    for: '5m',
+    severity: 'warning',
+    summary: '{{ $value }} {{ $labels.resource }} of {{ $labels.namespace }} failed: {{ $labels.reason }}.',
+  },
+  {
+    name: 'BullionTransfersKeepFailing',
+    expr: 'sum by (resource) (bullion_retrying_objects) >= 3',
+    for: '15m',
+    severity: 'warning',
+    summary: '{{ $value }} transfers of {{ $labels.resource }} fail and are tried again.',
+  },
+  {
+    name: 'BullionAdmissionDown',
+    expr: 'bullion_admission_replicas == 0',
+    for: '5m',
+    severity: 'critical',
+    summary: 'Nobody answers admission reviews: no image can be made or changed.',
+  },
+  {
+    name: 'BullionMetricsMissing',
+    expr: `absent(up{job="${exporterJob}"} == 1)`,
+    for: '10m',
+    severity: 'warning',
+    summary: 'There are no metrics, and so no other alert can fire.',
+  },
+  {
+    name: 'BullionMetricsIncomplete',
+    expr: 'bullion_exporter_readable == 0',
+    for: '15m',
+    severity: 'warning',
+    summary: 'The exporter cannot read {{ $labels.resource }}: alerts about them cannot fire.',
+  },
+  {
+    name: 'CDIStorageProfilesIncomplete',
+    expr: 'sum by (storageclass, provisioner) (kubevirt_cdi_storageprofile_info{complete="false"}) > 0',
+    for: '5m',
+    severity: 'info',
+    summary: 'Nothing is known of the storage class {{ $labels.storageclass }} ({{ $labels.provisioner }}).',
+  },
+  {
+    name: 'CDINoDefaultStorageClass',
+    expr: 'kubevirt_cdi_datavolume_pending > 0',
+    for: '5m',
+    severity: 'warning',
+    summary: '{{ $value }} DataVolumes name no storage class, and there is no default one.',
+  },
+  {
+    name: 'CDIMultipleDefaultVirtStorageClasses',
+    expr: `count(${virtDefault}) > 1`,
+    for: '5m',
+    severity: 'warning',
+    summary: '{{ $value }} storage classes say that they are the default for virtual machines.',
+  },
+  {
+    name: 'CDIDefaultStorageClassDegraded',
+    expr:
+      'kubevirt_cdi_storageprofile_info{virtdefault="true", degraded="true"} == 1 or ' +
+      `(kubevirt_cdi_storageprofile_info{default="true", degraded="true"} == 1 unless on () ${virtDefault})`,
+    for: '5m',
+    severity: 'warning',
+    summary: 'The default storage class {{ $labels.storageclass }} cannot clone by itself, or not share a volume.',
+  },
+];
+
+/** Path of an alert's runbook from the root of the repository. */
+export const runbookOf = ({ name }: Alert): string => `infra/runbooks/${name}.md`;
+
+export const buildAlerts = (): Manifest => ({
+  apiVersion: 'monitoring.coreos.com/v1',
+  kind: 'PrometheusRule',
+  metadata: { name: 'bullion', namespace: systemNamespace, labels: partOf('metrics') },
+  spec: {
+    groups: [
+      {
+        name: 'bullion',
+        rules: alerts.map((alert) => ({
+          alert: alert.name,
+          expr: alert.expr,
+          for: alert.for,
+          labels: { severity: alert.severity, app: 'bullion' },
+          annotations: { summary: alert.summary, runbook: runbookOf(alert) },
+        })),
+      },
+    ],
+  },
+});

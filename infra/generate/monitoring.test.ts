@@ -1,0 +1,212 @@
+// Alerts and dashboard against the exporter: every metric they name is one it gives, every alert has its runbook, and Prometheus itself agrees.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { alerts, buildAlerts, runbookOf } from '#infra/generate/alerts.ts';
+import { buildDashboard, panels } from '#infra/generate/dashboard.ts';
+import { collect } from '#shared/metrics/collect.ts';
+import { toText } from '#shared/metrics/metric.ts';
+import { createMetricsWorld } from '#test/support/metrics-world.ts';
+import { findPromtool } from '#test/support/promtool.ts';
+
+const root = join(import.meta.dirname, '../..');
+const metrics = await collect(createMetricsWorld());
+const given = new Set(metrics.map(({ name }) => name));
+const namedIn = (expr: string): readonly string[] =>
+  [...expr.matchAll(/\b(?:bullion|kubevirt)_\w+/g)].map(([name]) => name);
+
+describe('alerts', () => {
+  it.each(alerts)('$name asks for metrics that the exporter gives, with labels they have', ({ expr, summary }) => {
+    const names = namedIn(expr);
+    // Prometheus' own word for a scrape that worked.
+    expect(names.length > 0 || expr.includes('up{')).toBe(true);
+    for (const name of names) expect(given).toContain(name);
+    const labels = [...`${expr} ${summary}`.matchAll(/by \(([^)]*)\)|\$labels\.(\w+)/g)].flatMap(([, list, one]) =>
+      (list ?? one ?? '').split(', '),
+    );
+    const known = metrics.filter(({ name }) => names.includes(name)).flatMap((metric) => Object.keys(metric.labels));
+    for (const label of labels) expect(known).toContain(label);
+  });
+
+  it.each(alerts)('$name has a runbook that says what it means, where to look and what to do', (alert) => {
+    const text = readFileSync(join(root, runbookOf(alert)), 'utf8');
+    expect(text).toMatch(new RegExp(`^# ${alert.name}\n`));
+    for (const heading of ['## Meaning', '## Look', '## Do']) expect(text).toContain(heading);
+    for (const name of namedIn(text)) expect(given).toContain(name);
+  });
+
+  it('and there is no runbook without its alert', () => {
+    const files = readdirSync(join(root, 'infra/runbooks')).filter((file) => file !== 'README.md');
+    expect(files.toSorted()).toEqual(alerts.map(({ name }) => `${name}.md`).toSorted());
+  });
+});
+
+describe('the dashboard', () => {
+  it('shows metrics that the exporter gives, and nothing it gives is shown nowhere', () => {
+    const shown = panels.flatMap(({ queries }) => queries.flatMap(([expr]) => namedIn(expr)));
+    for (const name of shown) expect(given).toContain(name);
+    const elsewhere = new Set([...shown, ...alerts.flatMap(({ expr }) => namedIn(expr))]);
+    expect([...given].filter((name) => !elsewhere.has(name))).toEqual([]);
+  });
+
+  it('lays its panels out without one over another, within 24 columns', () => {
+    const { data } = buildDashboard() as unknown as { readonly data: Readonly<Record<string, string>> };
+    interface Placed {
+      readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+    }
+    const { panels: placed } = JSON.parse(data['bullion.json']!) as { readonly panels: readonly Placed[] };
+    const cells = placed.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    expect(Math.max(...placed.map(({ gridPos: { x, w } }) => x + w))).toBe(24);
+  });
+});
+
+const promtool = findPromtool();
+
+describe.skipIf(promtool === undefined)('Prometheus', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'bullion-rules-'));
+    writeFileSync(join(folder, 'rules.yaml'), stringify(buildAlerts()['spec']));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const run = (args: readonly string[], input = '') => {
+    const { status, stdout, stderr } = spawnSync(promtool!, args, { cwd: folder, input, encoding: 'utf8' });
+    return { status, said: `${stdout}${stderr}` };
+  };
+
+  it('reads what the exporter gives', () => {
+    const { said } = run(['check', 'metrics'], toText(metrics));
+    // Its taste: the original's names end in the word that is kept for counters, or lack a unit. Only form is asked for here.
+    expect(said).not.toMatch(/error while linting|parse|text format/i);
+  });
+
+  it('takes the rules', () => {
+    expect(run(['check', 'rules', 'rules.yaml'])).toMatchObject({ status: 0 });
+  });
+
+  interface Case {
+    readonly what: string;
+    readonly alert: string;
+    /** Values a minute apart, from the first one. */
+    readonly series: Readonly<Record<string, string>>;
+    readonly at: string;
+    readonly fires: readonly Readonly<Record<string, string>>[];
+  }
+  const cron = 'ns="golden", namespace="golden", cron_name="fedora"';
+  const profile = (name: string, more: string) =>
+    `kubevirt_cdi_storageprofile_info{storageclass="${name}", provisioner="p", complete="true", ${more}}`;
+  const cases: readonly Case[] = [
+    {
+      what: 'an import that takes two hours is not outdated',
+      alert: 'CDIDataImportCronOutdated',
+      series: { [`kubevirt_cdi_dataimportcron_outdated{${cron}, pending="false"}`]: '1 0x120' },
+      at: '2h',
+      fires: [],
+    },
+    {
+      what: 'nor is one that waits for a storage class',
+      alert: 'CDIDataImportCronOutdated',
+      series: { [`kubevirt_cdi_dataimportcron_outdated{${cron}, pending="true"}`]: '1x60' },
+      at: '1h',
+      fires: [],
+    },
+    {
+      what: 'one that failed is',
+      alert: 'CDIDataImportCronOutdated',
+      series: { [`kubevirt_cdi_dataimportcron_outdated{${cron}, pending="false"}`]: '1x60' },
+      at: '20m',
+      fires: [{ ns: 'golden', cron_name: 'fedora' }],
+    },
+    {
+      what: 'a poll that nobody makes is overdue',
+      alert: 'BullionPollOverdue',
+      series: { 'bullion_golden_image_next_poll_seconds{ns="golden", cron_name="fedora"}': '60x60' },
+      at: '30m',
+      fires: [{ ns: 'golden', cron_name: 'fedora' }],
+    },
+    {
+      what: 'no objects past their deadline',
+      alert: 'BullionNotDriven',
+      series: { 'bullion_overdue_objects{resource="a"}': '0x60' },
+      at: '30m',
+      fires: [],
+    },
+    {
+      what: 'a missing exporter is told of',
+      alert: 'BullionMetricsMissing',
+      series: { 'up{job="metrics"}': '1x5 0x60' },
+      at: '30m',
+      fires: [{}],
+    },
+    {
+      what: 'a default class of the cluster is not judged where virtual machines have their own',
+      alert: 'CDIDefaultStorageClassDegraded',
+      series: {
+        [profile('a', 'default="true", virtdefault="false", degraded="true"')]: '1x60',
+        [profile('b', 'default="false", virtdefault="true", degraded="false"')]: '1x60',
+      },
+      at: '30m',
+      fires: [],
+    },
+    {
+      what: 'it is where they have none',
+      alert: 'CDIDefaultStorageClassDegraded',
+      series: { [profile('a', 'default="true", virtdefault="false", degraded="true"')]: '1x60' },
+      at: '30m',
+      fires: [
+        {
+          storageclass: 'a',
+          provisioner: 'p',
+          complete: 'true',
+          default: 'true',
+          virtdefault: 'false',
+          degraded: 'true',
+        },
+      ],
+    },
+    {
+      what: 'admission that is down for a moment is no alert',
+      alert: 'BullionAdmissionDown',
+      series: { bullion_admission_replicas: '0x2 2x60' },
+      at: '10m',
+      fires: [],
+    },
+  ];
+
+  it.each(cases)('$alert: $what', ({ alert, series, at, fires }) => {
+    const { severity, summary } = alerts.find(({ name }) => name === alert)!;
+    const expand = (labels: Readonly<Record<string, string>>) =>
+      summary.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? '');
+    const test = {
+      rule_files: ['rules.yaml'],
+      evaluation_interval: '1m',
+      tests: [
+        {
+          interval: '1m',
+          input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+          alert_rule_test: [
+            {
+              eval_time: at,
+              alertname: alert,
+              exp_alerts: fires.map((labels) => ({
+                exp_labels: { severity, app: 'bullion', ...labels },
+                exp_annotations: { summary: expand(labels), runbook: `infra/runbooks/${alert}.md` },
+              })),
+            },
+          ],
+        },
+      ],
+    };
+    writeFileSync(join(folder, 'test.yaml'), stringify(test, { lineWidth: 0 }));
+    const { status, said } = run(['test', 'rules', 'test.yaml']);
+    expect(said).toContain('SUCCESS');
+    expect(status).toBe(0);
+  });
+});

@@ -1,0 +1,102 @@
+// The exporter and who reads it, for the component `monitoring`: it needs the kinds of the Prometheus operator, which a cluster may lack.
+import { grant, grantInOwn, rule } from '#infra/generate/rbac.ts';
+import { restricted } from '#infra/generate/services.ts';
+import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { apiServer, dns, policy, tcp } from '#infra/generate/network.ts';
+import { metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
+import { deployments } from '#shared/api/foreign/apps.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import { type ResourceType } from '#shared/api/object.ts';
+import { listings } from '#shared/metrics/collect.ts';
+
+const { name } = metricsFunction;
+const port = 8080;
+const metadata = { name, namespace: systemNamespace, labels: partOf(name) };
+
+/** It reads what it counts, and can change nothing. */
+export const buildMetricsAccess = (): readonly Manifest[] => [
+  ...grant(
+    name,
+    listings.map(({ type }) => rule(type, ['list'])),
+  ),
+  ...grantInOwn(name, [rule(deployments as unknown as ResourceType, ['get'])]),
+];
+
+/** One is enough: when it is down, a gap is all there is, and an alert says so. */
+const deployment: Manifest = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata,
+  spec: {
+    replicas: 1,
+    selector: { matchLabels: partOf(name) },
+    template: {
+      metadata: { labels: partOf(name) },
+      spec: {
+        serviceAccountName: name,
+        enableServiceLinks: false,
+        containers: [
+          {
+            name,
+            image: functionsImage,
+            args: [name],
+            env: [{ name: 'HOST', value: '0.0.0.0' }],
+            ports: [{ name: 'metrics', containerPort: port }],
+            readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 5 },
+            livenessProbe: { httpGet: { path: '/healthz', port }, periodSeconds: 10 },
+            resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '256Mi' } },
+            securityContext: restricted,
+          },
+        ],
+      },
+    },
+  },
+};
+
+const service: Manifest = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata,
+  spec: { selector: partOf(name), ports: [{ name: 'metrics', port, targetPort: 'metrics' }] },
+};
+
+/** Labels as we give them: `namespace` is that of an image, not of the exporter. */
+const serviceMonitor: Manifest = {
+  apiVersion: 'monitoring.coreos.com/v1',
+  kind: 'ServiceMonitor',
+  metadata,
+  spec: {
+    selector: { matchLabels: partOf(name) },
+    endpoints: [{ port: 'metrics', interval: '30s', scrapeTimeout: '25s', honorLabels: true }],
+  },
+};
+
+/** Requests, their codes and how long they took, which Knative's queue-proxy counts beside each function while it runs. */
+const podMonitor: Manifest = {
+  apiVersion: 'monitoring.coreos.com/v1',
+  kind: 'PodMonitor',
+  metadata: { name: 'functions', namespace: systemNamespace, labels: partOf(name) },
+  spec: {
+    selector: {
+      matchExpressions: [
+        {
+          key: 'serving.knative.dev/service',
+          operator: 'In',
+          values: [...eventFunctions.map((fn) => fn.name), transferFunction.name],
+        },
+      ],
+    },
+    podMetricsEndpoints: [{ port: 'http-usermetric', interval: '30s' }],
+  },
+};
+
+/** From wherever Prometheus runs: what it reads names images and tells no secret. */
+const network = policy(name, {
+  podSelector: { matchLabels: partOf(name) },
+  policyTypes: ['Ingress', 'Egress'],
+  ingress: [{ ports: tcp(port) }],
+  egress: [dns, apiServer],
+});
+
+export const buildMonitoring = (): readonly Manifest[] => [deployment, service, network, serviceMonitor, podMonitor];
