@@ -6,9 +6,12 @@ import { callerRulesOf, discoverIssuer, withCaller } from '#shared/runtime/calle
 import { loadConfig } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
+import { createTracer, traced } from '#shared/runtime/tracer.ts';
 
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
 const deps = createDriverDeps(config, log);
-const app = withCaller(createApp(deps), callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
-await serve({ app, log, port: config.port, host: config.host, warm: deps.warm });
+const tracer = createTracer({ endpoint: config.traceEndpoint, service: 'sidecar-sync', log });
+const traceable = traced(createApp(deps), tracer);
+const app = withCaller(traceable, callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
+await serve({ app, log, port: config.port, host: config.host, warm: deps.warm }, tracer?.flush);

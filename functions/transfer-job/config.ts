@@ -1,7 +1,7 @@
 // What transfer-job is told, all of it through the environment that a backend writes into the Job.
 import { z } from 'zod';
 import { ObjectRefData } from '#events/catalogue.ts';
-import { setting, sinkSettings } from '#shared/runtime/config.ts';
+import { setting, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
 
 /** JSON text that holds a `schema`. */
 const json = <S extends z.ZodType>(schema: S) =>
@@ -32,5 +32,7 @@ export const TransferJobConfig = z.object({
     z.string().default('/dev/termination-log'),
   ),
   ...sinkSettings,
+  ...traceSettings,
+  traceparent: setting('TRACEPARENT', 'W3C trace context that this run is a part of.', z.string().optional()),
 });
 export type TransferJobConfig = z.infer<typeof TransferJobConfig>;

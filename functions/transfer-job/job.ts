@@ -3,8 +3,14 @@ import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import { createProgressSender, createReporter } from '#functions/transfer-job/reporter.ts';
+import { createPhaseSpans, factsOf } from '#functions/transfer-job/phase-spans.ts';
+import { subjectOf } from '#events/subject.ts';
+import { withContext } from '#shared/runtime/context.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import { traceOfObject, withSpan } from '#shared/runtime/span.ts';
+import { type SpanAttributes, parseTraceparent } from '#shared/runtime/trace.ts';
+import { createTracer } from '#shared/runtime/tracer.ts';
 import { parseSpec, serializeReport, toFailure } from '#shared/transfer/failure.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type RunOptions, runTransfer } from '#shared/transfer/run.ts';
@@ -56,18 +62,41 @@ export interface JobDeps {
 }
 
 /** Resolves with the exit status. Never throws. */
-export const runJob = async (config: TransferJobConfig, { log, signal }: JobDeps): Promise<0 | 1> => {
+export const runJob = async (config: TransferJobConfig, deps: JobDeps): Promise<0 | 1> => {
+  const tracer = createTracer({ endpoint: config.traceEndpoint, service: 'transfer-job', log: deps.log });
+  if (tracer === undefined) return work(config, deps);
+  const parent = parseTraceparent(config.traceparent) ?? traceOfObject(config.owner.uid);
+  const exitCode = await withContext({ tracer, trace: parent }, () =>
+    withSpan('transfer', { attributes: { run: config.run, 'bullion.object': subjectOf(config.owner) } }, (note) =>
+      work(config, deps, note),
+    ),
+  );
+  await Promise.race([tracer.flush(), delay(closingMs.ended, undefined, { ref: false })]);
+  return exitCode;
+};
+
+const work = async (
+  config: TransferJobConfig,
+  { log, signal }: JobDeps,
+  note: (more: SpanAttributes) => void = () => {},
+): Promise<0 | 1> => {
   const onLoss = (reason: string) => log.warn('a progress report was lost', { reason });
   const reporter =
     config.sink === undefined
       ? undefined
       : createReporter({ owner: config.owner, send: createProgressSender(config.sink), onLoss });
+  const phases = createPhaseSpans();
   const { report, tell } = await transfer(config.transfer, config.host, {
     run: config.run,
     signal,
-    send: (progress) => reporter?.send(progress) ?? Promise.resolve(),
+    send: (progress) => {
+      phases.see(progress.phase);
+      return reporter?.send(progress) ?? Promise.resolve();
+    },
     log: (message, facts) => log.info(message, facts),
   });
+  phases.end();
+  note(factsOf(report));
   await leaveReport(config.terminationLog, report, log);
   log.info('transfer ended', { report });
   // Written down already: that clients could not be told changes nothing.

@@ -24,6 +24,8 @@ export interface PopulateSettings {
   readonly uploadIdleSeconds: number;
   /** Where transfer-job posts progress; left out: it posts none. */
   readonly eventSink?: string | undefined;
+  /** Where transfer-job sends its traces; left out: it makes none. */
+  readonly traceEndpoint?: string | undefined;
   /** Seconds one attempt may take. */
   readonly attemptSeconds: number;
   /** Seconds a child may take to become usable (bound, running, ready) before the image says it is stuck and fails. */

@@ -12,6 +12,8 @@ import {
   toUploadSource,
 } from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { traceOfObject } from '#shared/runtime/span.ts';
+import { toTraceparent } from '#shared/runtime/trace.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum, TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -113,7 +115,17 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
     ? [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }]
     : []),
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
+  ...traceOf(request, settings),
 ];
+
+/** What a Job does is a part of its owner's trace. */
+const traceOf = ({ owner }: TransferRequest, { traceEndpoint }: PopulateSettings): readonly EnvVar[] =>
+  traceEndpoint === undefined
+    ? []
+    : [
+        { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: traceEndpoint },
+        { name: 'TRACEPARENT', value: toTraceparent(traceOfObject(owner.uid)) },
+      ];
 
 const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
   { name: 'scratch', emptyDir: {} },

@@ -17,6 +17,7 @@ import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { claimName } from '#shared/resources/name-claim.ts';
+import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 import { announceFinal, sayNotes, writeStatus } from '#shared/resources/write.ts';
@@ -103,11 +104,11 @@ const driveOnce = async (
   const subject = driven.read(object);
   if (target.uid !== undefined && target.uid !== subject.ref.uid) return done;
   const pass = { deps, driven, object, subject };
-  if (subject.deleting) return remove(pass);
+  if (subject.deleting) return inTrace(pass, () => remove(pass));
   const isDone = which === 'news' ? isDealtWith(driven, object) : driven.isSettled(subject);
   if (isDone && which !== 'all') return driven.outcomeOf(subject.state);
   const isTrusted = isFirst && !driven.isRetryDue(subject) && !driven.isSettled(subject);
-  return advance({ ...pass, subject: { ...subject, trustsStatus: isTrusted } });
+  return inTrace(pass, () => advance({ ...pass, subject: { ...subject, trustsStatus: isTrusted } }));
 };
 
 const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(), settings });
@@ -213,6 +214,7 @@ const conclude = async (pass: Pass, state: DrivenState): Promise<Outcome> => {
   const told = isQuiet ? { ...state, announced: driven.announcementOf(subject, state) } : state;
   const now = isoTime(deps.now());
   await sayNotes(pass, told);
+  recordLife(pass, state);
   const written = await writeStatus(pass, told, now);
   const isTold = isQuiet || (await announceFinal({ ...pass, object: written }, told, now));
   return isTold ? driven.outcomeOf(state) : retry(10, 'the event sink does not take events');

@@ -16,6 +16,7 @@ import {
   serverSettings,
   setting,
   sinkSettings,
+  traceSettings,
   wholeNumber,
 } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -32,6 +33,7 @@ export const driverSettings = {
   ...serverSettings,
   ...kubeSettings,
   ...callerSettings,
+  ...traceSettings,
   ...sinkSettings,
   ...cdiSettings,
   transferImage: setting(
@@ -144,6 +146,7 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   transferUrl: config.transferUrl,
   uploadIdleSeconds: config.uploadIdleSeconds,
   eventSink: config.transferSink ?? config.sink,
+  traceEndpoint: config.traceEndpoint,
   attemptSeconds: config.attemptSeconds,
   childSeconds: config.childSeconds,
   filesystemOverhead: config.filesystemOverhead,

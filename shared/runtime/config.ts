@@ -78,6 +78,15 @@ export const sinkSettings = {
   sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),
 } as const;
 
+/** What every function that takes a part in an import can be told about telling of it. */
+export const traceSettings = {
+  traceEndpoint: setting(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'URL of an OTLP/HTTP collector that traces are sent to, such as http://collector:4318; without it none are made.',
+    z.url().optional(),
+  ),
+} as const;
+
 /** What every function that takes events can be told about who sends them. */
 export const callerSettings = {
   oidcAudience: setting(

@@ -1,12 +1,14 @@
 // What is known about the invocation in progress, without passing it by hand: set by the chassis, read by the log and the clients.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Trace } from '#shared/runtime/trace.ts';
+import type { Trace, Tracer } from '#shared/runtime/trace.ts';
 
 export interface InvocationContext {
   /** Which function runs. */
   readonly function?: string;
   readonly eventId?: string;
   readonly trace?: Trace;
+  /** Takes spans; left out: nobody records. */
+  readonly tracer?: Tracer;
   /** The object concerned, `Kind namespace/name`. */
   readonly object?: string;
 }

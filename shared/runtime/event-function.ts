@@ -5,13 +5,20 @@ import type { KnownEvent } from '#events/catalogue.ts';
 import { encodeEvent } from '#events/encode.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { decodeRequest, parseEvent } from '#events/receive.ts';
-import { type InvocationContext, withContext } from '#shared/runtime/context.ts';
+import { type InvocationContext, currentContext, withContext } from '#shared/runtime/context.ts';
 import { withLimits } from '#shared/runtime/deadline.ts';
 import { InvalidInput, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, retry } from '#shared/runtime/outcome.ts';
 import { respond, respondBug, respondUndecodable } from '#shared/runtime/respond.ts';
-import { type Trace, continueTrace, traceOfExtensions, traceOfRequest } from '#shared/runtime/trace.ts';
+import { withSpan } from '#shared/runtime/span.ts';
+import {
+  type SpanAttributes,
+  type Trace,
+  continueTrace,
+  traceOfExtensions,
+  traceOfRequest,
+} from '#shared/runtime/trace.ts';
 
 /** 2 MiB: etcd holds objects of 1.5 MiB, and managedFields and encoding come on top. */
 const maxEventBytes = 2 * 1024 * 1024;
@@ -73,15 +80,21 @@ const createApp = <E extends CloudEvent>(options: Chassis<E>): Hono => {
 const invoke = async <E extends CloudEvent>(options: Chassis<E>, request: Request): Promise<Response> => {
   const started = performance.now();
   const decoded = await attempt(() => decodeRequest(request));
-  const about = decoded.kind === 'read' ? contextOf(decoded.value) : {};
-  const trace = continueTrace(traceOfRequest(request) ?? about.parent);
-  return withContext({ function: options.name, trace, ...about.fields }, async () => {
-    const event = decoded.kind === 'read' ? await attempt(() => options.parse(decoded.value)) : decoded;
-    const { response, fields } = event.kind === 'read' ? await run(options, event.value) : refuse(event.error);
-    const ms = Math.round(performance.now() - started);
-    options.log[levelOf(response)]('event handled', { ...fields, status: response.status, ms });
-    return response;
-  });
+  const about: About = decoded.kind === 'read' ? contextOf(decoded.value) : {};
+  const parent = traceOfRequest(request) ?? about.parent;
+  const isRecorded = currentContext().tracer !== undefined;
+  const known = { function: options.name, ...about.fields };
+  const trace = isRecorded ? parent : continueTrace(parent);
+  return withContext({ ...known, ...(trace === undefined ? {} : { trace }) }, () =>
+    withSpan(options.name, { kind: 'consumer', parent, attributes: about.attributes }, async (note) => {
+      const event = decoded.kind === 'read' ? await attempt(() => options.parse(decoded.value)) : decoded;
+      const { response, fields } = event.kind === 'read' ? await run(options, event.value) : refuse(event.error);
+      const ms = Math.round(performance.now() - started);
+      note({ outcome: String(fields['outcome']), 'http.response.status_code': response.status });
+      options.log[levelOf(response)]('event handled', { ...fields, status: response.status, ms });
+      return response;
+    }),
+  );
 };
 
 type Reading<T> =
@@ -98,16 +111,25 @@ const attempt = async <T>(read: () => T | Promise<T>): Promise<Reading<T>> => {
   }
 };
 
+interface About {
+  readonly parent?: Trace | undefined;
+  readonly fields?: InvocationContext;
+  readonly attributes?: SpanAttributes;
+}
+
 /** What the event itself says about the invocation. */
-const contextOf = ({
-  id,
-  extensions,
-}: CloudEvent): { readonly parent?: Trace | undefined; readonly fields?: InvocationContext } => {
+const contextOf = ({ id, type, source, extensions }: CloudEvent): About => {
   const { kind, namespace = '', name } = extensions;
   const object = name === undefined ? undefined : `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
   return {
     parent: traceOfExtensions(extensions),
     fields: { eventId: id, ...(object === undefined ? {} : { object }) },
+    attributes: {
+      'cloudevents.event_id': id,
+      'cloudevents.event_type': type,
+      'cloudevents.event_source': source,
+      'bullion.object': object,
+    },
   };
 };
 

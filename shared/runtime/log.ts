@@ -47,6 +47,6 @@ export const createLogger = (options: LoggerOptions = {}): Logger => {
 export const silentLogger: Logger = createLogger({ write: () => undefined });
 
 const contextFields = (): LogFields => {
-  const { trace, ...rest } = currentContext();
+  const { trace, tracer: _, ...rest } = currentContext();
   return trace === undefined ? rest : { ...rest, traceId: trace.traceId };
 };

@@ -11,6 +11,32 @@ export interface Trace {
   readonly tracestate?: string | undefined;
 }
 
+// What is recorded of it.
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string | undefined;
+  readonly name: string;
+  readonly kind: 'internal' | 'consumer';
+  /** Milliseconds since the epoch, with fractions. */
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes: SpanAttributes;
+  /** Spans of other traces that it has to do with. */
+  readonly links?: readonly Pick<Trace, 'traceId' | 'spanId'>[] | undefined;
+  /** Left out: it went well. */
+  readonly error?: string | undefined;
+}
+
+export interface Tracer {
+  readonly record: (span: Span) => void;
+  /** Resolves when what was recorded is sent, or given up. Never throws. */
+  readonly flush: () => Promise<void>;
+}
+
 /** Version 00 has four parts; later versions may have more. All-zero ids and version ff are invalid. */
 const pattern =
   /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;

@@ -6,6 +6,8 @@ import { Agent, type Dispatcher, Pool, ProxyAgent, buildConnector } from 'undici
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import { HttpFailure, toHttpFailure, toProxyFailure } from '#shared/clients/http/errors.ts';
 import { idleGuarded } from '#shared/clients/http/idle.ts';
+import { currentContext } from '#shared/runtime/context.ts';
+import { traceHeaders } from '#shared/runtime/trace.ts';
 import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
 
 export interface HttpResponse {
@@ -159,6 +161,14 @@ const createWays = (options: HttpClientOptions): Ways => {
   };
 };
 
+const ownHeaders = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'bullion' } as const;
+
+/** Others are told of a trace only where somebody records it. */
+const recordedTrace = (): Readonly<Record<string, string>> => {
+  const { trace, tracer } = currentContext();
+  return tracer === undefined ? {} : traceHeaders(trace);
+};
+
 export const createHttpClient = (options: HttpClientOptions): HttpClient => {
   const ways = createWays(options);
   return {
@@ -171,7 +181,7 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
           path,
           method,
           body: body ?? null,
-          headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'bullion', ...headers },
+          headers: { ...ownHeaders, ...recordedTrace(), ...headers },
           signal: signal ?? null,
         });
         response.body.on('error', () => {});

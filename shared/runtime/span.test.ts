@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { currentContext, withContext } from '#shared/runtime/context.ts';
+import { toOtlp } from '#shared/runtime/otlp.ts';
+import { traceOfObject, withSpan } from '#shared/runtime/span.ts';
+import { type Span, type Trace, type Tracer, parseTraceparent } from '#shared/runtime/trace.ts';
+
+const remember = (): { readonly tracer: Tracer; readonly spans: Span[] } => {
+  const spans: Span[] = [];
+  return { spans, tracer: { record: (span) => void spans.push(span), flush: () => Promise.resolve() } };
+};
+const uid = '11111111-2222-4333-8444-555555555555';
+const parent: Trace = parseTraceparent(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`)!;
+
+describe('a span', () => {
+  it('is recorded below the one around it, with what is noted on the way', async () => {
+    const { tracer, spans } = remember();
+    const answer = await withContext({ tracer, trace: parent }, () =>
+      withSpan('outer', { attributes: { a: 1 } }, async (note) => {
+        note({ b: 'x' });
+        return withSpan('inner', {}, () => Promise.resolve(42));
+      }),
+    );
+    const [inner, outer] = spans;
+    expect(answer).toBe(42);
+    expect(outer).toMatchObject({ name: 'outer', parentSpanId: parent.spanId, attributes: { a: 1, b: 'x' } });
+    expect(inner).toMatchObject({ name: 'inner', traceId: parent.traceId, parentSpanId: outer?.spanId });
+    expect(inner!.endMs).toBeGreaterThanOrEqual(inner!.startMs);
+  });
+
+  it('tells how it failed, and fails', async () => {
+    const { tracer, spans } = remember();
+    const work = withContext({ tracer }, () => withSpan('x', {}, () => Promise.reject(new Error('no'))));
+    await expect(work).rejects.toThrow('no');
+    expect(spans).toMatchObject([{ error: 'no' }]);
+  });
+
+  it('is recorded in a trace that others chose not to record, and passed on as such', async () => {
+    const { tracer, spans } = remember();
+    const flags = await withContext({ tracer, trace: { ...parent, flags: '00' } }, () =>
+      withSpan('x', {}, () => Promise.resolve(currentContext().trace?.flags)),
+    );
+    expect(flags).toBe('01');
+    expect(spans).toMatchObject([{ traceId: parent.traceId, parentSpanId: parent.spanId }]);
+  });
+
+  it('is nothing where nobody records', async () => {
+    await withContext({ trace: parent }, () =>
+      withSpan('x', {}, () => {
+        expect(currentContext().trace).toBe(parent);
+        return Promise.resolve();
+      }),
+    );
+  });
+});
+
+describe('the trace of an object', () => {
+  it('is its UID, the same for everybody, and a valid one for UIDs that are none', () => {
+    expect(traceOfObject(uid)).toEqual(traceOfObject(uid));
+    expect(traceOfObject(uid).traceId).toBe(uid.replaceAll('-', ''));
+    for (const { traceId, spanId } of [traceOfObject(uid), traceOfObject('odd')]) {
+      expect(parseTraceparent(`00-${traceId}-${spanId}-01`)).toBeDefined();
+    }
+  });
+});
+
+describe('OTLP', () => {
+  it('has 64-bit numbers as text, enums as numbers, and no secret', () => {
+    const span: Span = {
+      traceId: parent.traceId,
+      spanId: parent.spanId,
+      name: 'x',
+      kind: 'consumer',
+      startMs: 1_700_000_000_000.25,
+      endMs: 1_700_000_000_001,
+      attributes: { url: 'https://me:secret@host/x?sig=1', count: 3, share: 0.5, ok: true, none: undefined },
+      links: [traceOfObject(uid)],
+      error: 'password=hunter2',
+    };
+    const text = JSON.stringify(toOtlp('initialize', [span]));
+    expect(JSON.parse(text)).toMatchObject({
+      resourceSpans: [
+        {
+          resource: {
+            attributes: expect.arrayContaining([{ key: 'service.name', value: { stringValue: 'initialize' } }]),
+          },
+          scopeSpans: [
+            {
+              spans: [
+                {
+                  kind: 5,
+                  startTimeUnixNano: '1700000000000250000',
+                  endTimeUnixNano: '1700000000001000000',
+                  attributes: [
+                    { key: 'url', value: { stringValue: 'https://host/x' } },
+                    { key: 'count', value: { intValue: '3' } },
+                    { key: 'share', value: { doubleValue: 0.5 } },
+                    { key: 'ok', value: { boolValue: true } },
+                  ],
+                  links: [{ traceId: uid.replaceAll('-', '') }],
+                  status: { code: 2 },
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+    expect(text).not.toMatch(/secret@|hunter2|sig=1/);
+  });
+});
