@@ -7,6 +7,7 @@ import { exportCommand } from '#cli/commands/export.ts';
 import { imagesCommand } from '#cli/commands/images.ts';
 import { importCommand } from '#cli/commands/import.ts';
 import { retryCommand } from '#cli/commands/retry.ts';
+import { uninstallCommand } from '#cli/commands/uninstall.ts';
 import { uploadCommand } from '#cli/commands/upload.ts';
 import { whyCommand } from '#cli/commands/why.ts';
 
@@ -19,5 +20,6 @@ export const commands: readonly Command[] = [
   exportCommand,
   retryCommand,
   backupsCommand,
+  uninstallCommand,
   completionCommand(() => commands),
 ];

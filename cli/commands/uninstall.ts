@@ -1,0 +1,88 @@
+// `bullion uninstall`: removes images first and what moves them afterwards, so that no object waits for functions that are gone.
+import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
+import { createLine } from '#cli/line.ts';
+import { doors, removeAll, removeDefinitions, removeNamespace, rights } from '#cli/uninstall/installation.ts';
+import { type Held, installedKinds, letGo, listObjects, release } from '#cli/uninstall/objects.ts';
+import { timeoutOf } from '#cli/wait.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+
+const defaultTimeoutMs = 10 * 60_000;
+/** Lines about objects that are shown before the rest is only counted. */
+const mostShown = 20;
+
+const nameOf = ({ type, object: { metadata } }: Held): string =>
+  `${type.kind.toLowerCase()}.${type.group}/${metadata.name}${metadata.namespace === undefined ? '' : ` -n ${metadata.namespace}`}`;
+
+const listOf = (held: readonly Held[]): string => {
+  const lines = held
+    .slice(0, mostShown)
+    .map((one) => `  ${nameOf(one)}${one.refusal === undefined ? '' : `: ${one.refusal}`}`);
+  const rest = held.length - lines.length;
+  return `${[...lines, ...(rest > 0 ? [`  and ${rest} more`] : [])].join('\n')}\n`;
+};
+
+const run = async (call: Call): Promise<ExitCode> => {
+  const { kube, values, terminal, signal } = call;
+  const deadline = performance.now() + (timeoutOf(values) ?? defaultTimeoutMs);
+  const types = await installedKinds(kube);
+  const found = await listObjects(kube, types);
+  if (values['yes'] !== true) {
+    terminal.out(listOf(found));
+    terminal.err(
+      `${found.length} objects would go, with their volumes and snapshots, and then Bullion. Go on with --yes.\n`,
+    );
+    return exitCodes.failed;
+  }
+  const line = createLine(terminal);
+  const onLook = (left: number) => line.show(`${left} objects left`);
+  const left = await letGo({ kube, types, deadline, signal, onLook });
+  line.end();
+  if (left.length > 0) {
+    terminal.err(
+      `Not uninstalled: ${left.length} objects are still held, and need the functions to let go of them.\n${listOf(left)}`,
+    );
+    terminal.err('bullion why <image> says what each waits for; the same command again goes on.\n');
+    return exitCodes.timedOut;
+  }
+  return removeInstallation(call, deadline, () => release(kube, types));
+};
+
+const removeInstallation = async (
+  { kube, terminal, signal }: Call,
+  ...[deadline, letLastGo]: [number, () => Promise<number>]
+): Promise<ExitCode> => {
+  const wait = { kube, deadline, signal };
+  for (const type of doors) await removeAll(kube, type);
+  terminal.err(`removing namespace ${systemNamespace}\n`);
+  if (!(await removeNamespace(wait))) {
+    terminal.err(
+      `Namespace ${systemNamespace} is still there: kubectl get namespace ${systemNamespace} -o yaml says why.\n`,
+    );
+    return exitCodes.timedOut;
+  }
+  await letLastGo();
+  terminal.err('removing kinds\n');
+  if (!(await removeDefinitions(wait))) {
+    terminal.err(
+      'Kinds are still there: kubectl get crds -l app.kubernetes.io/part-of=bullion. The same command again goes on.\n',
+    );
+    return exitCodes.timedOut;
+  }
+  for (const type of rights) await removeAll(kube, type);
+  terminal.err('Bullion is gone.\n');
+  return exitCodes.done;
+};
+
+export const uninstallCommand: ClusterCommand = {
+  name: 'uninstall',
+  arguments: '',
+  summary: 'Removes every image and disk of the kinds we serve, and then Bullion itself.',
+  more:
+    'Objects go first, while there are functions to let go of them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
+    'nothing else is touched. Needs the rights of an administrator. What is in a backup target or an object store stays there.',
+  options: {
+    yes: { type: 'boolean', help: 'do it; without it, what would go is listed' },
+    timeout: { type: 'string', value: 'TIME', help: 'longest wait, such as 90s, 10m or 2h (10m)' },
+  },
+  run,
+};

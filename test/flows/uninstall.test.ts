@@ -1,0 +1,98 @@
+// Uninstalling, with images and disks in every state: nothing is left, and nothing waits for functions that are gone.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ExitCode, exitCodes } from '#cli/command.ts';
+import { runCommandLine } from '#cli/run.ts';
+import { crds } from '#shared/api/foreign/crd.ts';
+import { namespaces } from '#shared/api/foreign/core.ts';
+import { virtualMachinePvcKind } from '#shared/api/hypercloud/volume.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { anImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';
+import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
+
+describe('bullion uninstall', { timeout: 180_000 }, () => {
+  let offered: DiskCluster;
+  beforeAll(async () => {
+    offered = await startDiskCluster();
+    const { kube } = offered.cluster;
+    await settle(kube, anImage('ready', { source: { http: offered.url } }));
+    await settle(kube, anImage('failed', { source: { http: `${offered.url}-missing` } }));
+    await kube.create(virtualMachinePvcKind.type, {
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachinePvc',
+      metadata: { namespace, name: 'disk' },
+      spec: { virtualMachineImageName: 'ready' },
+    } as never);
+    await kube.create(dataImportCronKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataImportCron',
+      metadata: { namespace, name: 'golden' },
+      spec: {
+        schedule: '@daily',
+        managedDataSource: 'golden',
+        template: {
+          spec: {
+            source: { http: { url: offered.url } },
+            storage: { storageClassName: 'local', resources: { requests: { storage: '32Mi' } } },
+          },
+        },
+      },
+    } as never);
+    await kube.create(images, anImage('running', { source: { http: offered.url } }));
+    await followUntil(kube, 'running', () => true);
+  });
+  afterAll(() => offered?.close());
+
+  const bullion = async (...args: readonly string[]): Promise<{ code: ExitCode; said: string }> => {
+    let said = '';
+    const note = (text: string) => void (said += text);
+    const terminal = { out: note, err: note, isLive: false, now: () => new Date() };
+    const line = ['uninstall', ...args, '--kubeconfig', offered.cluster.kubeconfigPath];
+    const code = await runCommandLine(line, { terminal, signal: new AbortController().signal });
+    return { code, said };
+  };
+  const ourKinds = async () =>
+    (await offered.cluster.kube.list(crds, { labelSelector: 'app.kubernetes.io/part-of=bullion' })).items.length;
+
+  it('lists what would go, and touches nothing before it is told to', async () => {
+    const { code, said } = await bullion();
+    expect(code).toBe(exitCodes.failed);
+    expect(said).toContain('virtualmachineimage.hypercloud.tmaxanc.com/ready -n default');
+    expect((await offered.cluster.kube.get(images, { namespace, name: 'ready' }))?.metadata.deletionTimestamp).toBe(
+      undefined,
+    );
+  });
+
+  it('removes nothing of ours while something is held that nobody lets go of, and says what', async () => {
+    const { kube } = offered.cluster;
+    await kube.mergePatch(
+      images,
+      { namespace, name: 'failed' },
+      { metadata: { finalizers: ['bullion.dev/image', 'example.com/mine'] } },
+    );
+    const stuck = 'bullion.dev/clone';
+    await kube.mergePatch(
+      images,
+      { namespace, name: 'failed' },
+      { metadata: { finalizers: ['example.com/mine', stuck] } },
+    );
+    const { code, said } = await bullion('--yes', '--timeout', '20s');
+    expect(code).toBe(exitCodes.timedOut);
+    expect(said).toContain('virtualmachineimage.hypercloud.tmaxanc.com/failed -n default');
+    expect(await ourKinds()).toBeGreaterThan(5);
+    await kube.mergePatch(images, { namespace, name: 'failed' }, { metadata: { finalizers: null } });
+  });
+
+  it('then goes on to the end: no object, no volume, no kind, no namespace', async () => {
+    const { kube, dataDir } = offered.cluster;
+    const { code, said } = await bullion('--yes', '--timeout', '90s');
+    expect(said).toContain('Bullion is gone.');
+    expect(code).toBe(exitCodes.done);
+    expect(await ourKinds()).toBe(0);
+    expect(await kube.get(namespaces, { name: 'bullion-system' })).toBe(undefined);
+    expect(await leftOvers(kube, dataDir)).toEqual([]);
+  });
+
+  it('and once more, when there is nothing left', async () => {
+    expect((await bullion('--yes')).code).toBe(exitCodes.done);
+  });
+});
