@@ -2,13 +2,14 @@
 import { join, resolve } from 'node:path';
 import { startAdmission } from '#infra/local/admission.ts';
 import { createAccounts } from '#infra/local/accounts.ts';
+import type { Audit } from '#infra/local/api-server/handlers/call.ts';
 import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
 import type { Report } from '#infra/local/controllers/controller.ts';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
 import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
 import { operatorCrds } from '#infra/local/operator-crds.ts';
 import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
-import { type Eventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
+import { type Eventing, type StartEventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
 import { applyObjects, installCrds } from '#infra/local/install.ts';
 import { openLogFile } from '#infra/local/log-file.ts';
@@ -30,6 +31,7 @@ import { choosePorts } from '#infra/local/ports.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { type LogLevel, type Logger, createLogger } from '#shared/runtime/log.ts';
+import { startServer } from '#shared/runtime/serve.ts';
 
 export interface ClusterOptions {
   /** Keeps everything; the same directory gives the same cluster again. */
@@ -46,6 +48,10 @@ export interface ClusterOptions {
   /** Scales the pauses between attempts of a Job; 1 when left out. */
   readonly backOffFactor?: number;
   readonly logLevel?: LogLevel;
+  /** What brings events to the functions; the forwarder and broker of this process when left out. */
+  readonly startEventing?: StartEventing;
+  /** Told of what each account was let do at the embedded API server. */
+  readonly audit?: Audit | undefined;
   /** Whether it behaves like a cluster that Longhorn is installed in; it does when left out. */
   readonly longhorn?: boolean | undefined;
 }
@@ -59,6 +65,8 @@ export interface Cluster {
   readonly longhorn?: LocalLonghorn | undefined;
   /** Where files are sent to and fetched from. */
   readonly transferUrl: string;
+  /** What Prometheus would scrape. */
+  readonly metricsUrl: string;
   /** Where everything that happened is written. */
   readonly logFile: string;
   /** Ends everything in order; running transfers are stopped and begin again at the next start. */
@@ -137,8 +145,9 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     ? await startLonghorn({ kube, report, directory, files, dataDir, port: ports.longhorn, log })
     : undefined;
   if (longhorn !== undefined) undo.add(longhorn.stop);
-  const eventing = await startEventing({
+  const eventing = await (options.startEventing ?? startEventing)({
     ...options,
+    kubeconfigs: { admin: apiServer.kubeconfigPath, sources: kubeconfigs.sources },
     kube: createKubeClient(loadKubeConfig(kubeconfigs.sources)),
     manifests,
     log,
@@ -147,6 +156,8 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   });
   const transfer = await startLocalTransfer({ kube, exchange: functions.exchange, dataDir, ports, log });
   undo.add(transfer.close);
+  const metrics = await startServer({ app: functions.metrics, port: ports.metrics, log, drainMs: 1_000 });
+  undo.add(() => metrics.close());
   undo.add(functions.idle);
   undo.add(eventing.stop);
   // Whatever happened while this cluster was down has left no event.
@@ -160,6 +171,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     objectStore,
     longhorn,
     transferUrl: transfer.url,
+    metricsUrl: `${metrics.url}/metrics`,
     logFile,
     stop: undo.all,
   };

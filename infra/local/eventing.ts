@@ -24,6 +24,8 @@ export interface EventingOptions {
   /** Seconds between ticks, in place of the schedule in the manifest. */
   readonly tickSeconds?: number | undefined;
   readonly log: Logger;
+  /** Of the administrator, and of the account that sources have: for senders that are processes of their own. */
+  readonly kubeconfigs: { readonly admin: string; readonly sources: string };
 }
 
 export interface Eventing {
@@ -33,6 +35,9 @@ export interface Eventing {
   readonly stop: () => Promise<void>;
 }
 
+/** Brings events from the API to the functions. */
+export type StartEventing = (options: EventingOptions) => Promise<Eventing>;
+
 /** Where a broker of these manifests takes events when it listens on `port`. */
 export const brokerUrl = (manifests: readonly KubeObject[], port: number): string => {
   const { name, namespace } = parseBrokerManifests(manifests).broker.metadata;
@@ -40,7 +45,7 @@ export const brokerUrl = (manifests: readonly KubeObject[], port: number): strin
 };
 
 /** Resolves when the door is open and every watch has begun, so that no later change is missed. */
-export const startEventing = async (options: EventingOptions): Promise<Eventing> => {
+export const startEventing: StartEventing = async (options) => {
   const { kube, manifests, log } = options;
   const broker = createBroker({
     manifests: parseBrokerManifests(manifests),

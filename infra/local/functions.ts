@@ -5,6 +5,7 @@ import { createApp as createBackupMetadata } from '#functions/backup-metadata/ap
 import { createApp as createCronTick } from '#functions/cron-tick/app.ts';
 import { createApp as createImportObject } from '#functions/import-object/app.ts';
 import { createApp as createInitialize } from '#functions/initialize/app.ts';
+import { createApp as createMetrics } from '#functions/metrics/app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
@@ -19,6 +20,7 @@ import { createExchangeDeps } from '#shared/exchange/settings.ts';
 import { createDriverDeps, driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import { createTracer, traced } from '#shared/runtime/tracer.ts';
 
 /** Local mirrors and test servers listen on loopback. */
 const loopback = '127.0.0.0/8,::1/128';
@@ -32,6 +34,7 @@ export const functionAccounts = [
   'import-object',
   'backup-metadata',
   'transfer',
+  'metrics',
 ] as const;
 
 export interface FunctionsOptions {
@@ -48,6 +51,8 @@ export interface Functions {
   readonly subscribers: ReadonlyMap<string, Subscriber>;
   /** Both admission functions. */
   readonly admission: Hono;
+  /** What monitoring reads. */
+  readonly metrics: Hono;
   /** What the transfer function works with; cluster.ts serves both of its faces. */
   readonly exchange: ExchangeDeps;
   /** OCI image that Jobs of the functions name. */
@@ -88,6 +93,10 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     ['import-object', importObject],
     ['backup-metadata', createBackupMetadata(backupDeps)],
   ] as const;
+  const recorded = handlers.map(([name, app]) => {
+    const tracer = createTracer({ endpoint: config.traceEndpoint, service: name, log });
+    return [name, traced(app, tracer)] as const;
+  });
   const inFlight = new Set<Promise<Response>>();
   const track = (answer: Promise<Response>): Promise<Response> => {
     inFlight.add(answer);
@@ -100,10 +109,15 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
   );
   return {
     exchange,
+    metrics: createMetrics({
+      kube: createKubeClient(loadKubeConfig(kubeconfigs.metrics)),
+      log: log.with({ function: 'metrics' }),
+      now: Date.now,
+    }),
     admission,
     transferImage: config.transferImage,
     subscribers: new Map(
-      handlers.map(([name, app]) => [name, (request: Request) => track(Promise.resolve(app.fetch(request)))]),
+      recorded.map(([name, app]) => [name, (request: Request) => track(Promise.resolve(app.fetch(request)))]),
     ),
     notifyOfObject: (notification) => track(Promise.resolve(importObject.fetch(notification))),
     idle: async () => void (await Promise.allSettled(inFlight)),

@@ -45,6 +45,7 @@ const main = async (): Promise<number> => {
   );
   const { objectStore } = cluster;
   say(`upload: ${cluster.transferUrl}`);
+  say(`metrics: ${cluster.metricsUrl}`);
   say(
     `object store: ${objectStore.url} access key ${objectStore.accessKeyId}, secret ${redacted} (in ${objectStore.credentialsFile})`,
   );

@@ -19,10 +19,14 @@ export const readCrds = (): Promise<readonly KubeObject[]> => inFolder('crds');
 /** Broker, Triggers and sources: read here, since no Knative serves them. */
 export const readEventing = (): Promise<readonly KubeObject[]> => inFolder('knative');
 
-/** Namespace and roles. */
+/** Namespace and roles, those of the exporter too, which a cluster has where it is monitored. */
 export const readAccess = async (): Promise<readonly KubeObject[]> => {
   const namespace = parseAllDocuments(await readFile(join(infraDir, 'base', 'namespace.yaml'), 'utf8'));
-  return [...namespace.map((document) => document.toJS() as KubeObject), ...(await inFolder('rbac'))];
+  const monitoring = parseAllDocuments(await readFile(join(infraDir, 'components/monitoring/rbac.yaml'), 'utf8'));
+  return [
+    ...[...namespace, ...monitoring].map((document) => document.toJS() as KubeObject),
+    ...(await inFolder('rbac')),
+  ];
 };
 
 /** Service behind the aggregated API of uploads. */

@@ -12,6 +12,7 @@ const Ports = z.object({
   longhorn: z.number(),
   transfer: z.number(),
   uploadApi: z.number(),
+  metrics: z.number(),
 });
 export type Ports = z.infer<typeof Ports>;
 
@@ -23,7 +24,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
     .parse(await readJson(file));
   const isReserved = new Set<number | undefined>([...Object.values(before), ...Object.values(wanted)]);
   // More than are needed: some may be what another part keeps.
-  const spare = (await freePorts(14)).filter((port) => !isReserved.has(port));
+  const spare = (await freePorts(16)).filter((port) => !isReserved.has(port));
   const taken = new Set(Object.values(wanted));
   const choose = async (name: keyof Ports): Promise<number> => {
     const asked = wanted[name];
@@ -42,6 +43,7 @@ export const choosePorts = async (dataDir: string, wanted: Partial<Ports> = {}):
     longhorn: await choose('longhorn'),
     transfer: await choose('transfer'),
     uploadApi: await choose('uploadApi'),
+    metrics: await choose('metrics'),
   };
   await writeFile(file, JSON.stringify(ports));
   return ports;

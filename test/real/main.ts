@@ -12,6 +12,8 @@ const files = [
   'infra/generate/installed.test.ts',
   'infra/local/controllers/controllers.test.ts',
   'infra/envtest/knative/differential.test.ts',
+  'infra/envtest/knative/queue-proxy.test.ts',
+  'infra/envtest/knative/whole.test.ts',
   'test/conformance/real.test.ts',
   ...globSync('test/flows/*.test.ts').toSorted(),
 ];

@@ -13,6 +13,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '#infra/local/cluster.ts';
+import { recordCalls } from '#test/roles/calls.ts';
 import { flowApiServer } from '#test/support/api-server-kind.ts';
 
 export const run = promisify(execFile);
@@ -35,6 +36,7 @@ export const startTestCluster = async (options: Partial<ClusterOptions> = {}): P
     environment: process.env,
     tickSeconds: 1,
     backOffFactor: 0.01,
+    audit: recordCalls(process.env['BULLION_CALLS']),
     ...options,
   });
   return {

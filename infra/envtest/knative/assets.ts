@@ -1,4 +1,4 @@
-// Knative's own senders, built from the Go module beside this file, and where they are. Called by main.ts and the differential test.
+// Knative's own senders and its queue-proxy, built from the Go module beside this file, and where they are. Called by main.ts and the differential test.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -11,6 +11,8 @@ export const moduleDir = import.meta.dirname;
 export const knativePackages = {
   apiserver_receive_adapter: 'knative.dev/eventing/cmd/apiserver_receive_adapter',
   filter: 'knative.dev/eventing/cmd/broker/filter',
+  mtping: 'knative.dev/eventing/cmd/mtping',
+  queue: 'knative.dev/serving/cmd/queue',
 } as const;
 
 export interface KnativeAssets {
@@ -18,6 +20,10 @@ export interface KnativeAssets {
   readonly adapter: string;
   /** The channel-based Broker's broker-filter. */
   readonly filter: string;
+  /** PingSource's adapter. */
+  readonly ping: string;
+  /** queue-proxy, which stands before every Knative Service. */
+  readonly queue: string;
 }
 
 /** Version of `knative.dev/eventing` that is built, such as `v0.47.0`. */
@@ -37,6 +43,11 @@ export const knativeDirOf = (env: Environment): string => {
 /** The binaries, from `KNATIVE_ASSETS` or the cache; undefined when they have not been built. */
 export const findKnative = (env: Environment): KnativeAssets | undefined => {
   const folder = env['KNATIVE_ASSETS'] ?? knativeDirOf(env);
-  const assets = { adapter: join(folder, 'apiserver_receive_adapter'), filter: join(folder, 'filter') };
-  return existsSync(assets.adapter) && existsSync(assets.filter) ? assets : undefined;
+  const assets = {
+    adapter: join(folder, 'apiserver_receive_adapter'),
+    filter: join(folder, 'filter'),
+    ping: join(folder, 'mtping'),
+    queue: join(folder, 'queue'),
+  };
+  return Object.values(assets).every((file) => existsSync(file)) ? assets : undefined;
 };

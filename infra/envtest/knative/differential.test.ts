@@ -15,11 +15,13 @@ import { createBroker } from '#infra/local/broker/broker.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
 import { freePorts } from '#infra/local/free-ports.ts';
 import { type RealApiServer, startRealApiServer } from '#infra/local/real-api-server/server.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { configMaps as anyConfigMaps, namespaces as anyNamespaces } from '#shared/api/foreign/core.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
+import { crds, looseCrd, prepareKnative, triggers } from '#test/support/knative.ts';
 
 const assetsDir = findAssets(process.env);
 const knative = findKnative(process.env);
@@ -47,58 +49,9 @@ const isFree = (port: number) =>
     server.listen(port, () => server.close(() => resolve(true)));
   });
 
-const crds: ResourceType = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
-const configMaps: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
-const namespaces: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'Namespace',
-  plural: 'namespaces',
-  namespaced: false,
-};
-const knativeType = (group: string, version: string, kind: string): ResourceType => ({
-  group: `${group}.knative.dev`,
-  version,
-  kind,
-  plural:
-    kind === 'EventPolicy' ? 'eventpolicies' : kind === 'RequestReply' ? 'requestreplies' : `${kind.toLowerCase()}s`,
-  namespaced: true,
-});
-const triggers = knativeType('eventing', 'v1', 'Trigger');
+const configMaps = anyConfigMaps as unknown as ResourceType;
+const namespaces = anyNamespaces as unknown as ResourceType;
 const widgets: ResourceType = { ...triggers, group: 'example.dev', kind: 'Widget', plural: 'widgets' };
-
-/** A kind without rules, enough for Knative's informers. */
-const looseCrd = ({ group, version, kind, plural }: ResourceType): KubeObject & { spec: object } => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.${group}` },
-  spec: {
-    group,
-    scope: 'Namespaced',
-    names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
-    versions: [
-      {
-        name: version,
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-});
 
 describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knative', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'knative-'));
@@ -136,27 +89,9 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
   beforeAll(async () => {
     api = await startRealApiServer({ assetsDir: assetsDir!, dataDir: join(dataDir, 'api'), durable: false });
     kube = createKubeClient(loadKubeConfig(api.kubeconfigPath));
-    const kinds = [
-      widgets,
-      triggers,
-      knativeType('eventing', 'v1', 'Broker'),
-      knativeType('messaging', 'v1', 'Subscription'),
-      knativeType('eventing', 'v1alpha1', 'EventPolicy'),
-      knativeType('eventing', 'v1beta3', 'EventType'),
-    ];
-    for (const kind of kinds) await kube.create(crds, looseCrd(kind));
-    for (const name of ['bullion', 'knative-eventing']) {
-      await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-    }
-    const features = (name: string) => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name, namespace: 'knative-eventing' },
-      data: {},
-    });
-    for (const name of ['config-features', 'config-logging', 'config-observability']) {
-      await kube.create(configMaps, features(name));
-    }
+    await kube.create(crds, looseCrd(widgets));
+    await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'bullion' } });
+    await prepareKnative(kube);
     await vi.waitFor(() => kube.list(widgets), { timeout: 30_000 });
   }, 180_000);
 

@@ -12,7 +12,7 @@ import {
 
 const report = (line: string): void => void stderr.write(`knative: ${line}\n`);
 
-/** Both at once: they share nearly all of what is compiled. Takes minutes at the first time, and gives up after twenty. */
+/** All at once: they share nearly all of what is compiled. Takes minutes at the first time, and gives up after twenty. */
 const build = async (folder: string): Promise<void> => {
   report(`building ${Object.keys(knativePackages).join(' and ')} ${knativeVersion()} (minutes at the first time)`);
   await makeFolder(folder);

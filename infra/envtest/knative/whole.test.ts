@@ -1,0 +1,100 @@
+// Knative's adapter, ping and broker-filter drive the functions, on a real API server: a whole import, a golden update, and deletions.
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findAssets } from '#infra/envtest/assets.ts';
+import { findKnative } from '#infra/envtest/knative/assets.ts';
+import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import {
+  type TestCluster,
+  anImage,
+  deleteImage,
+  images,
+  leftOvers,
+  namespace,
+  settle,
+  startTestCluster,
+} from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
+import { type GoldenFlow, createGoldenFlow, isUpToDate } from '#test/support/golden.ts';
+import { type Delivered, createKnativeEventing } from '#test/support/knative-eventing.ts';
+import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+
+const knative = findKnative(process.env);
+const canRun = findAssets(process.env) !== undefined && knative !== undefined;
+if (!canRun) {
+  console.warn('the whole of Knative skipped: run `npm run envtest` and `node infra/envtest/knative/main.ts` first');
+}
+const isFree = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const server = createServer().once('error', () => resolve(false));
+    server.listen(port, () => server.close(() => resolve(true)));
+  });
+
+/** Each second second, as Knative's cron has it. */
+const schedule = '*/2 * * * * *';
+
+describe.skipIf(!canRun || !(await isFree(8080)))('functions that Knative itself wakes', { timeout: 240_000 }, () => {
+  const delivered: Delivered[] = [];
+  let cluster: TestCluster;
+  let origin: Origin;
+  let flow: GoldenFlow;
+  let disk = { bytes: noise('first', 256 * 1024), etag: '"1"' };
+  beforeAll(async () => {
+    origin = await startOrigin((request) => fileAnswer(request, disk.bytes, { etag: disk.etag }));
+    cluster = await startTestCluster({
+      apiServer: 'real',
+      startEventing: createKnativeEventing(knative!, schedule, (one) => delivered.push(one)),
+    });
+    flow = createGoldenFlow(cluster.kube, namespace);
+  }, 240_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await origin?.close();
+  });
+
+  const typesTo = (name: string): ReadonlySet<string> =>
+    new Set(delivered.filter(({ to }) => to === name).map(({ type }) => type));
+
+  it('import an image', async () => {
+    const { state } = await settle(cluster.kube, anImage('plain', { source: { http: `${origin.url}/disk.raw` } }), 120);
+    expect(state).toBe('Available');
+  });
+
+  const versionInUse = (cron: DataImportCron | undefined): string | undefined => cron?.status?.lastImportedPVC?.name;
+
+  it('bring a golden image to a new version', async () => {
+    const source = { http: { url: `${origin.url}/golden.raw` } };
+    const storage = { storageClassName: 'local', resources: { requests: { storage: '16Mi' } } };
+    await flow.aCron('golden', { template: { spec: { source, storage } } });
+    const first = versionInUse(await flow.until(dataImportCronKind.type, 'golden', isUpToDate));
+    disk = { bytes: noise('second', 256 * 1024), etag: '"2"' };
+    await flow.pollNow('golden');
+    const isNewer = (cron: DataImportCron | undefined) => isUpToDate(cron) && versionInUse(cron) !== first;
+    const second = versionInUse(await flow.until(dataImportCronKind.type, 'golden', isNewer));
+    expect([typeof first, typeof second]).toEqual(['string', 'string']);
+  });
+
+  it('and remove all of it again', async () => {
+    await flow.remove(dataImportCronKind.type, 'golden');
+    await flow.until(dataImportCronKind.type, 'golden', (cron) => cron === undefined);
+    const { items } = await cluster.kube.list(dataVolumes, { namespace });
+    for (const { metadata } of items) await flow.remove(dataVolumes, metadata.name);
+    await deleteImage(cluster.kube, 'plain', 120);
+    expect((await cluster.kube.list(images, { namespace })).items).toEqual([]);
+    expect(await leftOvers(cluster.kube, cluster.dataDir, 60)).toEqual([]);
+  });
+
+  it('by what they sent: changes of objects and children, ticks, and what functions tell each other', () => {
+    expect(typesTo('initialize')).toContain('dev.knative.apiserver.resource.add');
+    expect(typesTo('sidecar-sync')).toContain('dev.knative.apiserver.resource.update');
+    expect(typesTo('sidecar-sync')).toContain('dev.bullion.transfer.progressed');
+    expect(typesTo('cron-tick')).toEqual(new Set(['dev.knative.sources.ping']));
+    const kinds = new Set(delivered.filter(({ to }) => to === 'sidecar-sync').map(({ kind }) => kind));
+    expect(kinds).toContain('Job');
+    // What Knative would not take, or would repeat for nothing.
+    expect(
+      [...new Set(delivered.map(({ status }) => status))].filter((status) => ![200, 204, 503].includes(status)),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,167 @@
+// Knative's own processes between the API and the functions: its adapter watches, its ping ticks, its broker-filter judges and delivers. What stands
+// in for the channel between them, which keeps and repeats, is our broker without a filter of its own.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
+import type { KnativeAssets } from '#infra/envtest/knative/assets.ts';
+import { createBroker } from '#infra/local/broker/broker.ts';
+import { createIngress } from '#infra/local/broker/ingress.ts';
+import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
+import { type Subscriber, createResolver } from '#infra/local/broker/resolver.ts';
+import { type Eventing, type EventingOptions, brokerUrl } from '#infra/local/eventing.ts';
+import { freePorts } from '#infra/local/free-ports.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { keyOf } from '#shared/api/object.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+import { startServer } from '#shared/runtime/serve.ts';
+import { pingSources, prepareKnative, triggers } from '#test/support/knative.ts';
+
+/** What a function was sent by broker-filter. */
+export interface Delivered {
+  readonly to: string;
+  readonly type: string;
+  readonly kind: string | null;
+  readonly status: number;
+}
+
+interface TriggerManifest extends KubeObject {
+  readonly spec: {
+    readonly subscriber: { readonly ref: { readonly name: string }; readonly uri?: string };
+    readonly filter?: unknown;
+    readonly filters?: unknown;
+  };
+}
+
+const isOfKind =
+  <T extends KubeObject>(kind: string) =>
+  (object: KubeObject): object is T =>
+    object.kind === kind;
+
+/** `delivered` is told of every delivery. Seconds with a leading field: Knative's cron takes six. */
+export const createKnativeEventing =
+  (assets: KnativeAssets, schedule: string, delivered: (one: Delivered) => void) =>
+  async (options: EventingOptions): Promise<Eventing> => {
+    const { manifests, subscribers, log, kubeconfigs } = options;
+    const admin = createKubeClient(loadKubeConfig(kubeconfigs.admin));
+    const children: ChildProcess[] = [];
+    const run = (
+      program: string,
+      kubeconfig: string,
+      ...[env, args = []]: [Record<string, string>, string[]?]
+    ): void => {
+      const child = spawn(program, args, {
+        env: { KUBECONFIG: kubeconfig, SYSTEM_NAMESPACE: 'knative-eventing', NAMESPACE: 'bullion-system', ...env },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      child.stderr?.on('data', (chunk: Buffer) => log.warn('knative', { program, text: chunk.toString('utf8') }));
+      children.push(child);
+    };
+    await prepareKnative(admin);
+    const servers = await serveFunctions(subscribers, delivered, log);
+    const urlOf = (name: string): string => servers.get(name)!.url;
+
+    const [filterPort = 0, tlsPort = 0] = await freePorts(2);
+    const filterUrl = `http://127.0.0.1:${filterPort}`;
+    const routed: KubeObject[] = [];
+    for (const trigger of manifests.filter(isOfKind<TriggerManifest>('Trigger'))) {
+      const { ref, uri = '/' } = trigger.spec.subscriber;
+      const { metadata } = await admin.create(triggers, trigger as KubeObject);
+      const subscriberUri = new URL(uri, urlOf(ref.name)).href;
+      await admin.mergePatch(triggers, keyOf(trigger), { status: { subscriberUri } }, { subresource: 'status' });
+      const path = `/triggers/${metadata.namespace ?? ''}/${metadata.name}/${metadata.uid ?? ''}`;
+      const { filter: _filter, filters: _filters, ...spec } = trigger.spec;
+      routed.push({ ...trigger, spec: { ...spec, subscriber: { uri: `${filterUrl}${path}` } } } as KubeObject);
+    }
+    run(assets.filter, kubeconfigs.admin, {
+      POD_NAME: 'filter',
+      CONTAINER_NAME: 'filter',
+      FILTER_PORT: String(filterPort),
+      FILTER_PORT_HTTPS: String(tlsPort),
+    });
+
+    const resolve = createResolver(subscribers);
+    const broker = createBroker({
+      manifests: parseBrokerManifests([...manifests.filter(({ kind }) => kind === 'Broker'), ...routed]),
+      log,
+      resolve: (destination, namespace) => {
+        const target = resolve(destination, namespace);
+        if (target === undefined || !target.url.startsWith(filterUrl)) return target;
+        // As broker-ingress marks what it lets in.
+        return {
+          ...target,
+          post: (url, { headers, body }, signal) =>
+            target.post(url, { headers: { ...headers, 'ce-knativebrokerttl': '255' }, body }, signal),
+        };
+      },
+    });
+    const door = await startServer({ app: createIngress(broker), port: options.port, log, drainMs: 1_000 });
+    const sink = brokerUrl(manifests, door.port);
+
+    run(assets.adapter, kubeconfigs.sources, {
+      K_SINK: sink,
+      NAME: 'sources',
+      K_SOURCE_CONFIG: JSON.stringify({
+        namespaces: [''],
+        allNamespaces: true,
+        mode: 'Resource',
+        resources: await watchedBy(options),
+      }),
+    });
+    const ping = manifests.find(isOfKind<KubeObject & { readonly spec: object }>('PingSource'))!;
+    await admin.create(pingSources, { ...ping, spec: { ...ping.spec, schedule } } as KubeObject);
+    const status = { sinkUri: sink, conditions: [{ type: 'Ready', status: 'True' }] };
+    await admin.mergePatch(pingSources, keyOf(ping), { status }, { subresource: 'status' });
+    run(assets.ping, kubeconfigs.admin, { POD_NAME: 'ping', K_NO_SHUTDOWN_AFTER: '59' }, ['-disable-ha']);
+
+    return {
+      broker,
+      tick: () => undefined,
+      stop: async () => {
+        for (const child of children) child.kill('SIGKILL');
+        await broker.stop();
+        await door.close();
+        for (const { close } of servers.values()) await close();
+        await wait(0);
+      },
+    };
+  };
+
+const serveFunctions = async (
+  subscribers: ReadonlyMap<string, Subscriber>,
+  ...[delivered, log]: [(one: Delivered) => void, EventingOptions['log']]
+) => {
+  const servers = new Map<string, { readonly url: string; readonly close: () => Promise<void> }>();
+  for (const [name, subscriber] of subscribers) {
+    if (typeof subscriber === 'string') continue;
+    const fetch = async (request: Request): Promise<Response> => {
+      const [type, kind] = [request.headers.get('ce-type') ?? '', request.headers.get('ce-kind')];
+      const response = await subscriber(request);
+      delivered({ to: name, type, kind, status: response.status });
+      return response;
+    };
+    servers.set(name, await startServer({ app: { fetch }, port: 0, log, drainMs: 1_000 }));
+  }
+  return servers;
+};
+
+interface Watched {
+  readonly gvr: { readonly Group: string; readonly Version: string; readonly Resource: string };
+  readonly selector?: string;
+}
+
+/** All sources in one adapter, as far as the cluster has their kinds: its health port is fixed, so that only one can run on a host. */
+const watchedBy = async ({ kube, manifests }: EventingOptions): Promise<readonly Watched[]> => {
+  const watched: Watched[] = [];
+  for (const manifest of manifests.filter(({ kind }) => kind === 'ApiServerSource')) {
+    try {
+      for (const { type, labelSelector } of (await resolveSource(kube, parseApiServerSource(manifest))).resources) {
+        const gvr = { Group: type.group, Version: type.version, Resource: type.plural };
+        watched.push({ gvr, ...(labelSelector === undefined ? {} : { selector: labelSelector }) });
+      }
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  return watched;
+};
