@@ -5,6 +5,7 @@ import { type EventFunction, type Verb } from '#infra/generate/event-functions.t
 import { admissionLookups, deadLetterFunction, pollLookups, templateHolders } from '#infra/generate/wiring.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
 import { jobs, kubeEvents, namespaces, nodes, pods, secrets } from '#shared/api/foreign/core.ts';
@@ -60,8 +61,10 @@ export const grant = (name: string, rules: readonly Rule[]): readonly Manifest[]
   },
 ];
 
-/** Beside what it may do with the served kinds anyway. Operators' objects are read, never written. */
+/** Beside what it may do with the served kinds anyway. Of operators' objects one field is written. */
 const templateRules: readonly Rule[] = [
+  // The schedule that was drawn for the common images, kept where the operator keeps it.
+  rule(hyperConvergeds as unknown as ResourceType, ['patch'], 'status'),
   ...[...templateHolders, nodes as unknown as ResourceType].map((type) => rule(type, ['get', 'list'])),
   ...[dataImportCronKind.type, dataSourceKind.type].map((type) =>
     rule(type as unknown as ResourceType, ['create', 'delete']),

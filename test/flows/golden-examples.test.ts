@@ -9,9 +9,11 @@ import { parseAllDocuments } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { namespaces } from '#shared/api/foreign/core.ts';
+import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { annotations } from '#shared/api/names.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
@@ -31,7 +33,7 @@ import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/reg
 const folder = ['../../../shared/examples/', '../../../../shared/examples/']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
-const types = [dataImportCronKind.type, dataSourceKind.type, dataVolumes] as readonly unknown[];
+const types = [dataImportCronKind.type, dataSourceKind.type, dataVolumes, ssps, hyperConvergeds] as readonly unknown[];
 const bytes = 64 * 1024;
 const golden = 'golden-images';
 
@@ -47,7 +49,8 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
   beforeAll(async () => {
     const validity = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 86_400_000) };
     const authority = createAuthority('examples', validity);
-    const hosts = ['registry.example', 'images.example'];
+    const registries = ['registry.example', 'myprivateregistry.example', 'quay.io'];
+    const hosts = [...registries, 'images.example'];
     const tls = issueServer(authority, hosts, validity);
     registry = await startRegistry({ tls });
     const files = createServer({ cert: tls.certificate, key: tls.key }, ({ url }, response) =>
@@ -64,7 +67,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     const port = Number(registry.host.split(':')[1]);
     proxy = await startForwardProxy({
       ports: {
-        'registry.example:443': port,
+        ...Object.fromEntries(registries.map((host) => [`${host}:443`, port])),
         'images.example:443': (files.address() as AddressInfo).port,
       },
     });
@@ -136,5 +139,65 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
       const cron = await flow.until(dataImportCronKind.type, name, isUpToDate);
       expect(conditionOf(cron, 'Degraded')?.reason).toBe('AsExpected');
     }
+  });
+
+  const boot = 'kubevirt-os-images';
+
+  it('golden-ssp: a cron and a DataSource for its template, none for one whose golden volume a user made', async () => {
+    const { kube } = cluster;
+    const { digest } = await push('kubevirt/fedora');
+    for (const name of ['kubevirt', boot])
+      await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    const own = { namespace: boot, name: 'fedora' };
+    await kube.create(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: own,
+      spec: { storageClassName: 'local', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+    });
+    await apply('golden-ssp.yaml');
+    const there = createGoldenFlow(kube, boot);
+    const isReady = (source: DataSource | undefined) => conditionOf(source, 'Ready')?.status === 'True';
+    const source = await there.until(dataSourceKind.type, 'fedora', isReady);
+    expect(source.spec.source.pvc?.name).toBe('fedora');
+    expect(source.metadata.annotations?.[annotations.autoUpdate]).toMatch(/^off: a golden volume of its name exists/);
+    expect(await there.get(dataImportCronKind.type, 'fedora-image-cron')).toBe(undefined);
+    await kube.delete(persistentVolumeClaims, own);
+    await untilOffered(there, 'fedora', versionOf('fedora', digest));
+    await there.until(dataImportCronKind.type, 'fedora-image-cron', isUpToDate);
+    await kube.delete(ssps, { namespace: 'kubevirt', name: 'ssp-cr' });
+    await there.until(dataImportCronKind.type, 'fedora-image-cron', isGone);
+  });
+
+  it('golden-hyperconverged: custom templates, and the common ones on the schedule that is kept', async () => {
+    const { kube } = cluster;
+    const customs = [await push('custom1'), await push('custom2')];
+    const common = await push('containerdisks/fedora');
+    for (const tag of ['9', '10'])
+      await pushDisk({ host: registry.direct, repository: 'containerdisks/centos-stream' }, noise(tag, bytes), tag);
+    const namespace = 'kubevirt-hyperconverged';
+    await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+    await apply('golden-hyperconverged.yaml');
+    const there = createGoldenFlow(kube, boot);
+    await untilOffered(there, 'custom1', versionOf('custom1', customs[0]?.digest ?? ''));
+    await untilOffered(there, 'custom2', versionOf('custom2', customs[1]?.digest ?? ''));
+    await untilOffered(there, 'fedora', versionOf('fedora', common.digest));
+    const { status } = (await kube.get(hyperConvergeds, { namespace, name: namespace }))!;
+    const scheduleOf = async (name: string) => (await there.get(dataImportCronKind.type, name))?.spec.schedule;
+    expect(status?.dataImportSchedule).toMatch(/^\d+ \d+\/12 \* \* \*$/);
+    for (const name of ['fedora-image-cron', 'centos-stream9-image-cron', 'centos-stream10-image-cron'])
+      expect(await scheduleOf(name)).toBe(status?.dataImportSchedule);
+    expect([await scheduleOf('custom-image1'), await scheduleOf('custom-image2')]).toEqual([
+      '0 */12 * * *',
+      '1 */12 * * *',
+    ]);
+    // Without the gate the custom ones stay.
+    await kube.mergePatch(
+      hyperConvergeds,
+      { namespace, name: namespace },
+      { spec: { enableCommonBootImageImport: false } },
+    );
+    await there.until(dataImportCronKind.type, 'fedora-image-cron', isGone);
+    expect(await scheduleOf('custom-image1')).toBe('0 */12 * * *');
   });
 });

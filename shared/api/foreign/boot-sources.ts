@@ -1,4 +1,4 @@
-// HyperConverged and SSP: the fields that say which golden images a cluster wants. Read, and never written.
+// HyperConverged and SSP: the fields that say which golden images a cluster wants. Read; of a HyperConverged the drawn schedule is written.
 import type { DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
 import type { Condition, KubeObject, ResourceType } from '#shared/api/object.ts';
 

@@ -22,8 +22,8 @@ interface Scheduled extends Pick<HyperConverged, 'metadata'> {
 }
 
 /**
- * `<minute> <hour>/12 * * *`: what the status says, or else a time drawn from the object's UID, which is as random as any and needs nobody to
- * keep it. Twelve hours apart, so that an hour above 11 would be the same again.
+ * `<minute> <hour>/12 * * *`: what the status says, or else a time drawn from the object's UID, which is as random as any: two who draw at once
+ * draw the same. Twelve hours apart, so that an hour above 11 would be the same again.
  */
 export const scheduleOf = ({ metadata, status }: Scheduled): string => {
   const kept = status?.dataImportSchedule ?? '';

@@ -7,7 +7,7 @@ import { kubeEvents, namespaces, nodes, persistentVolumeClaims } from '#shared/a
 import { annotations } from '#shared/api/names.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { type TemplateSettings, syncTemplates } from '#shared/resources/templates/sync.ts';
-import { NotFound } from '#shared/runtime/errors.ts';
+import { Denied, NotFound } from '#shared/runtime/errors.ts';
 import { createTestDriver } from '#test/support/driver.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
@@ -255,6 +255,49 @@ describe('a HyperConverged', () => {
     aHco({ dataImportCronTemplates: [template('own', 'own')] });
     await sync();
     expect(crons()).toEqual(['centos-stream10-image-cron', 'centos-stream9-image-cron', 'fedora-image-cron', 'own']);
+  });
+
+  it('draws a schedule for the common images once, keeps it in its status, and goes by what stands there', async () => {
+    const hco = () => kube.all(hyperConvergeds)[0]!;
+    const schedules = () =>
+      new Map(kube.all(dataImportCronKind.type).map(({ metadata, spec }) => [metadata.name, spec.schedule]));
+    aHco({ dataImportCronTemplates: [template('own', 'own')] });
+    await sync();
+    const drawn = hco().status?.dataImportSchedule ?? '';
+    expect(drawn).toMatch(/^[0-5]?\d ([0-9]|1[01])\/12 \* \* \*$/);
+    expect([schedules().get('fedora-image-cron'), schedules().get('own')]).toEqual([drawn, '0 */12 * * *']);
+    // Another process, after a restart, a death or a scaling to zero: nothing is drawn anew, and nothing written.
+    const before = kube.calls.length;
+    await syncTemplates({ ...deps });
+    expect(kube.calls.slice(before).filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
+    // Restored from a backup, with another UID.
+    const { metadata, ...kept } = hco();
+    await kube.delete(hyperConvergeds, metadata);
+    kube.seed(hyperConvergeds, { ...kept, metadata: { name: metadata.name, namespace: metadata.namespace! } });
+    await sync();
+    expect([hco().status?.dataImportSchedule, schedules().get('fedora-image-cron')]).toEqual([drawn, drawn]);
+    kube.edit(hyperConvergeds, { name: 'hco', namespace: 'kubevirt-hyperconverged' }, (object) => {
+      object.status = { dataImportSchedule: '7 3/12 * * *' };
+    });
+    await sync();
+    expect(schedules().get('fedora-image-cron')).toBe('7 3/12 * * *');
+  });
+
+  it('leaves the schedule to its operator, and says where it cannot be kept', async () => {
+    const operated = { conditions: [{ type: 'Available', status: 'True' as const }] };
+    aHco({}, operated);
+    await sync();
+    expect(kube.all(hyperConvergeds)[0]?.status).toEqual(operated);
+    kube.edit(hyperConvergeds, { name: 'hco', namespace: 'kubevirt-hyperconverged' }, (object) => {
+      object.status = {};
+    });
+    kube.failNext(
+      { verb: 'patch', resource: 'hyperconvergeds/status' },
+      { error: new Denied('no right'), when: 'before' },
+    );
+    await syncTemplates(deps);
+    expect(eventsNow()).toContain('ScheduleNotKept');
+    expect(crons().length).toBe(3);
   });
 
   it('asks the nodes for their architectures', async () => {

@@ -12,6 +12,7 @@ import { clusterArchitectures, sspTemplates } from '#shared/golden/templates/ssp
 import type { Problem } from '#shared/golden/templates/template.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { execute } from '#shared/resources/execute.ts';
+import { keepSchedules } from '#shared/resources/templates/kept-schedule.ts';
 import type { Ask } from '#shared/resources/templates/ask.ts';
 import { type TemplatesPlan, planTemplates } from '#shared/resources/templates/plan.ts';
 import {
@@ -20,6 +21,7 @@ import {
   readNodeArchitectures,
   readTemplatesSeen,
 } from '#shared/resources/templates/seen.ts';
+import { isLeft } from '#shared/resources/templates/operator.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -40,13 +42,14 @@ export const syncTemplates = async (deps: DriverDeps): Promise<Outcome> => {
   if (templates === undefined || templates.mode === 'off') return done;
   const holders = await readHolders(kube);
   if (holders === undefined) return done;
+  const kept = await keepSchedules(deps, templates, holders.hyperConvergeds);
   const { asks, problems } = await readAsks(deps, templates, holders);
   const seen = await readTemplatesSeen(kube, templates.namespace, asks);
   const plan = planTemplates(asks, seen);
   const isWanted = asks.some(({ wanted }) => (wanted?.sources.length ?? 0) > 0);
   if (isWanted && seen.sources.size === 0) await ensureNamespace(deps, templates.namespace);
   const refused = await carryOut(deps, asks, plan);
-  const reported = [...problems, ...plan.problems, ...refused];
+  const reported = [...kept, ...problems, ...plan.problems, ...refused];
   for (const { about, problem } of reported) {
     // oxlint-disable-next-line no-await-in-loop
     await sayProblem(deps, about, problem);
@@ -54,12 +57,8 @@ export const syncTemplates = async (deps: DriverDeps): Promise<Outcome> => {
   return reported.length === 0 ? done : waiting(reported.map(({ problem }) => problem.message).join('; '));
 };
 
-type Reported = TemplatesPlan['problems'][number];
-
-/** What only its operator writes. */
-const hasOperator = (object: HyperConverged | Ssp): boolean =>
-  (object.metadata.finalizers ?? []).some((name) => name.includes('kubevirt.io')) ||
-  Object.keys(object.status ?? {}).some((field) => field !== 'dataImportSchedule' && field !== 'nodeInfo');
+export type TemplatesProblem = TemplatesPlan['problems'][number];
+type Reported = TemplatesProblem;
 
 /** People set it on an SSP while they work on what it made. */
 const pausedAnnotation = 'kubevirt.io/operator.paused';
@@ -81,7 +80,7 @@ const readAsks = async (
       problems.push({ about: owner, problem });
       return { owner, wanted: undefined };
     };
-    if (settings.mode === 'auto' && hasOperator(object)) return report(leftToOperator);
+    if (isLeft(settings, object)) return report(leftToOperator);
     // As its operator understands it: what is there stays as it is.
     if (object.metadata.annotations?.[pausedAnnotation] === 'true') return { owner, wanted: undefined };
     const read = list();
