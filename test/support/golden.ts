@@ -35,6 +35,12 @@ export interface GoldenFlow {
     name: string,
     isSo: (object: T | undefined) => boolean,
   ) => Promise<T>;
+  /** The same of an object that is of no namespace. */
+  readonly untilCluster: <T extends KubeObject>(
+    type: ResourceType<T>,
+    name: string,
+    isSo: (object: T | undefined) => boolean,
+  ) => Promise<T>;
   readonly annotate: (name: string, annotations: Readonly<Record<string, string | null>>) => Promise<unknown>;
   /** As people ask for a poll: by a time that is past. */
   readonly pollNow: (name: string) => Promise<unknown>;
@@ -47,6 +53,20 @@ const patience = 240_000;
 const unlessRetryable = (error: unknown): undefined => {
   if (!isRetryable(error)) throw error;
   return undefined;
+};
+
+const until = async <T extends KubeObject>(
+  { kind }: ResourceType<T>,
+  ...[name, read, isSo]: [string, () => Promise<T | undefined>, (object: T | undefined) => boolean]
+): Promise<T> => {
+  const deadline = Date.now() + patience;
+  for (;;) {
+    const answer = await read().then((object) => ({ object }), unlessRetryable);
+    const { object } = answer ?? {};
+    if (answer !== undefined && isSo(object)) return object as NonNullable<typeof object>;
+    if (Date.now() > deadline) throw new Error(`${kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
+    await sleep(50);
+  }
 };
 
 export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlow => {
@@ -63,22 +83,12 @@ export const createGoldenFlow = (kube: KubeClient, namespace: string): GoldenFlo
         metadata: { ...metadata, namespace, name },
         spec: { schedule: '0 */12 * * *', managedDataSource: name, ...spec },
       }),
-    until: async (type, name, isSo) => {
-      const deadline = Date.now() + patience;
-      for (;;) {
-        const answer = await get(type, name).then((object) => ({ object }), unlessRetryable);
-        const { object } = answer ?? {};
-        if (answer !== undefined && isSo(object)) return object as NonNullable<typeof object>;
-        if (Date.now() > deadline)
-          throw new Error(`${type.kind} ${name} is still ${JSON.stringify(object, undefined, 1)}`);
-        await sleep(50);
-      }
-    },
+    until: (type, name, isSo) => until(type, name, () => get(type, name), isSo),
+    untilCluster: (type, name, isSo) => until(type, name, () => kube.get(type, { name }), isSo),
     pollNow: (name) => annotate(name, { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' }),
     remove: (type, name) => kube.delete(type, { namespace, name }),
   };
 };
-
 /** A cron's DataSource once it stands for this version. */
 export const untilOffered = (flow: GoldenFlow, name: string, version: string): Promise<DataSource> =>
   flow.until(dataSourceKind.type, name, pointsTo(version));

@@ -31,6 +31,12 @@ const imported = gauge(
   'When the version in use was imported, in seconds since the epoch.',
 );
 
+const happened = gauge(
+  'bullion_golden_image_events',
+  'What happened over the life of a cron, by event; it only grows while the cron is there.',
+);
+const events = ['polled', 'pollsFailed', 'imported', 'superseded', 'failed', 'collected'] as const;
+
 /** Waiting for a default storage class is no fault of the source, and its alert leaves it out. */
 const isPending = (cron: CronSubject): boolean =>
   cron.object.metadata.annotations?.[cdiAnnotations.storageClass] === undefined && classNameOf(cron) === undefined;
@@ -58,6 +64,7 @@ export const cronMetricsOf = (object: DataImportCron): readonly Metric[] => {
     ...(status.nextExecutionTimestamp === undefined ? [] : [due(secondsOf(status.nextExecutionTimestamp), labels)]),
     pollFailures(status.lastPoll?.failures ?? 0, labels),
     imported(secondsOf(status.lastImportTimestamp), labels),
+    ...events.map((event) => happened(status.counts?.[event] ?? 0, { ...labels, event })),
   ];
 };
 
