@@ -14,6 +14,9 @@ export interface UsedSource {
   readonly name: string;
 }
 
+/** Whether the author of an object may have what lies elsewhere. */
+export type MayUse = (source: UsedSource) => boolean;
+
 /** Name of a source that stands for whatever is in its namespace. */
 export const anyName = '*';
 

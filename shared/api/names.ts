@@ -9,6 +9,8 @@ export const labels = {
   role: 'bullion.dev/role',
   /** On an object that is made from another one: `sourceLabel` of that one, so that those who wait for it are found. */
   source: 'bullion.dev/source',
+  /** On a golden volume or snapshot: names what it holds in its storage class, so that nobody fetches the same again. */
+  content: 'bullion.dev/content',
   /** On an image: the storage class it is kept in, or a digest where the name is no label value. */
   storageClass: 'bullion.dev/storage-class',
   /** On an event source: the kind it watches may be missing in a cluster. */
@@ -26,6 +28,8 @@ export const annotations = {
   inspected: 'bullion.dev/inspected',
   /** On an image that waits for an upload: what a client is about to send (an Inspection as JSON). Its volume is made for that. */
   offered: 'bullion.dev/offered',
+  /** On a version of a golden image: the digest, or what stands for it, by which others find that it holds the same. */
+  content: 'bullion.dev/content',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
   /** On a child that stands for one attempt: its number, from 1. */

@@ -83,6 +83,12 @@ export const storageWaitingState = (
 
 export const retryHint = 'remove the cause, then start again with a new value of the annotation bullion.dev/retry';
 
+/** Waits for what is others' to do, for as long as it takes. */
+export const restingState = (
+  { state }: Filled,
+  { reason, message }: { readonly reason: string; readonly message: string },
+): ImageState => ({ ...state, phase: 'Pending', reason, message, deadline: undefined, nextAttemptTime: undefined });
+
 /** A name of ours that somebody else holds. */
 export const takenState = (image: Filled, { kind, metadata }: KubeObject, context: PlanContext): ImageState => {
   const message = `${kind} ${metadata.name} exists and belongs to something else: delete it or rename this object`;

@@ -52,6 +52,7 @@ describe('versions', () => {
   it.each([
     [`sha256:${'ab'.repeat(32)}`, { value: 'abababababab' }],
     ['uid:0a1b2c3d-4e5f-6789', { value: '0a1b2c3d-4e5' }],
+    [`validator:${'cd'.repeat(32)}`, { value: 'cdcdcdcdcdcd' }],
     ['sha234:abababababababab', { problem: 'Digest has no supported prefix' }],
     ['sha256:01234567890', { problem: 'Digest is too short' }],
   ])('of %s', (digest, expected) => {

@@ -1,7 +1,10 @@
 // Versions of a golden image: named after the digest they hold. Pure.
 import { createHash } from 'node:crypto';
 
-const prefixes = ['sha256:', 'sha512:', 'uid:'] as const;
+/** In the place of a digest, where a server tells none before the file is fetched. */
+const validatorPrefix = 'validator:';
+
+const prefixes = ['sha256:', 'sha512:', 'uid:', validatorPrefix] as const;
 const shortLength = 12;
 const mostNameLength = 253;
 
@@ -32,6 +35,9 @@ export const versionName = (dataSource: string, short: string): string => {
 export const placedName = (name: string, className: string): string =>
   `${name.slice(0, mostNameLength - 9)}-${fnv32a(className)}`;
 
-/** Stands in for a digest where a server names none: the validator of a file, as the digest of its URL, tag, date and size. */
+/** Stands in for a digest until the file was fetched: what the server tells of it, such as URL, tag, date and size. */
 export const validatorDigest = (parts: readonly (string | undefined)[]): string =>
-  `sha256:${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+  `${validatorPrefix}${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+
+/** Whether the digest is yet to be found out. */
+export const isValidator = (digest: string): boolean => digest.startsWith(validatorPrefix);

@@ -1,7 +1,10 @@
 // The snapshot of a filled volume: which class makes it, and how it is asked for. Called by backends.
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { type Population, contentLabel } from '#shared/populate/volume.ts';
 
 const defaultMark = 'snapshot.storage.kubernetes.io/is-default-class';
 
@@ -52,3 +55,25 @@ export const buildSnapshot = (owner: ObjectRef, name: string, claim: string, cla
   metadata: childMetadata(owner, 'snapshot', name),
   spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: claim } },
 });
+
+/** By which others find what a volume holds; `undefined`: its label does not say. */
+export const contentMarkOf = ({ metadata }: PersistentVolumeClaim): string | undefined =>
+  metadata.labels?.[labels.content];
+
+/** A snapshot that says what it holds, as its volume does or did: it may outlive it. */
+export const sayContent = (
+  snapshot: VolumeSnapshot,
+  content: string | undefined,
+  population: Population | undefined,
+): VolumeSnapshot => {
+  if (content === undefined || population === undefined) return snapshot;
+  const { labels: own, annotations: texts } = snapshot.metadata;
+  return {
+    ...snapshot,
+    metadata: {
+      ...snapshot.metadata,
+      labels: { ...own, ...contentLabel(content) },
+      annotations: { ...texts, [annotations.populated]: JSON.stringify(population) },
+    },
+  };
+};

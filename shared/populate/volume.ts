@@ -1,7 +1,7 @@
 // The volume being filled: how it is asked for, and the mark that says its bytes are complete. Called by backends.
 import { z } from 'zod';
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
@@ -79,8 +79,12 @@ export const provisionerOf = (volume: PersistentVolumeClaim): string | undefined
   volume.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'];
 
 /** `undefined` until the volume is filled, verified and flushed. */
-export const populationOf = (volume: PersistentVolumeClaim | undefined): Population | undefined =>
+export const populationOf = (volume: KubeObject | undefined): Population | undefined =>
   readMark(volume, annotations.populated, Population);
+
+/** By which others find what a golden volume or snapshot holds. */
+export const contentLabel = (content: string | undefined): Readonly<Record<string, string>> =>
+  content === undefined ? {} : { [labels.content]: content };
 
 /** Merge patch that marks a volume as filled, together with what clients of the owner's kind look for. */
 export const populatedPatch = (population: Population, marks: Readonly<Record<string, string>>): object => ({

@@ -5,9 +5,11 @@ import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type Filled, type Image, isFinal } from '#shared/backends/image.ts';
+import { contentOf } from '#shared/backends/flight/content.ts';
 import { terminatingState } from '#shared/backends/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { contentGroupKind, contentLinkOf } from '#shared/resources/content-link.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
@@ -78,6 +80,10 @@ const refusalOfSource = ({ backend, source }: Image, { capabilities }: Backend):
   return fault === undefined ? undefined : { reason: refusals.spec, message: fault };
 };
 
+const imageLink = ({ ref }: Image) => ({ groupKind: groupKindOf(ref), namespace: ref.namespace ?? '', name: ref.name });
+
+const contentLink = ({ ref, source, checksum }: Image) => contentLinkOf(ref, contentOf({ from: source, checksum }));
+
 /** A kind whose objects are made from images of one kind. */
 type Cloner = Pick<Driven<KubeObject, Filled>, 'kind' | 'read'>;
 
@@ -103,8 +109,8 @@ export const drivenImage = <T extends ImageObject>(
   finalizerOf: () => finalizers.image,
   isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,
   links: {
-    waitsFor: [],
-    sourceOf: () => undefined,
-    offersOf: ({ ref }) => [{ groupKind: groupKindOf(ref), namespace: ref.namespace ?? '', name: ref.name }],
+    waitsFor: [contentGroupKind],
+    sourceOf: contentLink,
+    offersOf: (image) => [imageLink(image), contentLink(image)].filter((offer) => offer !== undefined),
   },
 });

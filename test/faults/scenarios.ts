@@ -105,6 +105,15 @@ const golden = (version: ReturnType<typeof dataVolume>): ReturnType<typeof dataV
 };
 const sharing = ['first', 'second', 'third'].map((name) => golden(dataVolume(name, { registry: { url: pinned } })));
 
+/** A file of a known digest, wanted by an image, versions of crons and the disk of a machine: fetched once. */
+const summed = `sha256:${'ab'.repeat(32)}`;
+const ofFile = aHyperCloudImage({
+  spec: { storageClassName: 'local', checksum: summed, source: { http: 'https://images.example/ubuntu.img' } },
+});
+const fileVolume = (name: string) =>
+  dataVolume(name, { http: { url: `https://mirror.example/${name}.img`, checksum: summed } });
+const sharingFile = [golden(fileVolume('first')), golden(fileVolume('second')), fileVolume('disk')];
+
 /** Its user leaves the backend open. */
 const onLonghorn = {
   type: harvesterType,
@@ -181,5 +190,6 @@ export const scenarios: readonly Scenario[] = [
 /** Which of them fetches is up to the storm, so that they are not compared with a calm run. */
 export const sharedContent: readonly Scenario[] = [
   { ...base, name: 'shared-content', alongside: sharing, attempt: () => success },
+  { ...base, name: 'shared-file', image: ofFile as ImageObject, alongside: sharingFile, attempt: () => success },
   { ...base, name: 'shared-content-copied', alongside: sharing, withoutSnapshots: true, attempt: () => success },
 ];

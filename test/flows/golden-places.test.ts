@@ -1,4 +1,4 @@
-// Conformance scenarios of DataImportCrons that are about the form of versions: snapshots and back. From a real registry. Numbers are those of the
+// Conformance scenarios of DataImportCrons that are about the form and place of versions (13, 14, 16, 20), and what monitoring is told (21). From a real registry. Numbers are those of the
 // table in shared/resources/data-import-cron/README.md.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
@@ -7,6 +7,7 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { noise } from '#test/support/disk.ts';
@@ -98,5 +99,113 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     const again = await flow.until(dataSourceKind.type, 'formed', pointsTo(version));
     expect(again.spec.source).toEqual({ pvc: { namespace, name: version } });
     await flow.until(volumeSnapshots, version, isGone);
+  });
+
+  const defaultMark = 'storageclass.kubernetes.io/is-default-class';
+  const markDefault = (name: string, isDefault: boolean) =>
+    cluster.kube.mergePatch(
+      storageClasses,
+      { name },
+      { metadata: { annotations: { [defaultMark]: isDefault ? 'true' : null } } },
+    );
+  const aClass = (name: string, provisioner: string) =>
+    cluster.kube.create(storageClasses, {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name },
+      provisioner,
+      volumeBindingMode: 'Immediate',
+    });
+  const placeOf = async (version: string) => (await flow.get(persistentVolumeClaims, version))?.spec.storageClassName;
+
+  it('16: versions lie in the default class: they move with it, wait for one, and leave one that makes no volumes', async () => {
+    const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
+    await aClass('second', provisioner);
+    await aClass('idle', 'nobody.example');
+    const moved = versionOf('moved', (await push('moved', 'moved')).digest);
+    await aCron('moved');
+    await untilOffered(flow, 'moved', moved);
+    expect(await placeOf(moved)).toBe('local');
+    // Another default: the version in use stays so until it lies there, and then goes.
+    await markDefault('local', false);
+    await markDefault('second', true);
+    const source = await flow.until(
+      dataSourceKind.type,
+      'moved',
+      (object) => object?.spec.source.pvc !== undefined && object.spec.source.pvc.name !== moved,
+    );
+    expect(await placeOf(source.spec.source.pvc?.name ?? '')).toBe('second');
+    expect(await contentOf(source.spec.source.pvc?.name ?? '')).toEqual(noise('moved', bytes));
+    await flow.until(persistentVolumeClaims, moved, isGone);
+    // No default at all: the claim is there, and says nothing of a class.
+    await markDefault('second', false);
+    const waiting = versionOf('waiting', (await push('waiting', 'waiting')).digest);
+    await aCron('waiting');
+    const claim = await flow.until(persistentVolumeClaims, waiting, (object) => object !== undefined);
+    expect([claim.spec.storageClassName, claim.status?.phase]).toEqual([undefined, 'Pending']);
+    await flow.until(
+      dataVolumes,
+      waiting,
+      (object) => object?.status?.conditions?.some(({ reason }) => reason === 'StorageClassNotFound') === true,
+    );
+    expect(await cluster.eventing.metrics()).toContain(
+      `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="waiting",pending="true"} 1`,
+    );
+    // One that makes no volumes, and then one that does: the claim that waits in the wrong one is given up.
+    await markDefault('idle', true);
+    await flow.until(
+      persistentVolumeClaims,
+      waiting,
+      (object) => object?.spec.storageClassName === 'idle' && object.status?.phase === 'Pending',
+    );
+    await markDefault('idle', false);
+    await markDefault('local', true);
+    await untilOffered(flow, 'waiting', waiting);
+    expect(await placeOf(waiting)).toBe('local');
+    for (const name of ['moved', 'waiting']) await flow.remove(crons as unknown as ResourceType, name);
+  });
+
+  it('20: a class whose profile says so has one writer, unless the template says otherwise', async () => {
+    const { provisioner } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
+    await aClass('single', provisioner);
+    await flow.untilCluster(storageProfiles, 'single', (profile) => profile !== undefined);
+    await cluster.kube.mergePatch(
+      storageProfiles,
+      { name: 'single' },
+      {
+        metadata: { annotations: { [cdiAnnotations.singleWriter]: 'true' } },
+        spec: { claimPropertySets: [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }] },
+      },
+    );
+    const modesOf = async (name: string, storage: object) => {
+      const version = versionOf(name, (await push(name, name)).digest);
+      await aCron(name, {}, { storageClassName: 'single', ...storage });
+      return (await flow.until(persistentVolumeClaims, version, (object) => object !== undefined)).spec.accessModes;
+    };
+    expect(await modesOf('one-writer', {})).toEqual(['ReadWriteOnce']);
+    expect(await modesOf('many-writers', { accessModes: ['ReadWriteMany'] })).toEqual(['ReadWriteMany']);
+  });
+
+  it('21: monitoring is told what is outdated and what happened, and of a cron that is gone nothing', async () => {
+    const { digest } = await push('watched', 'watched');
+    const outdated = (pending: string, value: number) =>
+      `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="watched",pending="${pending}"} ${value}`;
+    await aCron('watched', { schedule: '' });
+    await flow.until(crons, 'watched', (cron) => cron?.status?.conditions !== undefined);
+    expect(await cluster.eventing.metrics()).toContain(outdated('true', 1));
+    await flow.annotate('watched', { [cdiAnnotations.desiredDigest]: digest });
+    await untilOffered(flow, 'watched', versionOf('watched', digest));
+    await flow.until(crons, 'watched', isUpToDate);
+    const metrics = await cluster.eventing.metrics();
+    expect(metrics).toContain(outdated('false', 0));
+    expect(metrics).toContain(
+      `bullion_golden_image_events_total{ns="${namespace}",cron_name="watched",event="imported"} 1`,
+    );
+    await flow.annotate('watched', { [cdiAnnotations.desiredDigest]: `sha256:${'0'.repeat(64)}` });
+    await flow.until(crons, 'watched', (cron) => cron !== undefined && !isUpToDate(cron));
+    expect(await cluster.eventing.metrics()).toContain(outdated('false', 1));
+    await flow.remove(crons as unknown as ResourceType, 'watched');
+    await flow.until(crons, 'watched', isGone);
+    expect(await cluster.eventing.metrics()).not.toContain('cron_name="watched"');
   });
 });

@@ -17,6 +17,7 @@ export interface Answer {
 }
 
 export interface OriginRequest {
+  readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   /** 0 for the first request to this origin. */
@@ -56,12 +57,13 @@ export const startOrigin = async (respond: (request: OriginRequest) => Answer): 
   const requests: OriginRequest[] = [];
   let sent = 0;
   const server: Server = createServer((incoming, response) => {
-    const request = { path: incoming.url ?? '/', headers: incoming.headers, index: requests.length };
+    const { url: path = '/', method = 'GET', headers } = incoming;
+    const request = { method, path, headers, index: requests.length };
     requests.push(request);
     const answer = respond(request);
     response.writeHead(answer.status ?? 200, answer.headers ?? {});
     response.on('error', () => {});
-    void sendBody(response, answer, (bytes) => {
+    void sendBody(response, method === 'HEAD' ? { ...answer, body: Buffer.alloc(0) } : answer, (bytes) => {
       sent += bytes;
     });
   });

@@ -86,10 +86,31 @@ export const PollStatus = z
   .describe('what the newest poll decided, and why');
 export type PollStatus = z.infer<typeof PollStatus>;
 
+export const CronCounts = z
+  .object({
+    polled: z.int().optional().describe('sources asked'),
+    pollsFailed: z.int().optional().describe('of those, without an answer'),
+    imported: z.int().optional().describe('versions that came into use'),
+    superseded: z.int().optional().describe('imports given up for a newer one'),
+    failed: z.int().optional().describe('imports that failed for good'),
+    collected: z.int().optional().describe('versions that were removed, since newer ones are kept'),
+  })
+  .describe('over the life of the cron; monitoring reads them');
+export type CronCounts = z.infer<typeof CronCounts>;
+
 export const DataImportCronStatus = z.object({
   observedGeneration: Int64.optional().describe('the generation of spec this status was decided for'),
   currentImports: z
-    .array(z.object({ DataVolumeName: z.string(), Digest: z.string() }))
+    .array(
+      z.object({
+        DataVolumeName: z.string(),
+        Digest: z.string(),
+        Validator: z
+          .string()
+          .optional()
+          .describe('what stood for the digest before the file was fetched, where its server tells none'),
+      }),
+    )
     .optional()
     .describe('the version asked for; imported, or on its way'),
   lastImportedPVC: z
@@ -103,6 +124,7 @@ export const DataImportCronStatus = z.object({
   snapshotClass: z.string().optional().describe('of the snapshot in use'),
   importsToKeep: z.int().optional().describe('the number in effect'),
   lastPoll: PollStatus.optional(),
+  counts: CronCounts.optional(),
   retryHandled: z.string().optional().describe('the newest value of the retry annotation that was acted on'),
   announced: z.string().optional().describe('the final transition that was sent out as an event'),
   conditions: z.array(CdiCondition).optional(),

@@ -1,15 +1,18 @@
 // A volume that is not filled yet: keep its Job going, and mark the volume once the Job says that every byte is verified and flushed.
 import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { create, patch } from '#shared/backends/actions.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { create, patch, remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
-import { countAttempts, failedState, waitingState } from '#shared/backends/state.ts';
+import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { buildImportJob } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
+import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+import { redact } from '#shared/runtime/redact.ts';
 
 type Filling = CsiSeen & { readonly volume: PersistentVolumeClaim };
 
@@ -17,6 +20,8 @@ export const planFilling = (image: Image, seen: Filling, context: PlanContext): 
   const { volume, importJob: job } = seen;
   const leaving = [volume, job].find((child) => child?.metadata.deletionTimestamp !== undefined);
   if (leaving !== undefined) return planLeaving(image, `${leaving.kind} ${leaving.metadata.name}`, context);
+  const record = recordOf(volume);
+  if (record !== undefined && record.strategy !== 'copy') return planByStorage(image, seen, record, context);
   if (job === undefined) return planJob(image, seen, context);
   const run = readTransfer(job, seen.pods, context.now);
   return run.is === 'succeeded'
@@ -31,6 +36,21 @@ const planLeaving = (image: Image, what: string, context: PlanContext): Plan => 
     state: waitingState(image, image.state, { phase: 'Pending', reason: 'ChildDeleted', message }, context),
   };
 };
+
+/** The storage copies what another volume holds. */
+const planByStorage = (image: Image, seen: Filling, { population }: CloneRecord, context: PlanContext): Plan => {
+  const { volume, warnings: [warning] = [] } = seen;
+  if (volume.status?.phase === 'Bound') return fill(image, seen, population ?? nothingKnown, context);
+  const { name } = volume.metadata;
+  const step =
+    warning === undefined
+      ? { reason: 'Cloning', message: `waiting for claim ${name} to be bound` }
+      : { reason: warning.reason ?? 'Cloning', message: `claim ${name}: ${redact(warning.message ?? '')}` };
+  const wait = { ...step, phase: 'Cloning', child: volume, isComplaining: warning !== undefined } as const;
+  return { actions: [], state: storageWaitingState(image, image.state, wait, context) };
+};
+
+const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
 /** A crash came between volume and Job, or somebody deleted the Job. */
 const planJob = (image: Image, { volume }: Filling, context: PlanContext): Plan => {
@@ -53,19 +73,24 @@ const planSucceeded = (
   run: Extract<TransferRun, { is: 'succeeded' }>,
   context: PlanContext,
 ): Plan => {
-  const state = countAttempts(image.state, run);
-  const fault = checksumFault(image, run.report.digests);
-  if (fault !== undefined) return { actions: [], state: failedState(state, 'ChecksumMismatch', fault) };
-  const population: Population = { inspection: run.report.inspection, digests: run.report.digests };
-  const mark = patch(persistentVolumeClaims, seen.volume, populatedPatch(population, image.volumeMarks.filled));
-  const next = planSnapshot({ ...image, state }, seen, population, context);
-  return { ...next, actions: [mark, ...next.actions] };
+  const { inspection, digests } = run.report;
+  const counted = { ...image, state: countAttempts(image.state, run) };
+  return fill(counted, seen, recordOf(seen.volume)?.population ?? { inspection, digests }, context);
 };
 
-/** The worker compares as it reads; this makes sure that it did. */
-const checksumFault = (image: Image, digests: Readonly<Record<string, string>>): string | undefined => {
-  if (image.checksum === undefined) return undefined;
-  const { algorithm, hex } = image.checksum;
+/** A snapshot that was taken for this copy alone is no longer needed. */
+const fill = (image: Image, seen: Filling, population: Population, context: PlanContext): Plan => {
+  const fault = checksumFault(image, population.digests);
+  if (fault !== undefined) return { actions: [], state: failedState(image.state, 'ChecksumMismatch', fault) };
+  const mark = patch(persistentVolumeClaims, seen.volume, populatedPatch(population, image.volumeMarks.filled));
+  const next = planSnapshot(image, seen, population, context);
+  return { ...next, actions: [mark, ...remove(volumeSnapshots, seen.sourceSnapshot), ...next.actions] };
+};
+
+/** The worker compares as it reads; this makes sure that it did, whoever's worker it was. */
+const checksumFault = ({ checksum }: Image, digests: Readonly<Record<string, string>>): string | undefined => {
+  if (checksum === undefined) return undefined;
+  const { algorithm, hex } = checksum;
   const found = digests[algorithm]?.toLowerCase();
   if (found === hex) return undefined;
   return found === undefined

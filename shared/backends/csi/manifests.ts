@@ -1,11 +1,21 @@
-// The two Jobs of an image. Called by the plans of this folder.
-import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+// The golden volume of an image, and the Jobs that look at its source and fill it. Called by the plans of this folder.
+import type {
+  Job,
+  PersistentVolumeClaim,
+  StorageClass,
+  TypedLocalReference,
+  VolumeMode,
+} from '#shared/api/foreign/core.ts';
 import { type FetchedSource, type Image, isFetched } from '#shared/backends/image.ts';
+import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone-record.ts';
+import type { JobSource } from '#shared/populate/job-source.ts';
+import { type ClaimProfile, claimProfileOf } from '#shared/populate/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildVolume, contentLabel, inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 
 /** Images whose spec has faults never get as far as a Job. */
 const sourceOf = ({ ref, source, faults }: Image): FetchedSource => {
@@ -17,15 +27,25 @@ const sourceOf = ({ ref, source, faults }: Image): FetchedSource => {
 export const buildInspectJob = (image: Image, settings: PopulateSettings): Job =>
   buildTransferJob({ mode: 'inspect', owner: image.ref, source: sourceOf(image), retries: image.retries }, settings);
 
+/** Whatever is copied was held against its digest when it was fetched. */
+const filledFrom = (
+  image: Image,
+  volume: PersistentVolumeClaim,
+): Pick<TransferRequest, 'source' | 'checksum' | 'expected'> => {
+  const from = recordOf(volume)?.from;
+  const copied: JobSource | undefined = from && { type: 'claim', claimName: from.name, volumeMode: from.volumeMode };
+  return copied === undefined
+    ? { source: sourceOf(image), checksum: image.checksum, expected: inspectedOf(volume) }
+    : { source: copied };
+};
+
 export const buildImportJob = (image: Image, volume: PersistentVolumeClaim, settings: PopulateSettings): Job => {
   const volumeMode = volumeModeOf(volume);
   return buildTransferJob(
     {
       mode: 'import',
       owner: image.ref,
-      source: sourceOf(image),
-      checksum: image.checksum,
-      expected: inspectedOf(volume),
+      ...filledFrom(image, volume),
       retries: image.retries,
       target: {
         claimName: volume.metadata.name,
@@ -35,4 +55,42 @@ export const buildImportJob = (image: Image, volume: PersistentVolumeClaim, sett
     },
     settings,
   );
+};
+
+/** Which modes the golden volume has: the user's, else those its class prefers. */
+export const modesOf = ({ storage }: Image, storageClass: StorageClass | undefined): ClaimProfile => {
+  const { volumeMode, accessModes } = claimProfileOf(storageClass);
+  return { volumeMode: storage.volumeMode ?? volumeMode, accessModes: storage.accessModes ?? accessModes };
+};
+
+interface Shape {
+  readonly storageClass: StorageClass | undefined;
+  /** Bytes to ask for, in the mode of the volume. */
+  readonly bytes: (mode: VolumeMode) => number;
+  /** What told its size; left out where the user did. */
+  readonly inspected?: Inspection | undefined;
+  /** What it is to hold, by the name others find it under. */
+  readonly content: string | undefined;
+  /** Of a volume that begins as a copy of another one. */
+  readonly record?: CloneRecord;
+  readonly dataSource?: TypedLocalReference | undefined;
+}
+
+export const buildGoldenVolume = (image: Image, shape: Shape): PersistentVolumeClaim => {
+  const { storageClass, record, dataSource } = shape;
+  const modes = modesOf(image, storageClass);
+  const built = buildVolume({
+    owner: image.ref,
+    name: image.childNames.volume,
+    storageClassName: storageClass?.metadata.name,
+    ...modes,
+    bytes: shape.bytes(modes.volumeMode),
+    inspected: shape.inspected,
+    annotations: { ...image.volumeMarks.filling, ...(record === undefined ? {} : recordAnnotation(record)) },
+  });
+  return {
+    ...built,
+    metadata: { ...built.metadata, labels: { ...built.metadata.labels, ...contentLabel(shape.content) } },
+    spec: { ...built.spec, ...(dataSource === undefined ? {} : { dataSource }) },
+  };
 };

@@ -1,5 +1,7 @@
 // The csi backend's decisions: find the size, make the volume, fill it, snapshot it. Pure; each file of this folder decides one stretch.
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { countAttempts, failedState, retryHint, takenState, unchanged } from '#shared/backends/state.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
@@ -24,7 +26,9 @@ const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   const population = populationOf(seen.volume);
   if (seen.volume !== undefined && population !== undefined && isUsable(seen.volume)) {
     const state = countAttemptsOf(image, seen, context);
-    return planSnapshot({ ...image, state }, { ...seen, volume: seen.volume }, population, context);
+    const plan = planSnapshot({ ...image, state }, { ...seen, volume: seen.volume }, population, context);
+    // A crash may have come between marking the volume and taking away what it was copied through.
+    return { ...plan, actions: [...remove(volumeSnapshots, seen.sourceSnapshot), ...plan.actions] };
   }
   const wasFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
   if (wasFilled || seen.volume?.status?.phase === 'Lost') return planLost(image);

@@ -18,15 +18,22 @@ export const planDelete = (image: Image, seen: CsiSeen): Plan & { readonly remov
 };
 
 const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
-  [seen.inspectJob, seen.importJob, seen.serveJob, ...seen.pods, seen.snapshot, seen.volume].filter(
-    (child) => child !== undefined,
-  );
+  [
+    seen.inspectJob,
+    seen.importJob,
+    seen.serveJob,
+    ...seen.pods,
+    seen.snapshot,
+    seen.sourceSnapshot,
+    seen.volume,
+  ].filter((child) => child !== undefined);
 
 const removeAll = (seen: CsiSeen): readonly Action[] => [
   ...removeJob(seen.inspectJob),
   ...removeJob(seen.importJob),
   ...removeJob(seen.serveJob),
   ...remove(volumeSnapshots, seen.snapshot),
+  ...remove(volumeSnapshots, seen.sourceSnapshot),
   ...remove(persistentVolumeClaims, seen.volume),
 ];
 

@@ -11,11 +11,16 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
+import { cloneName } from '#shared/backends/cloning.ts';
+import { contentOf } from '#shared/backends/flight/content.ts';
+import type { FlightSeen } from '#shared/backends/flight/flight.ts';
+import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import { populationOf, provisionerOf } from '#shared/populate/volume.ts';
 
 export interface CsiSeen {
@@ -23,6 +28,10 @@ export interface CsiSeen {
   readonly snapshot?: VolumeSnapshot | undefined;
   readonly inspectJob?: Job | undefined;
   readonly importJob?: Job | undefined;
+  /** Taken of the volume that this one is a copy of. */
+  readonly sourceSnapshot?: VolumeSnapshot | undefined;
+  /** Who else wants the same bytes; read only where the volume is to be made, and what goes in is known beforehand. */
+  readonly flight?: FlightSeen | undefined;
   /** Hands the volume out for a download; read only where the image is to be removed. */
   readonly serveJob?: Job | undefined;
   readonly pods: readonly Pod[];
@@ -54,21 +63,22 @@ const merge = (...parts: readonly Part[]): CsiSeen => ({
 
 /** Everything there is, for removal and for starting over. */
 const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
-  const [inspect, fill, serve, snapshot] = await Promise.all([
+  const [inspect, fill, serve, snapshot, source] = await Promise.all([
     readJob(kube, image, 'inspect'),
     readJob(kube, image, 'import'),
     image.deleting ? readJob(kube, image, 'serve') : {},
     readSnapshot(kube, image),
+    readSourceSnapshot(kube, image),
   ]);
   const [volume, pod] = await Promise.all([readVolume(kube, image), readPods(kube, image)]);
-  const seen = merge(inspect, fill, serve, snapshot, volume, pod);
+  const seen = merge(inspect, fill, serve, snapshot, source, volume, pod);
   return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
 };
 
 /** Starting over goes on to its first step in the same pass, once nothing is left. */
 const readForRestart = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> =>
   populationOf(seen.volume) === undefined
-    ? { storageClass: await readClass(kube, image.storage.className) }
+    ? readSharing(kube, image, await readClass(kube, image.storage.className))
     : readSnapshotting(kube, image, seen.volume);
 
 /** Golden volume in place: only it and its snapshot matter. */
@@ -88,7 +98,11 @@ const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => 
   const seen = merge(fill, await readVolume(kube, image));
   if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image));
   const { pods: workers = [] } = seen.importJob === undefined ? {} : await readPods(kube, image);
-  const withPods = merge(seen, { pods: workers });
+  const withPods = merge(
+    seen,
+    { pods: workers },
+    recordOf(seen.volume) === undefined ? {} : await readSourceSnapshot(kube, image),
+  );
   if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, seen.volume));
   return merge(withPods, await readWarnings(kube, image, withPods));
 };
@@ -105,7 +119,12 @@ const readWarnings = async (kube: KubeClient, image: Image, seen: CsiSeen): Prom
 /** Whether bytes are still missing; otherwise the snapshot comes next. `now` plays no part in whether a transfer succeeded. */
 const isFillable = ({ volume, importJob, pods: workers }: CsiSeen): boolean =>
   populationOf(volume) === undefined &&
+  !isCloned(volume) &&
   (importJob === undefined || readTransfer(importJob, workers, 0).is !== 'succeeded');
+
+/** Its storage has copied it. */
+const isCloned = (volume: PersistentVolumeClaim | undefined): boolean =>
+  volume?.status?.phase === 'Bound' && (recordOf(volume)?.strategy ?? 'copy') !== 'copy';
 
 /** A volume is to be made: of which class, and how large. */
 const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
@@ -115,7 +134,23 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
     isSized || !mayBe(image, image.state.children?.job) ? nothing : readJob(kube, image, 'inspect'),
   ]);
   const workers = inspect.inspectJob === undefined ? {} : await readPods(kube, image);
-  return { ...inspect, ...workers, storageClass };
+  return { ...inspect, ...workers, ...(await readSharing(kube, image, storageClass)) };
+};
+
+const contentOfImage = ({ source, checksum }: Image): string | undefined => contentOf({ from: source, checksum });
+
+const readSharing = async (kube: KubeClient, image: Image, storageClass: StorageClass | undefined): Promise<Part> => {
+  const content = contentOfImage(image);
+  if (content === undefined || storageClass === undefined) return { storageClass };
+  const flight = await readFlight(kube, image.ref, { content, className: storageClass.metadata.name });
+  return { storageClass, flight, ...(await readSourceSnapshot(kube, image)) };
+};
+
+/** Nobody but an image that says what it is to hold can be a copy. */
+const readSourceSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
+  if (contentOfImage(image) === undefined) return {};
+  const { own } = await readOwn(kube, volumeSnapshots, image.ref, cloneName(image));
+  return { sourceSnapshot: own };
 };
 
 const readSnapshotting = async (

@@ -3,13 +3,19 @@ import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#share
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { Sidecar } from '#shared/backends/backend.ts';
 import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+
+/** Made by the storage from another volume, and not marked yet. */
+const isCopied = (volume: PersistentVolumeClaim): boolean =>
+  volume.status?.phase === 'Bound' && recordOf(volume) !== undefined && populationOf(volume) === undefined;
 
 export const sidecars: readonly Sidecar[] = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
   follow<PersistentVolumeClaim>(
     persistentVolumeClaims,
     ['create', 'patch', 'delete'],
-    (volume) => volume.status?.phase === 'Lost' || isLeaving(volume),
+    (volume) => volume.status?.phase === 'Lost' || isLeaving(volume) || isCopied(volume),
   ),
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
 ];

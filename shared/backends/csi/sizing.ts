@@ -1,21 +1,28 @@
 // No volume yet: find out how large the disk is, where the user did not say, and make the volume together with the Job that fills it.
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { type Action, create, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
-import { buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
+import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
-import { claimProfileOf } from '#shared/populate/profile.ts';
+import { planShared } from '#shared/backends/csi/sharing.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
-import { buildVolume } from '#shared/populate/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   if (seen.importJob !== undefined) return planRefill(image, seen, context);
   if (seen.storageClass === undefined) return planNoClass(image, context);
+  return planShared(
+    image,
+    { ...seen, storageClass: seen.storageClass },
+    () => planFetched(image, seen, context),
+    context,
+  );
+};
+
+const planFetched = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   const asked = image.storage.capacityBytes;
   if (asked !== undefined) return makeVolume(image, seen, { bytes: asked, state: image.state }, context);
   return image.source?.type === 'upload' ? planOffered(image, seen, context) : planInspected(image, seen, context);
@@ -70,26 +77,17 @@ interface Size {
 }
 
 const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContext): Plan => {
-  const volume = volumeFor(image, seen, size, context);
+  const { storageClass, flight } = seen;
+  const volume = buildGoldenVolume(image, {
+    storageClass,
+    bytes: (mode) => size.bytes ?? volumeBytesFor(size.diskBytes ?? 0, mode, context.settings.filesystemOverhead),
+    inspected: size.inspected,
+    content: flight?.name,
+  });
   const job = buildImportJob(image, volume, context.settings);
   const actions: readonly Action[] = [create(persistentVolumeClaims, volume), create(jobs, job)];
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   const next = withJob(size.state, { job: job.metadata.name, volume: volume.metadata.name });
-  const storageClassName = seen.storageClass?.metadata.name;
+  const storageClassName = storageClass?.metadata.name;
   return { actions, state: waitingState(image, { ...next, storageClassName }, step, context) };
-};
-
-const volumeFor = (image: Image, seen: CsiSeen, size: Size, { settings }: PlanContext): PersistentVolumeClaim => {
-  const profile = claimProfileOf(seen.storageClass);
-  const volumeMode = image.storage.volumeMode ?? profile.volumeMode;
-  return buildVolume({
-    owner: image.ref,
-    name: image.childNames.volume,
-    storageClassName: seen.storageClass?.metadata.name,
-    volumeMode,
-    accessModes: image.storage.accessModes ?? profile.accessModes,
-    bytes: size.bytes ?? volumeBytesFor(size.diskBytes ?? 0, volumeMode, settings.filesystemOverhead),
-    inspected: size.inspected,
-    annotations: image.volumeMarks.filling,
-  });
 };

@@ -6,7 +6,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, storageWaitingState, usableState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
-import { buildSnapshot, chooseSnapshotClass } from '#shared/populate/snapshot.ts';
+import { buildSnapshot, chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
 import { type Population, provisionerOf } from '#shared/populate/volume.ts';
 
 type Filled = CsiSeen & { readonly volume: PersistentVolumeClaim };
@@ -27,7 +27,12 @@ export const planSnapshot = (image: Image, seen: Filled, population: Population,
     case 'wrong':
       return { actions: [], state: failedState(state, 'SnapshotClassInvalid', `${choice.message}; ${retryHint}`) };
     case 'found': {
-      const snapshot = buildSnapshot(image.ref, image.childNames.snapshot, seen.volume.metadata.name, choice.name);
+      const { snapshot: name } = image.childNames;
+      const snapshot = sayContent(
+        buildSnapshot(image.ref, name, seen.volume.metadata.name, choice.name),
+        contentMarkOf(seen.volume),
+        population,
+      );
       return { ...wait(image, state, snapshot, context), actions: [create(volumeSnapshots, snapshot)] };
     }
   }

@@ -5,6 +5,7 @@ import { parseRetryAfter } from '#shared/clients/registry/pace.ts';
 import { findChecksum } from '#shared/golden/checksum-file.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import type { HttpCronSource } from '#shared/golden/source.ts';
+import { statedDigest } from '#shared/golden/poll/stated-digest.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
@@ -87,23 +88,25 @@ const byValidator = async (poll: HttpPoll, source: HttpCronSource, known: Memory
     response = await ask(poll, origin, 'GET', conditionsOf(known));
     response.discard();
   }
-  const where = redactUrl(source.url);
-  if (response.status === 304) return { is: 'same', message: `${where} answered 304: not modified` };
+  if (response.status === 304) return { is: 'same', message: `${redactUrl(source.url)} answered 304: not modified` };
   if (response.status !== 200) return refused(poll, response, source.url);
-  return toObservation(response, known, where);
+  return toObservation(response, known, source.url);
 };
 
-const toObservation = ({ headers }: HttpResponse, known: Memory, where: string): Observation => {
+const toObservation = ({ headers }: HttpResponse, known: Memory, url: string): Observation => {
+  const where = redactUrl(url);
   const etag = headers['etag'];
   const lastModified = headers['last-modified'];
   const version = headers['x-amz-version-id'];
   const memory = { etag, lastModified };
   const strongTag = etag?.replace(/^W\//, '');
   if (etag !== undefined && etag === known.etag) return { is: 'same', message: `${where} still has ETag ${etag}` };
+  const stated = statedDigest(headers);
+  if (stated !== undefined) return { is: 'found', digest: stated, message: `${where} states ${stated}`, memory };
   if (strongTag !== undefined) {
     return {
       is: 'found',
-      digest: validatorDigest(['etag', strongTag, version]),
+      digest: validatorDigest([url, 'etag', strongTag, version]),
       message: `${where} has ETag ${etag}`,
       memory,
     };
@@ -116,7 +119,7 @@ const toObservation = ({ headers }: HttpResponse, known: Memory, where: string):
   if (lastModified === known.lastModified) return { is: 'same', message: `${where} is still of ${lastModified}` };
   return {
     is: 'found',
-    digest: validatorDigest(['date', lastModified, size]),
+    digest: validatorDigest([url, 'date', lastModified, size]),
     message: `${where} is of ${lastModified}`,
     memory,
   };

@@ -13,7 +13,7 @@ export type Memory = Readonly<z.infer<typeof Memory>>;
 export const Observation = z.discriminatedUnion('is', [
   z.object({
     is: z.literal('found'),
-    /** Names the version: `sha256:`, `sha512:` or `uid:`. */
+    /** Names the version: `sha256:`, `sha512:` or `uid:`; `validator:` where only the fetched bytes will tell. */
     digest: z.string(),
     /** How it was found, for people. */
     message: z.string(),

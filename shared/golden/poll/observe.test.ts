@@ -173,7 +173,7 @@ describe('a web server', () => {
     reply = (_method, _path, headers) =>
       headers['if-none-match'] === '"1"' ? { status: 304 } : { status: 200, headers: { etag: '"1"' } };
     const first = await look({});
-    expect(first).toMatchObject({ is: 'found', digest: expect.stringMatching(/^sha256:/), memory: { etag: '"1"' } });
+    expect(first).toMatchObject({ is: 'found', digest: expect.stringMatching(/^validator:/), memory: { etag: '"1"' } });
     expect(await look({}, { etag: '"1"' })).toEqual({
       is: 'same',
       message: `${origin}/a.img answered 304: not modified`,
@@ -191,6 +191,18 @@ describe('a web server', () => {
       is: 'failed',
       reason: 'NoValidator',
       message: expect.stringContaining('checksumURL'),
+    });
+  });
+
+  it('is taken at its word where it states a digest', async () => {
+    const bytes = Buffer.alloc(32, 7);
+    reply = () => ({ status: 200, headers: { etag: '"1"', 'repr-digest': `sha-256=:${bytes.toString('base64')}:` } });
+    const digest = `sha256:${bytes.toString('hex')}`;
+    expect(await look({})).toEqual({
+      is: 'found',
+      digest,
+      message: `${origin}/a.img states ${digest}`,
+      memory: { etag: '"1"' },
     });
   });
 

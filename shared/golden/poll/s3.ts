@@ -17,7 +17,7 @@ export const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Mem
     const message = `${where} has neither version nor ETag, so that a change cannot be seen`;
     return { is: 'failed', reason: 'NoValidator', message };
   }
-  const digest = validatorDigest(['s3', versionId, etag]);
+  const digest = validatorDigest([url, 's3', versionId, etag]);
   const told = [...(versionId === undefined ? [] : [`version ${versionId}`]), `ETag ${etag ?? 'none'}`].join(' and ');
   if (digest === known.sourceDigest) return { is: 'same', message: `${where} still has ${told}` };
   return { is: 'found', digest, message: `${where} has ${told}`, memory: { sourceDigest: digest } };

@@ -51,6 +51,7 @@ export const supersede = (cron: CronSubject, seen: CronSeen, target: string): Co
       name !== target &&
       name !== cron.state.offered &&
       version.dataVolume !== undefined &&
+      version.dataVolume.metadata.deletionTimestamp === undefined &&
       !isUsable(version) &&
       version.dataVolume.status?.phase !== 'Succeeded',
   );

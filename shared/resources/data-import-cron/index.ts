@@ -22,6 +22,7 @@ import { type CronSeen, check } from '#shared/resources/data-import-cron/seen.ts
 import {
   type CronState,
   type CronSubject,
+  askedOf,
   isRetryWanted,
   readCron,
 } from '#shared/resources/data-import-cron/subject.ts';
@@ -51,7 +52,10 @@ const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, n
   return withoutUndefined({
     ...status,
     observedGeneration: cron.generation,
-    currentImports: current === undefined ? undefined : [{ DataVolumeName: current.name, Digest: current.digest }],
+    currentImports:
+      current === undefined
+        ? undefined
+        : [{ DataVolumeName: current.name, Digest: current.digest, Validator: current.validator }],
     lastImportedPVC: offered === undefined ? undefined : { namespace: cron.namespace, name: offered },
     lastImportTimestamp: state.importedAt,
     lastExecutionTimestamp: lastPoll?.time,
@@ -60,6 +64,7 @@ const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, n
     snapshotClass: state.snapshotClass,
     importsToKeep: cron.keep,
     lastPoll,
+    counts: state.counts,
     retryHandled: state.handledRetryToken,
     announced: state.announced,
     conditions: setCdiConditions(status.conditions ?? [], state.conditions, now),
@@ -82,7 +87,7 @@ const refusalOf = ({ faults }: CronSubject): Refusal | undefined =>
 /** Somebody wrote a digest or a time of their own, or wants a failed import tried again. */
 const isAskedFor = (cron: CronSubject): boolean =>
   isRetryWanted(cron) ||
-  cron.digest !== (cron.state.current?.digest ?? '') ||
+  cron.digest !== (cron.state.current === undefined ? '' : askedOf(cron.state.current)) ||
   cron.object.metadata.annotations?.['cdi.kubevirt.io/storage.import.nextCronTime'] !== cron.state.nextPoll;
 
 const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {

@@ -6,6 +6,8 @@ import type { PlanContext } from '#shared/backends/backend.ts';
 import { retryHint } from '#shared/backends/state.ts';
 import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
+import { digestOf } from '#shared/resources/data-import-cron/verified.ts';
+import { countNotes } from '#shared/resources/data-import-cron/counts.ts';
 import { removeVersion, supersede } from '#shared/resources/data-import-cron/collect.ts';
 import { offer } from '#shared/resources/data-import-cron/offer.ts';
 import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
@@ -26,11 +28,12 @@ export const plan = (cron: CronSubject, seen: CronSeen, context: PlanContext): C
   if ('problem' in short) return refuseDigest(cron, seen, state, short.problem);
   const name = targetName(cron, seen);
   const { actions, notes } = supersede(cron, seen, name);
-  const next = { ...state, current: { name, digest: cron.digest } };
+  const next = { ...state, current: { name, ...digestOf(cron, seen, name) } };
   const step = planVersion({ cron, seen, state: next, name, version: seen.versions.get(name) ?? {}, context });
+  const told = [...notes, ...(step.state.notes ?? [])];
   return {
     actions: [...actions, ...step.actions],
-    state: { ...step.state, notes: [...notes, ...(step.state.notes ?? [])] },
+    state: { ...step.state, notes: told, counts: countNotes(step.state.counts, told) },
   };
 };
 
@@ -100,7 +103,7 @@ const startImport = (work: Work): CronStep => {
   const note: Note = {
     type: 'Normal',
     reason: 'ImportStarted',
-    message: `importing ${name} (${cron.digest})`,
+    message: `importing ${name} (${state.current?.digest ?? cron.digest})`,
     occurrence: `import/${name}/${began.handledRetryToken ?? ''}`,
   };
   const verdict: Verdict = { phase: 'Importing', progressing: progressing.of('Pending'), upToDate: upToDate.outdated };

@@ -7,6 +7,7 @@ import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/ap
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { asHooked, hookAnnotations } from '#shared/resources/data-import-cron/cdi-hook.ts';
+import { countPoll } from '#shared/resources/data-import-cron/counts.ts';
 import {
   askAgain,
   duePoll,
@@ -161,7 +162,12 @@ const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, asked
     return done;
   }
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
-  await deps.kube.replace(type, { ...marked, status: { ...marked.status, lastPoll } }, { subresource: 'status' });
+  const counts = countPoll(marked.status?.counts ?? {}, lastPoll);
+  await deps.kube.replace(
+    type,
+    { ...marked, status: { ...marked.status, lastPoll, counts } },
+    { subresource: 'status' },
+  );
   await tell(deps, ref, cron, lastPoll);
   return drive(deps, ref, { which: 'all' });
 };

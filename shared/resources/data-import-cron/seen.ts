@@ -25,6 +25,7 @@ import { defaultClassOf } from '#shared/populate/profile.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { readUsers } from '#shared/resources/data-import-cron/users.ts';
+import { possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 /** The forms one version has at the moment. */
@@ -150,10 +151,11 @@ const readRival = async (
 /** Volumes of the name a version would have, that carry no label of ours. */
 const readForeign = async (
   kube: KubeClient,
-  { namespace, targets }: CronSubject,
+  cron: CronSubject,
   versions: ReadonlyMap<string, SeenVersion>,
 ): Promise<ReadonlySet<string>> => {
-  const names = targets.filter((name) => !versions.has(name));
+  const { namespace } = cron;
+  const names = possibleNames(cron, versions).filter((name) => !versions.has(name));
   const found = await Promise.all(names.map((name) => kube.get(persistentVolumeClaims, { namespace, name })));
   return new Set(found.flatMap((volume) => (volume === undefined ? [] : [volume.metadata.name])));
 };

@@ -2,7 +2,8 @@
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, patch } from '#shared/backends/actions.ts';
-import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
+import { chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
+import { populationOf } from '#shared/populate/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject, SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
@@ -66,7 +67,7 @@ export const buildVersionSnapshot = (
     asked: sizeOf(cron),
     volume: volume.spec.resources?.requests?.['storage'],
   });
-  return {
+  const snapshot: VolumeSnapshot = {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',
     metadata: {
@@ -80,4 +81,5 @@ export const buildVersionSnapshot = (
     },
     spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: volume.metadata.name } },
   };
+  return sayContent(snapshot, contentMarkOf(volume), populationOf(volume));
 };

@@ -1,6 +1,6 @@
 // A DataImportCron as the driver sees it.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
-import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
+import type { CronCounts, DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
@@ -17,8 +17,14 @@ export type SourceFormat = 'pvc' | 'snapshot';
 /** A version by the name of its volume and snapshot. */
 export interface NamedVersion {
   readonly name: string;
+  /** Verified, once the bytes are there. */
   readonly digest: string;
+  /** What stood for the digest before: what was asked for. */
+  readonly validator?: string | undefined;
 }
+
+/** What a cron asked for to have this version. */
+export const askedOf = ({ digest, validator }: NamedVersion): string => validator ?? digest;
 
 export interface CronState extends DrivenState {
   /**
@@ -39,6 +45,7 @@ export interface CronState extends DrivenState {
   readonly nextPoll?: string | undefined;
   readonly lastPoll?: PollStatus | undefined;
   readonly handledRetryToken?: string | undefined;
+  readonly counts: CronCounts;
   readonly conditions: readonly WantedCondition[];
   /** What this step is worth telling; never kept. */
   readonly notes?: readonly Note[];
@@ -82,7 +89,7 @@ const readState = (object: DataImportCron): CronState => {
     reason: ready?.reason ?? 'Pending',
     message: ready?.message ?? 'waiting to be processed',
     announced: status.announced,
-    current: current && { name: current.DataVolumeName, digest: current.Digest },
+    current: current && { name: current.DataVolumeName, digest: current.Digest, validator: current.Validator },
     offered: status.lastImportedPVC?.name,
     format: status.sourceFormat === 'snapshot' ? 'snapshot' : status.sourceFormat === 'pvc' ? 'pvc' : undefined,
     snapshotClass: status.snapshotClass,
@@ -90,6 +97,7 @@ const readState = (object: DataImportCron): CronState => {
     nextPoll: status.nextExecutionTimestamp,
     lastPoll: status.lastPoll,
     handledRetryToken: status.retryHandled,
+    counts: status.counts ?? {},
     conditions,
   };
 };
@@ -106,7 +114,7 @@ const targetsOf = ({ spec, status }: DataImportCron, digest: string): readonly s
   const short = shortDigest(digest);
   if ('problem' in short) return [];
   const [current] = status?.currentImports ?? [];
-  const before = current?.Digest === digest ? [current.DataVolumeName] : [];
+  const before = (current?.Validator ?? current?.Digest) === digest ? [current?.DataVolumeName ?? ''] : [];
   return [...new Set([...before, versionName(spec.managedDataSource, short.value)])];
 };
 

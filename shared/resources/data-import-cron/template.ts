@@ -7,8 +7,10 @@ import { annotations } from '#shared/api/names.ts';
 import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
+import { isValidator } from '#shared/golden/version.ts';
 import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { copiedFrom } from '#shared/resources/data-import-cron/verified.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -45,7 +47,8 @@ export const managedMetadata = (cron: CronSubject, role: string, name: string): 
   };
 };
 
-const sourceOf = (cron: CronSubject): Fields => {
+const sourceOf = (cron: CronSubject, copied: string | undefined): Fields => {
+  if (copied !== undefined) return { pvc: { namespace: cron.namespace, name: copied } };
   const { source, object, digest } = cron;
   const written = fieldsOf(object.spec.source ?? object.spec.template?.spec.source);
   switch (source?.type) {
@@ -55,7 +58,7 @@ const sourceOf = (cron: CronSubject): Fields => {
     }
     case 'http': {
       const { checksumURL: _, ...http } = fieldsOf(written['http']);
-      return { http: { ...http, ...(source.checksumUrl === undefined ? {} : { checksum: digest }) } };
+      return { http: { ...http, ...(isValidator(digest) ? {} : { checksum: digest }) } };
     }
     case 's3':
       return { s3: written['s3'] };
@@ -75,13 +78,22 @@ const storageOf = (cron: CronSubject, profile: StorageProfile | undefined): Fiel
   return { storage: isSingleWriter && isOpen ? { ...written, accessModes: ['ReadWriteOnce'] } : written };
 };
 
+type Importing = Pick<CronSeen, 'profile' | 'right' | 'versions'>;
+
 /** What was asked for its service account; our own account writes it, and nobody else may. */
 const grantOf = ({ right }: Pick<CronSeen, 'right'>): Readonly<Record<string, string>> => {
   const text = right.is === 'asked' && right.grant !== undefined ? toGrantText([right.grant]) : undefined;
   return text === undefined ? {} : { [annotations.granted]: text };
 };
 
-export const buildImport = (cron: CronSubject, name: string, seen: Pick<CronSeen, 'profile' | 'right'>): DataVolume => {
+/** What others share a download by, where the source does not say it. */
+const contentOf = (cron: CronSubject, copied: { readonly digest: string } | undefined): Fields => {
+  const content = copied?.digest ?? (isValidator(cron.digest) ? cron.digest : undefined);
+  return content === undefined ? {} : { [annotations.content]: content };
+};
+
+export const buildImport = (cron: CronSubject, name: string, seen: Importing): DataVolume => {
+  const copied = copiedFrom(cron, seen, name);
   const template = cron.object.spec.template;
   const metadata = managedMetadata(cron, 'version', name);
   const retainPod = cron.object.metadata.annotations?.[cdiAnnotations.retainPod];
@@ -97,9 +109,10 @@ export const buildImport = (cron: CronSubject, name: string, seen: Pick<CronSeen
         // Nobody consumes a golden volume: it must not wait for somebody who does.
         [cdiAnnotations.immediateBinding]: 'true',
         ...grantOf(seen),
+        ...contentOf(cron, copied),
         ...(retainPod === undefined ? {} : { [cdiAnnotations.retainPod]: retainPod }),
       },
     },
-    spec: { ...templateOf(cron), source: sourceOf(cron), ...storageOf(cron, seen.profile) },
+    spec: { ...templateOf(cron), source: sourceOf(cron, copied?.name), ...storageOf(cron, seen.profile) },
   };
 };

@@ -3,11 +3,12 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { annotations } from '#shared/api/names.ts';
+import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
-import { recordOf } from '#shared/resources/volume/record.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 interface Named {
@@ -38,16 +39,23 @@ export const readUsers = async (
     if (isFromOurs(disk, cron)) for (const name of versions) used.add(name);
   });
   await each(kube, persistentVolumeClaims, { namespace: cron.namespace }, (claim) => {
+    if (isBackedUp(claim.metadata)) use(claim.metadata, cron.namespace);
     // A Job copies from it, which the claim alone tells.
     if (populationOf(claim) === undefined) use(recordOf(claim)?.from, cron.namespace);
     for (const source of sourcesOf(claim)) use(source, cron.namespace);
   });
   await each(kube, volumeSnapshots, { namespace: cron.namespace }, ({ metadata, spec, status }) => {
     const { persistentVolumeClaimName: name } = spec.source;
-    if (name !== undefined && name !== metadata.name && status?.readyToUse !== true) use({ name }, cron.namespace);
+    // Somebody's backup, or on its way: some storage cannot let go of a volume while there are snapshots of it.
+    const isOwn = name === metadata.name || (metadata.name.startsWith('clone-') && status?.readyToUse === true);
+    if (name !== undefined && !isOwn) use({ name }, cron.namespace);
+    if (isBackedUp(metadata)) use(metadata, cron.namespace);
   });
   return used;
 };
+
+/** Its user wants it kept, as images say it. */
+const isBackedUp = ({ annotations: found }: ObjectMeta): boolean => found?.[annotations.backup] === 'true';
 
 const isFromOurs = ({ spec: { sourceRef }, metadata }: DataVolume, cron: CronSubject): boolean =>
   sourceRef?.name === cron.dataSource && (sourceRef.namespace ?? metadata.namespace) === cron.namespace;

@@ -9,6 +9,7 @@ import { collect, dropOtherForm } from '#shared/resources/data-import-cron/colle
 import { buildVersionSnapshot, noteRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
 import type { CronState } from '#shared/resources/data-import-cron/subject.ts';
 import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import { dropProvisional } from '#shared/resources/data-import-cron/verified.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
 import type { Note } from '#shared/resources/transitions.ts';
@@ -75,7 +76,7 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
   const note: Note = {
     type: 'Normal',
     reason: 'VersionImported',
-    message: `${name} (${cron.digest}) is in use`,
+    message: `${name} (${state.current?.digest ?? cron.digest}) is in use`,
     occurrence: `imported/${name}/${importedAt}`,
   };
   return {
@@ -83,6 +84,7 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
       ...step.actions,
       ...dropOtherForm(version, format),
       ...collected.actions,
+      ...dropProvisional(cron, seen, name),
       ...noteClass(work),
       ...(format === 'snapshot' ? noteRestoreSize(cron, version) : []),
     ],

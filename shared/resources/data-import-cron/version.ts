@@ -3,7 +3,7 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { placedName } from '#shared/golden/version.ts';
+import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
@@ -64,9 +64,31 @@ export const targetName = (cron: CronSubject, seen: CronSeen): string => {
     if (version === undefined || !isUsable(version)) return false;
     return isOther(placeOf(cron, name, version), wanted) || isOther(snapshotClassOf(version), snapshotClass);
   };
-  if (!isElsewhere(present)) return present;
   const place = [wanted ?? seen.storageClass?.metadata.name, snapshotClass].filter((name) => name !== undefined);
-  return isElsewhere(plain) ? placedName(plain, place.join(' ')) : plain;
+  const placed = (name: string): string => (isElsewhere(name) ? placedName(name, place.join(' ')) : name);
+  if (!isValidator(cron.digest)) return isElsewhere(present) ? placed(plain) : present;
+  // Until the file was fetched it has a provisional name, and then that of its digest.
+  if (present !== plain && seen.versions.has(present) && !isElsewhere(present)) return present;
+  const verified = isElsewhere(plain) ? undefined : verifiedDigest(seen.versions.get(plain));
+  return verified === undefined ? placed(plain) : placed(versionOf(cron, verified));
+};
+
+/** What the bytes turned out to be; `undefined` while they are not there, or where nobody counted them. */
+export const verifiedDigest = (version: SeenVersion | undefined): string | undefined => {
+  if (version === undefined || !isUsable(version)) return undefined;
+  const sha256 = populationOf(version.volume ?? version.snapshot)?.digests['sha256'];
+  return sha256 === undefined ? undefined : `sha256:${sha256}`;
+};
+
+/** Every name that the version asked for may come to have, as far as that is known. */
+export const possibleNames = (cron: CronSubject, versions: CronSeen['versions']): readonly string[] => {
+  const verified = isValidator(cron.digest) ? verifiedDigest(versions.get(cron.targets.at(-1) ?? '')) : undefined;
+  return verified === undefined ? cron.targets : [...cron.targets, versionOf(cron, verified)];
+};
+
+const versionOf = ({ dataSource, targets }: CronSubject, digest: string): string => {
+  const short = shortDigest(digest);
+  return 'value' in short ? versionName(dataSource, short.value) : (targets.at(-1) ?? '');
 };
 
 const isOther = (place: string | undefined, wanted: string | undefined): boolean =>

@@ -2,8 +2,8 @@
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { MayUse } from '#shared/resources/volume/volume.ts';
-import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/resources/volume/origin.ts';
+import type { MayUse } from '#shared/access/grant.ts';
+import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
 
 export const readDataSourceOrigin = async (
   kube: KubeClient,

@@ -3,6 +3,7 @@ import { isGranted } from '#shared/access/grant.ts';
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
+import { annotations } from '#shared/api/names.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { PodWishes } from '#shared/populate/transfer-job.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
@@ -20,6 +21,7 @@ const retries = 3;
 
 const toVolume = (object: DataVolume): Volume => {
   const { metadata, spec, status } = object;
+  const isBoundAtOnce = metadata.annotations?.[cdiAnnotations.immediateBinding] !== undefined;
   const checksum = parseChecksum(spec.source?.http?.checksum ?? '');
   return {
     ...readMetadata(object),
@@ -29,7 +31,9 @@ const toVolume = (object: DataVolume): Volume => {
     claim: readClaim(object),
     pod: readPod(object),
     mayUse: (used) => isGranted(object, used),
-    waitsForConsumer: metadata.annotations?.[cdiAnnotations.immediateBinding] === undefined,
+    content: metadata.annotations?.[annotations.content],
+    waitsForConsumer: !isBoundAtOnce,
+    isBoundAtOnce,
     retries,
     state: toVolumeState(status && { ...status.detail, conditions: status.conditions }, readPhase(status)),
   };

@@ -3,8 +3,8 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
-import type { MayUse } from '#shared/resources/volume/volume.ts';
-import { type Origin, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
+import type { MayUse } from '#shared/access/grant.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
 
 export const readImageOrigin = async (
   kube: KubeClient,

@@ -9,7 +9,7 @@ import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
-import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
 
 /** Of the snapshot, the copy restored from it, and the Job. */
 export const exportName = ({ ref }: Pick<VolumeExport, 'ref'>): string => `export-${ref.uid}`;

@@ -6,7 +6,7 @@ import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
 import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
-import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
 import {
   anExport,

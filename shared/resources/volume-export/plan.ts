@@ -39,7 +39,7 @@ import {
   locationOf,
 } from '#shared/resources/volume-export/export.ts';
 import { type ExportSeen, claimNameOf } from '#shared/resources/volume-export/seen.ts';
-import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { rest } from '#shared/resources/volume/state.ts';
 
 type ExportPlan = Step<ExportState>;

@@ -19,7 +19,7 @@ import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { exportName, readBy } from '#shared/resources/volume-export/children.ts';
 import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
-import { type Origin, readClaimOrigin, waitFor } from '#shared/resources/volume/origin.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
 import { writersOf } from '#shared/backends/writer.ts';
 
 export interface ExportSeen {

@@ -1,32 +1,66 @@
 // A volume without its claim: wait for the source, find out its size, and make the claim, here or where the source lies.
-import type { StorageClass } from '#shared/api/foreign/core.ts';
+import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { decideFlight } from '#shared/backends/flight/flight.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
-import { planClone } from '#shared/resources/volume/cloning.ts';
+import { canClone, planClone } from '#shared/resources/volume/cloning.ts';
+import { contentMark, flyerOf, isGolden } from '#shared/resources/volume/content.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
-import { decideFlight } from '#shared/resources/volume/flight/flight.ts';
+import { holdKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
-import { buildClaim, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
+import { buildClaim, bytesFor, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
 import { type VolumeSeen, needsInspection } from '#shared/resources/volume/seen.ts';
-import { noClass, rest } from '#shared/resources/volume/state.ts';
+import { noClass, rest, unplaced } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 /** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
 export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  const flight = seen.flight === undefined ? undefined : decideFlight(volume, seen.flight);
-  if (flight?.is === 'following') return planFrom(volume, { ...seen, origin: flight.origin }, context);
+  const { flight: found, storageClass } = seen;
+  if (found === undefined || storageClass === undefined) return planFrom(volume, seen, context);
+  const obstacle = obstacleOf(volume, storageClass);
+  const isFit = (origin: ReadyOrigin) => canClone(volume, { ...seen, origin, storageClass }, context, obstacle);
+  const flight = decideFlight(flyerOf(volume, seen), { ...found, kept: found.kept.filter(isFit) });
+  if (flight.is === 'following') {
+    const { origin } = flight;
+    if (origin.is === 'waiting') return rest(volume, origin);
+    const { actions, state } = planClone(volume, { ...seen, origin, storageClass }, context, obstacle);
+    return { actions: actions.length === 0 ? [] : [...holdKeepsake(volume, found.name, origin), ...actions], state };
+  }
   const plan = planFrom(volume, seen, context);
-  return flight?.is === 'leading' ? { ...plan, actions: [...flight.actions, ...plan.actions] } : plan;
+  return flight.is === 'leading' ? { ...plan, actions: [...flight.actions, ...plan.actions] } : plan;
 };
+
+/** A class that binds late needs a pod, and nobody uses a golden volume: the pod is that of a Job. */
+const obstacleOf = ({ isBoundAtOnce }: Volume, { metadata, volumeBindingMode }: StorageClass): string | undefined =>
+  isBoundAtOnce === true && volumeBindingMode === 'WaitForFirstConsumer'
+    ? `class ${metadata.name} waits for a pod, and nobody uses the volume yet`
+    : undefined;
 
 const planFrom = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const { origin, storageClass, stage } = seen;
   if (stage !== undefined) return planElsewhere(volume, { ...seen, stage }, context);
   if (origin?.is === 'waiting') return rest(volume, origin);
-  if (storageClass === undefined) return noClass(volume, origin?.className, context);
+  if (storageClass === undefined) return planUnplaced(volume, seen, context);
   if (origin === undefined) return planEmpty(volume, { ...seen, storageClass }, context);
-  return planClone(volume, { ...seen, origin, storageClass }, context);
+  // A snapshot alone can only be restored, and then waits.
+  const obstacle = origin.clone.hasClaim ? obstacleOf(volume, storageClass) : undefined;
+  return planClone(volume, { ...seen, origin, storageClass }, context, obstacle);
+};
+
+/** A version of a cron waits for a class for as long as it takes, with a claim that administrators see. It is made anew once there is one. */
+const planUnplaced = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+  const { origin } = seen;
+  const sourceClass = origin?.is === 'ready' ? origin.className : undefined;
+  const plan = noClass(volume, sourceClass, context);
+  const isNamed = (volume.claim.className ?? sourceClass) !== undefined;
+  const modes = modesFor(volume, { ...seen, storageClass: undefined });
+  const bytes = bytesFor(volume, modes.volumeMode, context);
+  if (isNamed || origin !== undefined || bytes === undefined || !isGolden(volume)) return plan;
+  const claim = buildClaim(volume, { className: undefined, ...modes, bytes });
+  return { actions: [create(persistentVolumeClaims, claim)], state: rest(volume, unplaced).state };
 };
 
 type Emptied = VolumeSeen & { readonly storageClass: StorageClass };
@@ -56,6 +90,7 @@ const makeEmpty = (
     accessModes,
     bytes: sizeFor(volume, volumeMode, storageClass, context) ?? 0,
     inspected,
+    content: contentMark(volume, seen),
   });
   return makeClaim(volume, { claim, storageClass }, context);
 };

@@ -1,28 +1,29 @@
-// A volume that begins as a copy of another one of its namespace: choose how, take a snapshot where there is none, make the claim.
-import type { StorageClass, TypedLocalReference } from '#shared/api/foreign/core.ts';
-import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { create } from '#shared/backends/actions.ts';
+// A volume that begins as a copy of another one of its namespace: how large, in which modes, and the claim that says so.
+import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { Action } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { failedState, storageWaitingState } from '#shared/backends/state.ts';
+import { planCloning } from '#shared/backends/cloning.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import { failedState } from '#shared/backends/state.ts';
+import type { CloneRecord } from '#shared/populate/clone-record.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { type ClaimProfile, cloneStrategyOf } from '#shared/populate/profile.ts';
-import { buildSnapshot } from '#shared/populate/snapshot.ts';
+import { contentMark } from '#shared/resources/volume/content.ts';
 import { buildClaim, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
-import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
-import type { CloneRecord } from '#shared/resources/volume/record.ts';
-import { cloneName } from '#shared/resources/volume/elsewhere-seen.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import { rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export type Cloning = VolumeSeen & { readonly origin: ReadyOrigin; readonly storageClass: StorageClass };
+export type CloneSeen = VolumeSeen & { readonly origin: ReadyOrigin; readonly storageClass: StorageClass };
+
+type Target = CloneTarget & ClaimProfile;
 
 /** `obstacle`: why the storage may not do it by its own means. */
-export const planClone = (volume: Volume, seen: Cloning, context: PlanContext, obstacle?: string): Plan => {
-  const { origin, storageClass, sourceSnapshot } = seen;
-  const { clone, accessModes } = origin;
+const targetFor = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle: string | undefined): Target => {
+  const { storageClass } = seen;
+  const { clone, accessModes } = seen.origin;
   const modes = modesFor(volume, seen, { volumeMode: clone.volumeMode, ...(accessModes && { accessModes }) });
-  const target = {
+  return {
     storageClass,
     ...modes,
     bytes: sizeFor(volume, modes.volumeMode, storageClass, context) ?? clone.bytes,
@@ -30,94 +31,50 @@ export const planClone = (volume: Volume, seen: Cloning, context: PlanContext, o
     overhead: context.settings.filesystemOverhead,
     obstacle,
   };
-  const hasSnapshot = clone.hasSnapshot || sourceSnapshot !== undefined;
-  const choice = chooseClone({ ...clone, hasSnapshot }, target);
-  switch (choice.is) {
+};
+
+/** Whether it can become a copy of this one now. */
+export const canClone = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle?: string): boolean =>
+  chooseClone(seen.origin.clone, targetFor(volume, seen, context, obstacle)).is === 'chosen';
+
+export const planClone = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle?: string): Plan => {
+  const target = targetFor(volume, seen, context, obstacle);
+  const cloning = planCloning(volume, seen, target, context);
+  switch (cloning.is) {
     case 'refused':
-      return { actions: [], state: failedState(volume.state, choice.reason, choice.message) };
+      return { actions: [], state: failedState(volume.state, cloning.reason, cloning.message) };
     case 'waiting':
-      return rest(volume, choice);
+      return rest(volume, cloning);
+    case 'planned':
+      return cloning.plan;
     case 'chosen':
-      return needsSnapshot(choice, seen)
-        ? planSourceSnapshot(volume, seen, context)
-        : makeClone(volume, seen, { record: recordFor(choice, origin), target, context });
+      return makeClone(volume, seen, { ...cloning, target, context });
   }
 };
 
-type Choice = Pick<CloneRecord, 'strategy' | 'because'>;
-
-const needsSnapshot = ({ strategy }: Choice, { origin, sourceSnapshot }: Cloning): boolean =>
-  strategy === 'snapshot' && origin.snapshot === undefined && sourceSnapshot?.status?.readyToUse !== true;
-
 interface Decided {
   readonly record: CloneRecord;
-  readonly target: CloneTarget & ClaimProfile;
+  readonly dataSource: Parameters<typeof buildClaim>[1]['dataSource'];
+  readonly touched: readonly Action[];
+  readonly target: Target;
   readonly context: PlanContext;
 }
 
-const makeClone = (volume: Volume, { origin, storageClass }: Cloning, { record, target, context }: Decided): Plan => {
+const makeClone = (
+  volume: Volume,
+  seen: CloneSeen,
+  { record, dataSource, touched, target, context }: Decided,
+): Plan => {
+  const { storageClass } = seen;
   const claim = buildClaim(volume, {
     className: storageClass.metadata.name,
     volumeMode: target.volumeMode,
     bytes: target.bytes,
     accessModes: target.accessModes,
+    content: contentMark(volume, seen),
     record,
-    dataSource: dataSourceOf(volume, record, origin),
+    dataSource,
   });
-  return makeClaim(volume, { claim, storageClass, record }, context);
-};
-
-const recordFor = (choice: Choice, { claim, clone, population }: ReadyOrigin): CloneRecord => ({
-  strategy: choice.strategy,
-  because: choice.because,
-  ...(choice.strategy === 'copy' && claim !== undefined
-    ? { from: { name: claim.metadata.name, volumeMode: clone.volumeMode } }
-    : {}),
-  population: population ?? {
-    inspection: { format: 'raw', compression: 'none', virtualSize: clone.diskBytes },
-    digests: {},
-  },
-});
-
-const dataSourceOf = (
-  volume: Volume,
-  { strategy }: CloneRecord,
-  origin: ReadyOrigin,
-): TypedLocalReference | undefined => {
-  switch (strategy) {
-    case 'copy':
-      return undefined;
-    case 'csi-clone':
-      return { kind: 'PersistentVolumeClaim', name: origin.claim?.metadata.name ?? '' };
-    case 'snapshot':
-      return {
-        apiGroup: 'snapshot.storage.k8s.io',
-        kind: 'VolumeSnapshot',
-        name: origin.snapshot ?? cloneName(volume),
-      };
-  }
-};
-
-const planSourceSnapshot = (volume: Volume, { origin, sourceSnapshot }: Cloning, context: PlanContext): Plan => {
-  const name = cloneName(volume);
-  const error = sourceSnapshot?.status?.error?.message;
-  const step =
-    error === undefined
-      ? { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` }
-      : { reason: 'SnapshotFailed', message: `the snapshot of ${origin.clone.what} is in error: ${error}` };
-  const next = { ...volume.state, children: { ...volume.state.children, snapshot: name } };
-  const { snapshotClass = '' } = origin.clone;
-  const claimName = origin.claim?.metadata.name ?? '';
-  return {
-    actions:
-      sourceSnapshot === undefined
-        ? [create(volumeSnapshots, buildSnapshot(volume.ref, name, claimName, snapshotClass))]
-        : [],
-    state: storageWaitingState(
-      volume,
-      next,
-      { ...step, phase: 'Cloning', child: sourceSnapshot, isComplaining: error !== undefined },
-      context,
-    ),
-  };
+  const plan = makeClaim(volume, { claim, storageClass, record }, context);
+  return { ...plan, actions: [...touched, ...plan.actions] };
 };

@@ -21,7 +21,8 @@ import type { Driven } from '#shared/resources/driven.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
 import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
 import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-seen.ts';
-import { contentOf } from '#shared/resources/volume/flight/content.ts';
+import { contentLinkOf, contentGroupKind } from '#shared/resources/content-link.ts';
+import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -67,15 +68,7 @@ const claimOf = ({ ref, claim }: Volume) => ({
   name: claim.name,
 });
 
-const contentGroupKind = 'Content';
-
-/** Volumes that would hold the same bytes find each other by it, and hear of each other's end. */
-const contentLink = (volume: Volume) => {
-  const name = contentOf(volume);
-  return name === undefined
-    ? undefined
-    : { groupKind: contentGroupKind, namespace: volume.ref.namespace ?? 'default', name };
-};
+const contentLink = (volume: Volume) => contentLinkOf(volume.ref, contentOfVolume(volume));
 
 export const drivenVolume = <T extends KubeObject>(
   dialect: VolumeDialect<T>,

@@ -11,14 +11,12 @@ import {
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { childrenOf } from '#shared/api/owner.ts';
+import { cloneName } from '#shared/backends/cloning.ts';
 import { listIfServed, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
-
-/** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
-export const cloneName = ({ ref }: Volume): string => `clone-${ref.uid}`;
 
 /** The copy is made where the source lies, and its persistent volume is handed over. */
 export interface StageSeen {

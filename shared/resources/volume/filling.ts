@@ -9,16 +9,18 @@ import { countAttempts, storageWaitingState, waitingState } from '#shared/backen
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
+import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
-import { recordOf } from '#shared/resources/volume/record.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
-import { cloneOf, isHeldBack, rest, usableState } from '#shared/resources/volume/state.ts';
+import { cloneOf, isHeldBack, rest, unplaced, usableState } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 type Filling = VolumeSeen & { readonly claim: PersistentVolumeClaim };
 
 export const planFilling = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
+  if (isUnplaced(seen)) return planUnplaced(volume, seen);
   const known = { ...volume, state: stateWith(volume, seen.claim) };
   const record = recordOf(seen.claim);
   const isFilledByStorage = record !== undefined && (record.strategy !== 'copy' || record.volume !== undefined);
@@ -26,6 +28,15 @@ export const planFilling = (volume: Volume, seen: Filling, context: PlanContext)
     ? planByStorage(known, seen, { population: record.population, context })
     : planByJob(known, seen, context);
 };
+
+const isUnplaced = ({ claim }: Filling): boolean =>
+  claim.spec.storageClassName === undefined && claim.status?.phase !== 'Bound';
+
+/** Made while there was no class to make it in, so that nothing is in it. */
+const planUnplaced = (volume: Volume, { claim, storageClass }: Filling): Plan => ({
+  actions: storageClass === undefined ? [] : remove(persistentVolumeClaims, claim),
+  state: rest(volume, unplaced).state,
+});
 
 /** A crash may have come between making the claim and writing it down. */
 const stateWith = ({ state }: Volume, claim: PersistentVolumeClaim): ImageState => ({
@@ -94,7 +105,9 @@ const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan =>
   const known = recordOf(claim)?.population;
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
-  return fill(counted, seen, known ?? { inspection, digests });
+  const population = known ?? { inspection, digests };
+  const keeping = seen.keepsake === undefined ? undefined : planKeepsake(counted, seen.keepsake, population, context);
+  return keeping ?? fill(counted, seen, population);
 };
 
 const startJob = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {

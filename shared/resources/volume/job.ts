@@ -5,7 +5,7 @@ import { diskBytesIn } from '#shared/populate/sizing.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
-import { recordOf } from '#shared/resources/volume/record.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 

@@ -15,15 +15,15 @@ import { waitingState } from '#shared/backends/state.ts';
 import { capabilitiesOf } from '#shared/populate/capabilities.ts';
 import { type ClaimProfile, claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
-import { buildVolume } from '#shared/populate/volume.ts';
+import { buildVolume, contentLabel } from '#shared/populate/volume.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
-import { type CloneRecord, recordAnnotation } from '#shared/resources/volume/record.ts';
+import { type CloneRecord, recordAnnotation } from '#shared/populate/clone-record.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 interface Class {
-  readonly storageClass: StorageClass;
+  readonly storageClass: StorageClass | undefined;
   /** Administrator's word on the class; read for claims that are completed from it. */
   readonly profile?: StorageProfileSpec | undefined;
 }
@@ -60,15 +60,19 @@ export const sizeFor = (
   return bytes === undefined ? undefined : atLeast(bytes, volume, storageClass);
 };
 
-const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
+/** Bytes of the claim, as far as its user or an inspection told. */
+export const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>
   claim.bytes ??
   (claim.diskBytes === undefined ? undefined : volumeBytesFor(claim.diskBytes, mode, settings.filesystemOverhead));
 
 interface Shape {
-  readonly className: string;
+  /** `undefined` while there is none. */
+  readonly className: string | undefined;
   readonly volumeMode: VolumeMode;
   readonly accessModes: NonNullable<PersistentVolumeClaim['spec']['accessModes']>;
   readonly bytes: number;
+  /** What it is to hold, by the name others find it under. */
+  readonly content?: string | undefined;
   readonly record?: CloneRecord;
   readonly dataSource?: TypedLocalReference | undefined;
   /** A persistent volume that is promised to it. */
@@ -94,7 +98,10 @@ export const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolu
   });
   return {
     ...built,
-    metadata: { ...built.metadata, labels: { ...claim.labels, ...built.metadata.labels } },
+    metadata: {
+      ...built.metadata,
+      labels: { ...claim.labels, ...built.metadata.labels, ...contentLabel(shape.content) },
+    },
     spec: {
       ...built.spec,
       ...(shape.dataSource === undefined ? {} : { dataSource: shape.dataSource }),

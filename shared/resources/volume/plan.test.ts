@@ -5,7 +5,7 @@ import { annotations } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
-import type { ReadyOrigin } from '#shared/resources/volume/origin.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';

@@ -1,4 +1,5 @@
 // What is read before the next step of a volume is decided. A Job is read before the claim it fills, since it is made after it.
+import type { MayUse } from '#shared/access/grant.ts';
 import { type StorageProfileSpec, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
@@ -12,26 +13,29 @@ import {
   persistentVolumes,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { cloneName } from '#shared/backends/cloning.ts';
+import type { FlightSeen } from '#shared/backends/flight/flight.ts';
+import { readFlight } from '#shared/backends/flight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import {
   type StageSeen,
   type Strays,
-  cloneName,
   mayLieElsewhere,
   readPlace,
   readStage,
   readStrays,
 } from '#shared/resources/volume/elsewhere-seen.ts';
-import { contentOf } from '#shared/resources/volume/flight/content.ts';
-import type { FlightSeen } from '#shared/resources/volume/flight/flight.ts';
-import { readFlight } from '#shared/resources/volume/flight/read.ts';
-import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/resources/volume/origin.ts';
-import { recordOf } from '#shared/resources/volume/record.ts';
-import type { MayUse, Volume } from '#shared/resources/volume/volume.ts';
+import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
+import { type Keepsake, readKeepsake } from '#shared/resources/volume/keepsake.ts';
+import { contentOfVolume } from '#shared/resources/volume/content.ts';
+import { isHeldBack } from '#shared/resources/volume/state.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
 
 export interface VolumeSeen {
   readonly claim?: PersistentVolumeClaim | undefined;
@@ -51,6 +55,8 @@ export interface VolumeSeen {
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
   readonly flight?: FlightSeen | undefined;
+  /** What is to be kept of it for others that want the same bytes. */
+  readonly keepsake?: Keepsake | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
   /** Of a volume whose source lies in another namespace. */
   readonly stage?: StageSeen | undefined;
@@ -79,7 +85,10 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   if (populationOf(claim) !== undefined) return { pods: workers, ...own };
   const storageClass = await readClass(kube, claim.spec.storageClassName);
   const warnings = await readWarnings(kube, volume, [claim, job, ...workers]);
-  return { ...own, pods: workers, storageClass, warnings, handed: await readHanded(kube, claim) };
+  const isFetched =
+    job !== undefined && readTransfer(job, workers, 0).is === 'succeeded' && recordOf(claim) === undefined;
+  const keepsake = isFetched ? await readKeepsake(kube, volume, storageClass) : undefined;
+  return { ...own, pods: workers, storageClass, warnings, keepsake, handed: await readHanded(kube, claim) };
 };
 
 const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
@@ -90,7 +99,7 @@ const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promi
 const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<VolumeSnapshot | undefined> => {
   const { source } = volume;
   // Whatever stands for a claim in the end may need one; a snapshot does not.
-  if (source?.type === 'object' ? source.groupKind === snapshotGroupKind : contentOf(volume) === undefined)
+  if (source?.type === 'object' ? source.groupKind === snapshotGroupKind : contentOfVolume(volume) === undefined)
     return undefined;
   return (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own;
 };
@@ -100,7 +109,9 @@ const readForClaim = async (
   volume: Volume,
   readers: OriginReaders,
 ): Promise<
-  Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage' | 'flight'>>
+  Partial<
+    Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage' | 'flight' | 'keepsake'>
+  >
 > => {
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
   if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
@@ -108,14 +119,26 @@ const readForClaim = async (
   const origin = await readOrigin(kube, volume, readers);
   if (origin !== undefined && origin.is !== 'ready') return { origin };
   const storageClass = await readClass(kube, claim.className ?? origin?.className);
-  const [profile, flight] = [
+  const [profile, flight, keepsake] = [
     await readProfile(kube, volume, storageClass),
-    await readFlight(kube, volume, storageClass),
+    await readFlightOf(kube, volume, storageClass),
+    await readKeepsake(kube, volume, storageClass),
   ];
-  const found = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
+  const found = { origin, storageClass, profile, keepsake, ...(flight === undefined ? {} : { flight }) };
   const isElsewhere = origin !== undefined && origin.namespace !== ref.namespace;
   if (isElsewhere) return { ...found, stage: await readPlace(kube, volume, origin.namespace) };
   return needsInspection(volume) ? { ...found, ...(await readInspection(kube, volume)) } : found;
+};
+
+/** `undefined` where nobody can share: the content is not known beforehand, or a consumer says where the volume lies. */
+const readFlightOf = async (
+  kube: KubeClient,
+  volume: Volume,
+  storageClass: StorageClass | undefined,
+): Promise<FlightSeen | undefined> => {
+  const content = contentOfVolume(volume);
+  if (content === undefined || storageClass === undefined || isHeldBack(volume, storageClass)) return undefined;
+  return readFlight(kube, volume.ref, { content, className: storageClass.metadata.name });
 };
 
 /** The class of a cluster may be so new that nobody has described it yet. */

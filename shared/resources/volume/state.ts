@@ -2,19 +2,22 @@
 import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
-import { waitingState } from '#shared/backends/state.ts';
+import { restingState, waitingState } from '#shared/backends/state.ts';
 import type { Population } from '#shared/populate/volume.ts';
-import { recordOf } from '#shared/resources/volume/record.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
 /** Waits for what is the user's to do, for as long as it takes. */
-export const rest = (
-  volume: Filled,
-  { reason, message }: { readonly reason: string; readonly message: string },
-): Plan => ({
+export const rest = (volume: Filled, why: { readonly reason: string; readonly message: string }): Plan => ({
   actions: [],
-  state: { ...volume.state, phase: 'Pending', reason, message, deadline: undefined, nextAttemptTime: undefined },
+  state: restingState(volume, why),
 });
+
+/** A version of a cron in a cluster without a default class. */
+export const unplaced = {
+  reason: 'StorageClassNotFound',
+  message: 'the cluster has no default storage class: mark one as default, and this volume is made in it',
+} as const;
 
 /** Waits for a class that an administrator may make, though not for ever. */
 export const noClass = (volume: Volume, sourceClass: string | undefined, context: PlanContext): Plan => {

@@ -1,6 +1,6 @@
 // A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
-import type { UsedSource } from '#shared/access/grant.ts';
+import type { MayUse } from '#shared/access/grant.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
@@ -10,6 +10,8 @@ export interface Volume extends Filled {
   /** `undefined` only where `faults` says why. */
   readonly source: VolumeSource | undefined;
   readonly checksum?: Checksum | undefined;
+  /** What it is said to hold, where neither source nor checksum tells. */
+  readonly content?: string | undefined;
   readonly claim: ClaimRequest;
   /** Whether its author may have what lies in another namespace; left out: nothing of it. */
   readonly mayUse?: MayUse | undefined;
@@ -17,9 +19,9 @@ export interface Volume extends Filled {
   readonly pod?: PodWishes | undefined;
   /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
   readonly waitsForConsumer: boolean;
+  /** Its user wants it bound and filled, whatever its class waits for. */
+  readonly isBoundAtOnce?: boolean;
 }
-
-export type MayUse = (source: UsedSource) => boolean;
 
 /** Where the bytes come from. */
 export type VolumeSource =

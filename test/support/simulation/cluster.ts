@@ -10,7 +10,12 @@ import {
   pods,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
-import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import {
+  type VolumeSnapshot,
+  type VolumeSnapshotContent,
+  volumeSnapshotContents,
+  volumeSnapshots,
+} from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { backoffSeconds } from '#shared/populate/transfer-job.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
@@ -293,6 +298,28 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
     return claim === undefined ? undefined : contents.get(claim.metadata.uid!);
   };
 
+  const claimNamed = (name: string | undefined) =>
+    kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === name);
+
+  const readyStatus = ({ metadata, spec }: VolumeSnapshot) => {
+    const { storage: restoreSize } = claimNamed(spec.source.persistentVolumeClaimName)?.spec.resources?.requests ?? {};
+    const size = restoreSize === undefined ? {} : { restoreSize };
+    return { readyToUse: true, boundVolumeSnapshotContentName: `content-of-${metadata.uid}`, ...size };
+  };
+
+  const bindSnapshot = ({ metadata, spec }: VolumeSnapshot) => {
+    const claim = claimNamed(spec.source.persistentVolumeClaimName);
+    const storageClass = kube
+      .all(storageClasses)
+      .find(({ metadata: { name } }) => name === claim?.spec.storageClassName);
+    kube.seed(volumeSnapshotContents, {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshotContent',
+      metadata: { name: `content-of-${metadata.uid}` },
+      spec: { driver: storageClass?.provisioner ?? '', sourceVolumeMode: claim?.spec.volumeMode ?? 'Filesystem' },
+    } as VolumeSnapshotContent);
+  };
+
   const stepSnapshots = () => {
     for (const snapshot of kube.all(volumeSnapshots)) {
       if (snapshot.status?.readyToUse === true || snapshot.status?.error !== undefined) continue;
@@ -304,8 +331,9 @@ export const createCluster = (options: ClusterOptions): SimulatedCluster => {
         const { snapshotError: message } = options;
         const content = contentOf(snapshot.spec.source.persistentVolumeClaimName);
         snapshotContents.set(snapshot.metadata.name, { isFilled: content?.isFilled === true });
-        edited.status = message === undefined ? { readyToUse: true } : { readyToUse: false, error: { message } };
+        edited.status = message === undefined ? readyStatus(snapshot) : { readyToUse: false, error: { message } };
       });
+      if (options.snapshotError === undefined) bindSnapshot(snapshot);
     }
   };
 

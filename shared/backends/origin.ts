@@ -1,4 +1,5 @@
 // What a volume is made from, looked up: a golden image, a claim or a snapshot. Reads and decides nothing about the volume itself.
+import type { MayUse } from '#shared/access/grant.ts';
 import {
   type AccessMode,
   type PersistentVolumeClaim,
@@ -15,7 +16,6 @@ import { readClass, readSnapshotClasses } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CloneSource } from '#shared/populate/clone.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
-import type { MayUse } from '#shared/resources/volume/volume.ts';
 import { type Population, populationOf, provisionerOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 
 /** A source that can be cloned now. */
@@ -27,6 +27,8 @@ export interface ReadyOrigin {
   readonly claim?: PersistentVolumeClaim | undefined;
   /** Name of a snapshot that is ready, in the source's namespace. */
   readonly snapshot?: string | undefined;
+  /** The snapshot, where nothing else is left of the source. */
+  readonly restored?: VolumeSnapshot | undefined;
   readonly population?: Population | undefined;
   readonly className?: string | undefined;
   readonly accessModes?: readonly AccessMode[] | undefined;
@@ -135,12 +137,16 @@ export const readSnapshotOrigin = async (
   if (snapshot.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
   if (snapshot.status?.readyToUse !== true) return waitFor('SourceNotReady', `${what} is not ready yet`);
   const { driver, volumeMode } = await contentOf(kube, snapshot);
-  const bytes = parseQuantity(snapshot.status.restoreSize) ?? 0;
+  const population = populationOf(snapshot);
+  // 0 where the driver does not say.
+  const bytes = parseQuantity(snapshot.status.restoreSize) || (population?.inspection.virtualSize ?? 0);
   return {
     is: 'ready',
     namespace: key.namespace ?? '',
     clone: { what, driver, volumeMode, bytes, diskBytes: bytes, hasSnapshot: true, hasClaim: false },
     snapshot: key.name,
+    restored: snapshot,
+    population,
   };
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import { diskBytesOf } from '#shared/resources/volume/origin.ts';
+import { diskBytesOf } from '#shared/backends/origin.ts';
 
 const mib = 2 ** 20;
 const filled = { inspection: { format: 'qcow2', compression: 'none', virtualSize: 64 * mib }, digests: {} } as const;

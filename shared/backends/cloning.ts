@@ -1,0 +1,118 @@
+// How a volume begins as a copy of another one of its namespace: by which means, the snapshot that may have to be taken first, and what its claim
+// says of it. Pure; called by the plans of volumes, and of images whose bytes are there already.
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
+import { type TypedLocalReference, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import { type Action, create, patch } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import type { Filled } from '#shared/backends/image.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import { storageWaitingState } from '#shared/backends/state.ts';
+import type { CloneRecord } from '#shared/populate/clone-record.ts';
+import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
+import { buildSnapshot } from '#shared/populate/snapshot.ts';
+
+/** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
+export const cloneName = ({ ref }: { readonly ref: Pick<ObjectRef, 'uid'> }): string => `clone-${ref.uid}`;
+
+export interface CloneSeen {
+  readonly origin: ReadyOrigin;
+  /** Taken of the source for this clone alone. */
+  readonly sourceSnapshot?: VolumeSnapshot | undefined;
+}
+
+export type Cloning =
+  | { readonly is: 'refused' | 'waiting'; readonly reason: string; readonly message: string }
+  /** A snapshot comes first. */
+  | { readonly is: 'planned'; readonly plan: Plan }
+  /** What the claim is to be made with; `touched`: before it is. */
+  | {
+      readonly is: 'chosen';
+      readonly record: CloneRecord;
+      readonly dataSource: TypedLocalReference | undefined;
+      readonly touched: readonly Action[];
+    };
+
+export const planCloning = (owner: Filled, seen: CloneSeen, target: CloneTarget, context: PlanContext): Cloning => {
+  const { origin, sourceSnapshot } = seen;
+  const hasSnapshot = origin.clone.hasSnapshot || sourceSnapshot !== undefined;
+  const choice = chooseClone({ ...origin.clone, hasSnapshot }, target);
+  if (choice.is !== 'chosen') return choice;
+  if (needsSnapshot(choice, seen)) return { is: 'planned', plan: planSourceSnapshot(owner, seen, context) };
+  const record = recordFor(choice, origin);
+  return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched: touch(origin, context) };
+};
+
+/** Milliseconds within which a use more is not worth a write: many machines may begin at once. */
+const leastMs = 60_000;
+
+/** Versions of crons say when they were last used: those that are used are the last to be collected. */
+const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly Action[] => {
+  const { labels, annotations } = (claim ?? restored)?.metadata ?? {};
+  const last = Date.parse(annotations?.[cdiAnnotations.lastUseTime] ?? '');
+  if (labels?.[cdiLabels.cron] === undefined || now - last < leastMs) return [];
+  const change = { metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(now).toISOString() } } };
+  if (claim !== undefined) return [patch(persistentVolumeClaims, claim, change)];
+  return restored === undefined ? [] : [patch(volumeSnapshots, restored, change)];
+};
+
+type Choice = Pick<CloneRecord, 'strategy' | 'because'>;
+
+const needsSnapshot = ({ strategy }: Choice, { origin, sourceSnapshot }: CloneSeen): boolean =>
+  strategy === 'snapshot' && origin.snapshot === undefined && sourceSnapshot?.status?.readyToUse !== true;
+
+const recordFor = (choice: Choice, { claim, clone, population }: ReadyOrigin): CloneRecord => ({
+  strategy: choice.strategy,
+  because: choice.because,
+  ...(choice.strategy === 'copy' && claim !== undefined
+    ? { from: { name: claim.metadata.name, volumeMode: clone.volumeMode } }
+    : {}),
+  population: population ?? {
+    inspection: { format: 'raw', compression: 'none', virtualSize: clone.diskBytes },
+    digests: {},
+  },
+});
+
+const dataSourceOf = (
+  owner: Filled,
+  { strategy }: CloneRecord,
+  origin: ReadyOrigin,
+): TypedLocalReference | undefined => {
+  switch (strategy) {
+    case 'copy':
+      return undefined;
+    case 'csi-clone':
+      return { kind: 'PersistentVolumeClaim', name: origin.claim?.metadata.name ?? '' };
+    case 'snapshot':
+      return {
+        apiGroup: 'snapshot.storage.k8s.io',
+        kind: 'VolumeSnapshot',
+        name: origin.snapshot ?? cloneName(owner),
+      };
+  }
+};
+
+const planSourceSnapshot = (owner: Filled, { origin, sourceSnapshot }: CloneSeen, context: PlanContext): Plan => {
+  const name = cloneName(owner);
+  const error = sourceSnapshot?.status?.error?.message;
+  const step =
+    error === undefined
+      ? { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` }
+      : { reason: 'SnapshotFailed', message: `the snapshot of ${origin.clone.what} is in error: ${error}` };
+  const next = { ...owner.state, children: { ...owner.state.children, snapshot: name } };
+  const { snapshotClass = '' } = origin.clone;
+  const claimName = origin.claim?.metadata.name ?? '';
+  return {
+    actions:
+      sourceSnapshot === undefined
+        ? [create(volumeSnapshots, buildSnapshot(owner.ref, name, claimName, snapshotClass))]
+        : [],
+    state: storageWaitingState(
+      owner,
+      next,
+      { ...step, phase: 'Cloning', child: sourceSnapshot, isComplaining: error !== undefined },
+      context,
+    ),
+  };
+};

@@ -1,0 +1,92 @@
+// An image whose bytes somebody of its namespace has or fetches already: its golden volume begins as a copy of that one (backends/flight).
+import { type StorageClass, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { create } from '#shared/backends/actions.ts';
+import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { planCloning } from '#shared/backends/cloning.ts';
+import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
+import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { decideFlight } from '#shared/backends/flight/flight.ts';
+import type { Image } from '#shared/backends/image.ts';
+import { withJob } from '#shared/backends/inspecting.ts';
+import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import { failedState, restingState, waitingState } from '#shared/backends/state.ts';
+import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
+import { cloneStrategyOf } from '#shared/populate/profile.ts';
+import { volumeBytesFor } from '#shared/populate/sizing.ts';
+
+type Sharing = CsiSeen & { readonly storageClass: StorageClass };
+
+/** `fetch` plans what an image does that is alone in the world. */
+export const planShared = (image: Image, seen: Sharing, fetch: () => Plan, context: PlanContext): Plan => {
+  if (seen.flight === undefined) return fetch();
+  const isFit = (origin: ReadyOrigin): boolean =>
+    chooseClone(origin.clone, targetFor(image, seen, origin, context)).is === 'chosen';
+  const flight = decideFlight(
+    { ref: image.ref, isShared: true },
+    { ...seen.flight, kept: seen.flight.kept.filter(isFit) },
+  );
+  switch (flight.is) {
+    case 'alone':
+      return fetch();
+    case 'leading': {
+      const plan = fetch();
+      return { ...plan, actions: [...flight.actions, ...plan.actions] };
+    }
+    case 'following':
+      return flight.origin.is === 'waiting'
+        ? { actions: [], state: restingState(image, flight.origin) }
+        : planCopied(image, seen, flight.origin, context);
+  }
+};
+
+/** Nobody uses a golden volume: where its class waits for a pod, that of a Job is the only one to come. */
+const obstacleOf = ({ metadata, volumeBindingMode }: StorageClass): string | undefined =>
+  volumeBindingMode === 'WaitForFirstConsumer' ? `class ${metadata.name} waits for a pod` : undefined;
+
+const targetFor = (
+  image: Image,
+  { storageClass }: Sharing,
+  { clone }: ReadyOrigin,
+  { settings }: PlanContext,
+): CloneTarget => {
+  const { volumeMode } = modesOf(image, storageClass);
+  const least =
+    volumeMode === clone.volumeMode
+      ? clone.bytes
+      : volumeBytesFor(clone.diskBytes, volumeMode, settings.filesystemOverhead);
+  return {
+    storageClass,
+    volumeMode,
+    bytes: image.storage.capacityBytes ?? least,
+    strategy: cloneStrategyOf(storageClass),
+    overhead: settings.filesystemOverhead,
+    obstacle: obstacleOf(storageClass),
+  };
+};
+
+const planCopied = (image: Image, seen: Sharing, origin: ReadyOrigin, context: PlanContext): Plan => {
+  const { storageClass, sourceSnapshot, flight } = seen;
+  const target = targetFor(image, seen, origin, context);
+  const cloning = planCloning(image, { origin, sourceSnapshot }, target, context);
+  switch (cloning.is) {
+    case 'refused':
+      return { actions: [], state: failedState(image.state, cloning.reason, cloning.message) };
+    case 'waiting':
+      return { actions: [], state: restingState(image, cloning) };
+    case 'planned':
+      return cloning.plan;
+    case 'chosen':
+      break;
+  }
+  const { record, dataSource, touched } = cloning;
+  const shape = { storageClass, bytes: () => target.bytes, content: flight?.name, record, dataSource };
+  const volume = buildGoldenVolume(image, shape);
+  const job = record.strategy === 'copy' ? buildImportJob(image, volume, context.settings) : undefined;
+  const made = { volume: volume.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) };
+  const next = { ...withJob(image.state, made), storageClassName: storageClass.metadata.name };
+  const message = `the bytes are there: copying ${origin.clone.what} (${record.because})`;
+  return {
+    actions: [...touched, create(persistentVolumeClaims, volume), ...(job === undefined ? [] : [create(jobs, job)])],
+    state: waitingState(image, next, { phase: 'Cloning', reason: 'SharedContent', message }, context),
+  };
+};

@@ -1,0 +1,50 @@
+// What tells that two volumes would hold the same bytes, before either is filled: a digest that the source is pinned to. Pure.
+import { createHash } from 'node:crypto';
+import { readReference } from '#shared/clients/registry/reference.ts';
+import type { JobSource } from '#shared/populate/job-source.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
+
+/** What is to be put into a volume. */
+export interface Wanted {
+  readonly from: { readonly type: string } | undefined;
+  readonly checksum?: Checksum | undefined;
+}
+
+const strong: readonly string[] = ['sha256', 'sha512'];
+
+/** The digest that an image is pinned to. */
+const pinOf = (url: string): string | undefined => {
+  const reference = readReference(url);
+  return 'value' in reference ? reference.value.digest : undefined;
+};
+
+/** Sources that are one file, which a checksum vouches for. What people send is taken from them, whoever else has it. */
+const files: readonly string[] = ['http', 's3', 'object'] satisfies readonly JobSource['type'][];
+
+const isRegistry = (from: { readonly type: string }): from is Extract<JobSource, { type: 'registry' }> =>
+  from.type === 'registry';
+
+/** `undefined`: what the source holds can change, or nobody vouches for it. Digests that can be forged say nothing. */
+export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
+  if (from === undefined) return undefined;
+  if (isRegistry(from)) {
+    const digest = pinOf(from.url);
+    return digest && `registry ${digest} ${from.architecture ?? ''}`;
+  }
+  return files.includes(from.type) && checksum !== undefined && strong.includes(checksum.algorithm)
+    ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
+    : undefined;
+};
+
+/** `digest`: `<algorithm>:<hex>`, or what stands for it. */
+export const fileContent = (digest: string): string => `file ${digest}`;
+
+/** Whether what a volume was filled with is that content, as far as its digests tell. */
+export const isOfContent = (content: string, digests: Readonly<Record<string, string>>): boolean => {
+  const [, algorithm = '', hex = ''] = /^file (sha256|sha512):([0-9a-f]+)$/.exec(content) ?? [];
+  return algorithm === '' || digests[algorithm] === hex;
+};
+
+/** What one content has in one storage class: name of the Lease of who fetches it, and label of every golden volume and snapshot that holds it. */
+export const contentName = (content: string, className: string): string =>
+  `content-${createHash('sha256').update(`${content} ${className}`).digest('hex').slice(0, 40)}`;

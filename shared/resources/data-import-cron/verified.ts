@@ -1,0 +1,46 @@
+// Versions of files whose digest nobody tells before they are fetched. They are imported under a name made of what their server tells (ETag, date,
+// version), and then named by the digest of the bytes: by a copy within the storage, after which what was imported goes. Pure.
+import { annotations } from '#shared/api/names.ts';
+import type { Action } from '#shared/backends/actions.ts';
+import { isValidator } from '#shared/golden/version.ts';
+import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
+import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import { type CronSubject, type NamedVersion, askedOf } from '#shared/resources/data-import-cron/subject.ts';
+import { verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
+
+type Named = Pick<CronSeen, 'versions'>;
+
+/** Name under which the file was fetched. */
+const provisionalName = ({ targets }: CronSubject): string => targets.at(-1) ?? '';
+
+/** The version that one under its own name is copied from, and its digest; `undefined` where bytes are fetched. */
+export const copiedFrom = (
+  cron: CronSubject,
+  { versions }: Named,
+  name: string,
+): { readonly name: string; readonly digest: string } | undefined => {
+  const from = provisionalName(cron);
+  const digest = isValidator(cron.digest) && name !== from ? verifiedDigest(versions.get(from)) : undefined;
+  return digest === undefined ? undefined : { name: from, digest };
+};
+
+/** What the version of this name is known to hold, or what stands for that. */
+export const digestOf = (cron: CronSubject, seen: Named, name: string): Omit<NamedVersion, 'name'> => {
+  if (!isValidator(cron.digest) || name === provisionalName(cron)) return { digest: cron.digest };
+  const { current } = cron.state;
+  const known = current?.name === name && askedOf(current) === cron.digest ? current.digest : undefined;
+  const digest = copiedFrom(cron, seen, name)?.digest ?? verifiedDigest(seen.versions.get(name)) ?? known;
+  return digest === undefined ? { digest: cron.digest } : { digest, validator: cron.digest };
+};
+
+const isProvisional = ({ dataVolume }: SeenVersion): boolean =>
+  isValidator(dataVolume?.metadata.annotations?.[annotations.content] ?? '');
+
+/** What was fetched goes once it is there under its own name, and so does what newer ones overtook on the way to theirs. */
+export const dropProvisional = (cron: CronSubject, { versions, inUse }: CronSeen, name: string): readonly Action[] => {
+  if (!isValidator(cron.digest) || name === provisionalName(cron)) return [];
+  const isKept = (other: string): boolean => other === name || other === cron.state.offered || inUse.has(other);
+  return [...versions].flatMap(([other, version]) =>
+    isProvisional(version) && !isKept(other) ? removeVersion(version) : [],
+  );
+};

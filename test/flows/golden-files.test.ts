@@ -1,0 +1,159 @@
+// Files that change, followed by crons: named by the digest of their bytes, whoever tells it and when; and fetched once for everybody who wants them.
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { populationOf } from '#shared/populate/volume.ts';
+import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
+import { type GoldenFlow, createGoldenFlow, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
+import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+
+const namespace = 'golden-images';
+const bytes = 4 * 2 ** 20;
+const digestOf = (file: Buffer): string => `sha256:${createHash('sha256').update(file).digest('hex')}`;
+const storage = { resources: { requests: { storage: '16Mi' } } };
+
+describe('golden images from files', { timeout: 600_000 }, () => {
+  let origin: Origin;
+  let cluster: TestCluster;
+  let flow: GoldenFlow;
+  let file: Buffer;
+  let etag: string;
+  beforeAll(async () => {
+    origin = await startOrigin((request) =>
+      request.path === '/SHA256SUMS'
+        ? { body: Buffer.from(`${digestOf(file).slice(7)} *disk.img\n`) }
+        : fileAnswer(request, file, { etag }),
+    );
+    cluster = await startTestCluster();
+    flow = createGoldenFlow(cluster.kube, namespace);
+    await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+  }, 300_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await origin?.close();
+  });
+  beforeEach(() => {
+    origin.requests.length = 0;
+  });
+
+  const put = (seed: string, tag: string): string => {
+    [file, etag] = [noise(seed, bytes), tag];
+    return digestOf(file);
+  };
+  /** How often the bytes went over the wire, by the length of what was sent since. */
+  const counted = () => {
+    const before = origin.sentBytes();
+    return () => Math.round((origin.sentBytes() - before) / bytes);
+  };
+
+  it('are named by the digest of their bytes, though only those tell it', async () => {
+    const first = put('first', '"1"');
+    const fetches = counted();
+    await flow.aCron('tagged', {
+      importsToKeep: 3,
+      template: { spec: { source: { http: { url: `${origin.url}/disk.img` } }, storage } },
+    });
+    await untilOffered(flow, 'tagged', versionOf('tagged', first));
+    expect(fetches()).toBe(1);
+    const cron = await flow.until(dataImportCronKind.type, 'tagged', isUpToDate);
+    expect(cron.status?.currentImports?.[0]).toMatchObject({
+      Digest: first,
+      Validator: expect.stringMatching(/^validator:/),
+    });
+    expect(cron.status?.lastPoll?.message).toContain('ETag "1"');
+    // Put anew with the same bytes: fetched to find out, and nothing changes.
+    put('first', '"2"');
+    const { uid } = (await flow.get(dataVolumes, versionOf('tagged', first)))?.metadata ?? {};
+    await flow.pollNow('tagged');
+    const validator = cron.status?.currentImports?.[0]?.Validator;
+    await flow.until(
+      dataImportCronKind.type,
+      'tagged',
+      (object) => isUpToDate(object) && object?.status?.currentImports?.[0]?.Validator !== validator,
+    );
+    expect((await flow.get(dataVolumes, versionOf('tagged', first)))?.metadata.uid).toBe(uid);
+    // Other bytes are another version.
+    const second = put('second', '"3"');
+    await flow.pollNow('tagged');
+    await untilOffered(flow, 'tagged', versionOf('tagged', second));
+    const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
+    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(
+      [versionOf('tagged', first), versionOf('tagged', second)].sort(),
+    );
+    await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'tagged');
+  });
+
+  const file1 = () => `${origin.url}/disk.img`;
+  const wanting: Readonly<Record<string, (checksum: string) => Promise<unknown>>> = {
+    cron: () =>
+      flow.aCron('summed', {
+        template: { spec: { source: { http: { url: file1(), checksumURL: `${origin.url}/SHA256SUMS` } }, storage } },
+      }),
+    hypercloud: (checksum) =>
+      cluster.kube.create(hyperCloudImageKind.type, {
+        apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+        kind: 'VirtualMachineImage',
+        metadata: { namespace, name: 'image' },
+        spec: { storageClassName: 'local', checksum, source: { http: `${origin.url}/mirror.img` } },
+      }),
+    harvester: (checksum) =>
+      cluster.kube.create(harvesterImageKind.type, {
+        apiVersion: 'harvesterhci.io/v1beta1',
+        kind: 'VirtualMachineImage',
+        metadata: { namespace, name: 'image-kept' },
+        spec: {
+          backend: 'csi',
+          displayName: 'kept',
+          sourceType: 'download',
+          url: file1(),
+          checksum,
+          targetStorageClassName: 'local',
+        },
+      }),
+    'data volume': (checksum) =>
+      cluster.kube.create(dataVolumes, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataVolume',
+        metadata: { namespace, name: 'disk' },
+        spec: { source: { http: { url: file1(), checksum } }, storage: { storageClassName: 'local', ...storage } },
+      }),
+  };
+  const kept: Readonly<Record<string, readonly [ResourceType, string, (digest: string) => string]>> = {
+    hypercloud: [hyperCloudImageKind.type as unknown as ResourceType, 'image', () => 'Available'],
+    harvester: [harvesterImageKind.type as unknown as ResourceType, 'image-kept', () => 'Imported'],
+    'data volume': [dataVolumes as unknown as ResourceType, 'disk', () => 'Succeeded'],
+  };
+
+  it.each([
+    ['data volume', 'hypercloud', 'cron', 'harvester'],
+    ['harvester', 'cron', 'data volume', 'hypercloud'],
+  ])('are fetched once, wanted by %s, then by %s, %s and %s', async (...order) => {
+    const digest = put(order.join(), `"${order.join()}"`);
+    const fetches = counted();
+    for (const who of order) await wanting[who]?.(digest);
+    await untilOffered(flow, 'summed', versionOf('summed', digest));
+    for (const who of order) {
+      const [type, name, phase] = kept[who] ?? [];
+      if (type === undefined || name === undefined) continue;
+      await flow.until(
+        type,
+        name,
+        (object) =>
+          (object as (KubeObject & { status?: { phase?: string } }) | undefined)?.status?.phase === phase?.(digest),
+      );
+    }
+    const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
+    const holding = items.filter((claim) => `sha256:${populationOf(claim)?.digests['sha256']}` === digest);
+    expect(holding.length).toBe(4);
+    expect(fetches()).toBe(1);
+    for (const [type, name] of Object.values(kept)) await flow.remove(type, name);
+    await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'summed');
+    for (const [type, name] of Object.values(kept)) await flow.until(type, name, (object) => object === undefined);
+  });
+});
