@@ -81,6 +81,11 @@ export const panels: readonly Panel[] = [
     queries: [['bullion_golden_image_poll_failures', '{{ns}}/{{cron_name}}']],
   },
   {
+    title: 'Golden images: what happened within an hour',
+    type: 'timeseries',
+    queries: [['sum by (event) (delta(bullion_golden_image_events[1h]))', '{{event}}']],
+  },
+  {
     title: 'Golden images: age of the version in use',
     type: 'table',
     unit: 's',

@@ -11,7 +11,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { noise } from '#test/support/disk.ts';
-import { isUpToDate, pointsTo, untilOffered, versionOf } from '#test/support/golden.ts';
+import { conditionOf, isUpToDate, pointsTo, untilOffered, versionOf } from '#test/support/golden.ts';
 import { type GoldenRegistry, startGoldenRegistry } from '#test/support/golden-registry.ts';
 import { hasRegistry } from '#test/support/registry/server.ts';
 
@@ -116,6 +116,9 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
       provisioner,
       volumeBindingMode: 'Immediate',
     });
+  const metrics = async (): Promise<string> => (await fetch(cluster.metricsUrl)).text();
+  const outdatedOf = (name: string, pending: string, value: number): string =>
+    `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="${name}",namespace="${namespace}",pending="${pending}"} ${value}`;
   const placeOf = async (version: string) => (await flow.get(persistentVolumeClaims, version))?.spec.storageClassName;
 
   it('16: versions lie in the default class: they move with it, wait for one, and leave one that makes no volumes', async () => {
@@ -148,9 +151,8 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
       waiting,
       (object) => object?.status?.conditions?.some(({ reason }) => reason === 'StorageClassNotFound') === true,
     );
-    expect(await cluster.eventing.metrics()).toContain(
-      `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="waiting",pending="true"} 1`,
-    );
+    await flow.until(crons, 'waiting', (cron) => conditionOf(cron, 'Degraded')?.reason === 'StorageClassNotFound');
+    expect(await metrics()).toContain(outdatedOf('waiting', 'true', 1));
     // One that makes no volumes, and then one that does: the claim that waits in the wrong one is given up.
     await markDefault('idle', true);
     await flow.until(
@@ -188,24 +190,21 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
 
   it('21: monitoring is told what is outdated and what happened, and of a cron that is gone nothing', async () => {
     const { digest } = await push('watched', 'watched');
-    const outdated = (pending: string, value: number) =>
-      `kubevirt_cdi_dataimportcron_outdated{ns="${namespace}",cron_name="watched",pending="${pending}"} ${value}`;
+    const outdated = (pending: string, value: number) => outdatedOf('watched', pending, value);
     await aCron('watched', { schedule: '' });
     await flow.until(crons, 'watched', (cron) => cron?.status?.conditions !== undefined);
-    expect(await cluster.eventing.metrics()).toContain(outdated('true', 1));
+    expect(await metrics()).toContain(outdated('true', 1));
     await flow.annotate('watched', { [cdiAnnotations.desiredDigest]: digest });
     await untilOffered(flow, 'watched', versionOf('watched', digest));
     await flow.until(crons, 'watched', isUpToDate);
-    const metrics = await cluster.eventing.metrics();
-    expect(metrics).toContain(outdated('false', 0));
-    expect(metrics).toContain(
-      `bullion_golden_image_events_total{ns="${namespace}",cron_name="watched",event="imported"} 1`,
-    );
+    const told = await metrics();
+    expect(told).toContain(outdated('false', 0));
+    expect(told).toContain(`bullion_golden_image_events{ns="${namespace}",cron_name="watched",event="imported"} 1`);
     await flow.annotate('watched', { [cdiAnnotations.desiredDigest]: `sha256:${'0'.repeat(64)}` });
-    await flow.until(crons, 'watched', (cron) => cron !== undefined && !isUpToDate(cron));
-    expect(await cluster.eventing.metrics()).toContain(outdated('false', 1));
+    await flow.until(crons, 'watched', (cron) => conditionOf(cron, 'Degraded')?.reason === 'ImportFailed');
+    expect(await metrics()).toContain(outdated('false', 1));
     await flow.remove(crons as unknown as ResourceType, 'watched');
     await flow.until(crons, 'watched', isGone);
-    expect(await cluster.eventing.metrics()).not.toContain('cron_name="watched"');
+    expect(await metrics()).not.toContain(`dataimportcron_outdated{ns="${namespace}",cron_name="watched"`);
   });
 });

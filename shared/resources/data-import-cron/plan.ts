@@ -6,7 +6,7 @@ import type { PlanContext } from '#shared/backends/backend.ts';
 import { retryHint } from '#shared/backends/state.ts';
 import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
-import { digestOf } from '#shared/resources/data-import-cron/verified.ts';
+import { copiedFrom, digestOf } from '#shared/resources/data-import-cron/verified.ts';
 import { countNotes } from '#shared/resources/data-import-cron/counts.ts';
 import { removeVersion, supersede } from '#shared/resources/data-import-cron/collect.ts';
 import { offer } from '#shared/resources/data-import-cron/offer.ts';
@@ -107,7 +107,11 @@ const startImport = (work: Work): CronStep => {
     occurrence: `import/${name}/${began.handledRetryToken ?? ''}`,
   };
   const verdict: Verdict = { phase: 'Importing', progressing: progressing.of('Pending'), upToDate: upToDate.outdated };
-  const step = goOn({ ...work, state: began }, [create(dataVolumes, buildImport(cron, name, seen))], verdict);
+  const step = goOn(
+    { ...work, state: began },
+    [create(dataVolumes, buildImport(cron, name, { ...seen, copied: copiedFrom(cron, seen, name) }))],
+    verdict,
+  );
   return { ...step, state: { ...step.state, notes: [note] } };
 };
 
@@ -138,7 +142,23 @@ const followImport = (work: Work, phase: string): CronStep => {
     return goOn(work, removeVersion(version), verdict);
   }
   if (phase === 'Failed') return failImport(work);
+  if (isUnplaced(work)) return waitForClass(work);
   return goOn(work, [], { phase: 'Importing', progressing: progressing.of(phase), upToDate: upToDate.importing });
+};
+
+/** Nobody named a class, and the cluster has no default one. */
+const isUnplaced = ({ cron, seen, version }: Work): boolean =>
+  classNameOf(cron) === undefined && seen.storageClass === undefined && (classOf(version) ?? '') === '';
+
+const waitForClass = (work: Work): CronStep => {
+  const message = `the cluster has no default storage class: mark one as default, and ${work.name} is imported into it`;
+  const trouble = { reason: 'StorageClassNotFound', message };
+  return goOn(work, [], {
+    phase: 'Waiting',
+    progressing: progressing.of('Pending'),
+    upToDate: upToDate.outdated,
+    trouble,
+  });
 };
 
 const failImport = (work: Work): CronStep => {

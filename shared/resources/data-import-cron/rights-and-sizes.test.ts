@@ -68,8 +68,7 @@ describe('20: one writer, where the profile of the class says so', () => {
     const cron = readCron(
       aCron({ template: { spec: { source, storage } } }, { [cdiAnnotations.desiredDigest]: digest }),
     );
-    return buildImport(cron, version, { profile: seen, right: { is: 'not needed' }, versions: new Map() }).spec
-      .storage?.['accessModes'];
+    return buildImport(cron, version, { profile: seen, right: { is: 'not needed' } }).spec.storage?.['accessModes'];
   };
   it.each([
     ['is the one', {}, profile, ['ReadWriteOnce']],

@@ -10,7 +10,6 @@ import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
-import { copiedFrom } from '#shared/resources/data-import-cron/verified.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -78,7 +77,10 @@ const storageOf = (cron: CronSubject, profile: StorageProfile | undefined): Fiel
   return { storage: isSingleWriter && isOpen ? { ...written, accessModes: ['ReadWriteOnce'] } : written };
 };
 
-type Importing = Pick<CronSeen, 'profile' | 'right' | 'versions'>;
+type Importing = Pick<CronSeen, 'profile' | 'right'> & {
+  /** The version to copy, in place of what the source has. */
+  readonly copied?: { readonly name: string; readonly digest: string } | undefined;
+};
 
 /** What was asked for its service account; our own account writes it, and nobody else may. */
 const grantOf = ({ right }: Pick<CronSeen, 'right'>): Readonly<Record<string, string>> => {
@@ -93,7 +95,7 @@ const contentOf = (cron: CronSubject, copied: { readonly digest: string } | unde
 };
 
 export const buildImport = (cron: CronSubject, name: string, seen: Importing): DataVolume => {
-  const copied = copiedFrom(cron, seen, name);
+  const { copied } = seen;
   const template = cron.object.spec.template;
   const metadata = managedMetadata(cron, 'version', name);
   const retainPod = cron.object.metadata.annotations?.[cdiAnnotations.retainPod];

@@ -50,13 +50,14 @@ const placeOf = (cron: CronSubject, name: string, version: SeenVersion): string 
   classOf(version) ??
   (cron.state.offered === name ? cron.object.metadata.annotations?.[cdiAnnotations.storageClass] : undefined);
 
-/**
- * The name of the version to have. A usable version in another class than the default one, or of another snapshot class, keeps its name and
- * its users until the same bytes are ready where they belong, under a name of their own.
- */
-export const targetName = (cron: CronSubject, seen: CronSeen): string => {
-  const plain = cron.targets.at(-1) ?? '';
-  const present = cron.targets[0] ?? plain;
+interface Places {
+  /** Whether a version of this name is usable, and lies somewhere else than it should. */
+  readonly isElsewhere: (name: string) => boolean;
+  /** The name it has where its plain one is taken by the same bytes elsewhere. */
+  readonly placed: (name: string) => string;
+}
+
+const placesFor = (cron: CronSubject, seen: CronSeen): Places => {
   const wanted = classNameOf(cron) === undefined ? seen.storageClass?.metadata.name : undefined;
   const snapshotClass = snapshotClassFor(seen);
   const isElsewhere = (name: string): boolean => {
@@ -65,12 +66,22 @@ export const targetName = (cron: CronSubject, seen: CronSeen): string => {
     return isOther(placeOf(cron, name, version), wanted) || isOther(snapshotClassOf(version), snapshotClass);
   };
   const place = [wanted ?? seen.storageClass?.metadata.name, snapshotClass].filter((name) => name !== undefined);
-  const placed = (name: string): string => (isElsewhere(name) ? placedName(name, place.join(' ')) : name);
+  return { isElsewhere, placed: (name) => (isElsewhere(name) ? placedName(name, place.join(' ')) : name) };
+};
+
+/**
+ * The name of the version to have. A usable version in another class than the default one, or of another snapshot class, keeps its name and
+ * its users until the same bytes are ready where they belong, under a name of their own.
+ */
+export const targetName = (cron: CronSubject, seen: CronSeen): string => {
+  const plain = cron.targets.at(-1) ?? '';
+  const present = cron.targets[0] ?? plain;
+  const { isElsewhere, placed } = placesFor(cron, seen);
   if (!isValidator(cron.digest)) return isElsewhere(present) ? placed(plain) : present;
   // Until the file was fetched it has a provisional name, and then that of its digest.
   if (present !== plain && seen.versions.has(present) && !isElsewhere(present)) return present;
   const verified = isElsewhere(plain) ? undefined : verifiedDigest(seen.versions.get(plain));
-  return verified === undefined ? placed(plain) : placed(versionOf(cron, verified));
+  return placed(verified === undefined ? plain : versionOf(cron, verified));
 };
 
 /** What the bytes turned out to be; `undefined` while they are not there, or where nobody counted them. */
