@@ -1,8 +1,10 @@
 // What must hold of backups whatever targets and clusters do: each case plays on clusters in memory that share a store.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, jobs, kubeEvents, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
 import { type ImageObject, readImage } from '#shared/backup/image.ts';
+import { lookThrough } from '#shared/backup/look.ts';
 import { readMemory } from '#shared/backup/memory.ts';
 import { parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
 import { syncImage } from '#shared/backup/sync.ts';
@@ -230,6 +232,38 @@ describe('an image that is kept', () => {
     expect(metadataAt('harvester/vmimages/default-image-leap/vmimage-metadata.yaml')?.displayName).toBe('leap');
   });
 
+  it('is kept because Longhorn has backed up its data, which it says where', async () => {
+    const image = one.ready({ ...aHarvesterImage(), spec: { ...aHarvesterImage().spec, backend: 'backingimage' } });
+    one.kube.edit(harvesterType as never, image.metadata as never, (edited) => {
+      const { status } = edited as unknown as { status: { children: object } };
+      status.children = { backingImage: 'vmi-7', storageClass: 'lh-7' };
+    });
+    const annotations_ = { 'harvesterhci.io/imageId': 'default/image-leap' };
+    one.kube.seed(backingImages, {
+      apiVersion: 'longhorn.io/v1beta2',
+      kind: 'BackingImage',
+      metadata: { name: 'vmi-7', namespace: 'longhorn-system', annotations: annotations_ },
+    } as never);
+    const url = 's3://b@r/?backingImage=vmi-7';
+    one.kube.seed(bbiType, {
+      apiVersion: 'longhorn.io/v1beta2',
+      kind: 'BackupBackingImage',
+      metadata: { name: 'vmi-7', namespace: 'longhorn-system' },
+      status: { state: 'InProgress', backingImage: 'vmi-7' },
+    } as never);
+    await one.tick();
+    expect((await one.image(image))?.metadata.annotations?.[annotations.backup]).toBeUndefined();
+    one.kube.edit(bbiType, { name: 'vmi-7', namespace: 'longhorn-system' }, (edited) => {
+      (edited as { status?: object }).status = { state: 'Completed', backingImage: 'vmi-7', url, checksum: 'c0ffee' };
+    });
+    await one.tick();
+    expect(metadataAt('harvester/vmimages/default-image-leap/vmimage-metadata.yaml')).toMatchObject({
+      children: { backingImage: 'vmi-7', storageClass: 'lh-7' },
+      data: { kept: 'by-storage', url, checksum: 'c0ffee' },
+    });
+    expect(one.kube.all(jobs)).toEqual([]);
+  });
+
   it('shows no credential in what it writes', async () => {
     const image = await kept(one, wanted({ source: { http: 'https://me:pa55word@images.example/a.img?token=t0ken' } }));
     const told = JSON.stringify([one.kube.all().filter(({ kind }) => kind !== 'Secret'), one.sent]);
@@ -311,7 +345,7 @@ describe('an image that its user deletes', () => {
     expect(await two.image(again)).toBeDefined();
   });
 
-  it('that was restored does not come back, and its first cluster keeps its own', async () => {
+  it('that was restored does not come back, and its first cluster keeps its own (harvester#8292)', async () => {
     const image = await kept(one);
     const two = cluster();
     two.setTarget();
@@ -387,7 +421,7 @@ describe('a restore', () => {
     expect(two.sent.map(({ type }) => type)).toEqual(['dev.bullion.backup.restored']);
   });
 
-  it('gives golden volumes of Harvester the name that what is made from them refers to', async () => {
+  it('gives golden volumes of Harvester the name that what is made from them refers to (harvester#11145)', async () => {
     const spec = { ...aHarvesterImage().spec, backup: true };
     const first = await kept(one, { ...aHarvesterImage(), spec });
     two.setTarget();
@@ -450,6 +484,17 @@ describe('a restore', () => {
     store.objects.set(at('empty'), Buffer.alloc(0));
     store.objects.set(at('cut'), whole.subarray(0, 100));
     store.objects.set('harvester/vmimages/readme.txt', Buffer.from('hello'));
+    const problems = (await lookThrough(store)).entries.map(({ key: where, problem }) => [
+      where.split('/')[2],
+      problem,
+    ]);
+    expect(problems).toEqual([
+      ['a-cut', expect.stringMatching(/no YAML|incomplete/)],
+      ['a-empty', 'the object is empty'],
+      ['a-garbage', expect.stringMatching(/no YAML|incomplete/)],
+      ['default-ubuntu', undefined],
+      ['readme.txt', 'no metadata of an image has such a name'],
+    ]);
     two.setTarget();
     await two.tick();
     expect(await two.image(ubuntu)).toBeDefined();
@@ -521,7 +566,7 @@ describe('a restore', () => {
     expect(await pendingOf()).toMatchObject([{ result: 'conflict' }]);
   });
 
-  it('leaves an image of the same display name alone, and names both', async () => {
+  it('leaves an image of the same display name alone, names both, and goes on with the others (harvester#6772)', async () => {
     const image = await kept(one, { ...aHarvesterImage(), spec: { ...aHarvesterImage().spec, backup: true } });
     two.kube.seed(harvesterType, {
       ...aHarvesterImage(),
@@ -530,11 +575,12 @@ describe('a restore', () => {
     two.setTarget();
     await two.tick();
     expect(await two.image(image)).toBeUndefined();
+    expect(await two.image(ubuntu)).toBeDefined();
     const holder = two.kube.all<ImageObject>(harvesterType as never).find(({ metadata }) => metadata.name === 'other');
     expect(conditionOf(holder, 'RestoreConflict')?.message).toMatch(/default\/other.*"leap".*default\/image-leap/);
   });
 
-  it('reads what Harvester wrote, with the names that VM backups refer to', async () => {
+  it('reads what Harvester wrote, and waits until Longhorn knows its data, whatever the interval (harvester#7918)', async () => {
     const url = 's3://bucket@us-east-1/?backingImage=vmi-0b5a';
     const released = {
       name: 'image-x',

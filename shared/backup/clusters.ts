@@ -21,17 +21,17 @@ export const signKey = (cluster: string): string => `harvester/vmimage-clusters/
 
 const everyMs = 3_600_000;
 
-const signedAt = ({ signed }: Memory, target: Target): number =>
-  signed?.target === target.name ? Date.parse(signed.time) : Number.NEGATIVE_INFINITY;
+const signedAt = ({ signed }: Memory, target: Target): number | undefined =>
+  signed?.target === target.name ? Date.parse(signed.time) : undefined;
 
 /** Whether others may have taken this cluster for lost, and its images out of the target. */
 export const wasSilent = ({ now, lostSeconds }: BackupDeps, memory: Memory, target: Target): boolean =>
-  now() - signedAt(memory, target) >= lostSeconds * 1000;
+  now() - (signedAt(memory, target) ?? now()) >= lostSeconds * 1000;
 
 /** Each hour. Throws what API and store throw. */
 export const giveSign = async (deps: BackupDeps, memory: Memory, target: Target): Promise<void> => {
   const now = deps.now();
-  if (now - signedAt(memory, target) < everyMs) return;
+  if (now - (signedAt(memory, target) ?? 0) < everyMs) return;
   const cluster = await clusterOf(deps.kube);
   const { store, close } = deps.open(target);
   try {
@@ -45,7 +45,7 @@ export const giveSign = async (deps: BackupDeps, memory: Memory, target: Target)
 
 const parseSign = (bytes: Buffer): number | undefined => {
   try {
-    const time = Date.parse(Sign.parse(parse(bytes.toString('utf8'))).seen);
+    const time = Date.parse(Sign.parse(parse(bytes.toString('utf8'), { logLevel: 'error' })).seen);
     return Number.isNaN(time) ? undefined : time;
   } catch {
     return undefined;

@@ -89,7 +89,7 @@ export const shortHashOf = (of: string): string => createHash('sha256').update(o
 const load = (bytes: Buffer): Parsed<unknown> => {
   if (bytes.length === 0) return { problem: 'the object is empty' };
   try {
-    return { value: parse(bytes.toString('utf8'), { maxAliasCount: 0 }) };
+    return { value: parse(bytes.toString('utf8'), { maxAliasCount: 0, logLevel: 'error' }) };
   } catch {
     return { problem: 'the object is no YAML: it may be cut off, or was never metadata' };
   }
@@ -167,8 +167,10 @@ const sorted = (value: unknown): unknown => {
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => [key, sorted(item)]));
 };
 
-const withoutOrigin = ({ image, spec, ...rest }: ImageMetadata): unknown => {
+/** A restored image is made of a disk, and knows nothing of the file that was published. */
+const withoutOrigin = ({ image, spec, ...known }: ImageMetadata): unknown => {
   const { apiVersion, kind, namespace, name } = image;
+  const { size: _size, format: _format, compression: _compression, digests: _digests, ...rest } = known;
   // A restored image says of itself that it is one.
   const { sourceType: _type, url: _url, checksum: _checksum, ...lasting } = spec;
   return sorted({ ...rest, image: { apiVersion, kind, namespace, name }, spec: lasting });

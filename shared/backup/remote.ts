@@ -1,7 +1,12 @@
 // The metadata of one image in a target: found, compared, replaced by nobody else's leave. `choose` is pure.
 import type { Store } from '#shared/clients/store/store.ts';
-import { type ImageMetadata, parseMetadata, saysTheSame } from '#shared/backup/metadata.ts';
-import { haveSameBytes } from '#shared/backup/metadata.ts';
+import {
+  type ImageMetadata,
+  haveSameBytes,
+  parseMetadata,
+  saysTheSame,
+  serializeMetadata,
+} from '#shared/backup/metadata.ts';
 
 /** Bytes that a document may have. */
 export const mostMetadataBytes = 2 ** 20;
@@ -55,7 +60,7 @@ const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {
   // What nobody can read protects nobody: a write that was torn heals.
   if (metadata === undefined) return remote.isLater ? undefined : { is: 'write', key, expected: { revision } };
   if (isOurs(own, metadata)) {
-    const isCurrent = metadata.image.uid === own.image.uid && isSame(own, metadata);
+    const isCurrent = serializeMetadata(metadata).equals(serializeMetadata(own));
     return isCurrent ? { is: 'there', key, revision } : { is: 'write', key, expected: { revision }, before: metadata };
   }
   return isSame(own, metadata) ? { is: 'there', key, revision } : undefined;

@@ -1,6 +1,7 @@
 // A few seeds of the storm over backups, in every test run; `npm run test:faults -- --backups N` runs as many as asked for.
 import { describe, expect, it } from 'vitest';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
+import { expectedOfShared, runSharedStorm } from '#test/faults/backup-shared.ts';
 
 const seeds = Number(process.env['FAULT_SEEDS'] ?? 12);
 
@@ -15,5 +16,10 @@ describe('backups under a storm', () => {
     }
     // Both kinds of runs were seen.
     expect(deletions.size).toBe(seeds >= 12 ? 2 : deletions.size);
+  });
+
+  it('leave to each of two clusters what is its own', async () => {
+    for (let seed = 1; seed <= Math.ceil(seeds / 2); seed += 1)
+      expect({ seed, ...(await runSharedStorm(seed)) }).toEqual({ seed, violations: [], summary: expectedOfShared });
   });
 });

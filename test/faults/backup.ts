@@ -57,7 +57,7 @@ const shaky =
     return result;
   };
 
-const shakyStore = (store: MemoryStore, random: Random, odds: () => number): Store => ({
+export const shakyStore = (store: MemoryStore, random: Random, odds: () => number): Store => ({
   read: shaky(random, odds, (...given: Parameters<Store['read']>) => store.read(...given)),
   sizeOf: shaky(random, odds, (...given: Parameters<Store['sizeOf']>) => store.sizeOf(...given)),
   write: shaky(random, odds, (...given: Parameters<Store['write']>) => store.write(...given)),
@@ -75,7 +75,7 @@ const shakyStore = (store: MemoryStore, random: Random, odds: () => number): Sto
 const apiFaultOf = (random: Random): Error =>
   random.pick([new Unavailable('the API does not answer'), new Conflict('changed by others'), new Died('died')]);
 
-const shakyKube = (kube: KubeClient, random: Random, odds: () => number): KubeClient =>
+export const shakyKube = (kube: KubeClient, random: Random, odds: () => number): KubeClient =>
   new Proxy(kube, {
     get: (target, name: keyof KubeClient) => {
       const method: unknown = target[name];
@@ -108,7 +108,7 @@ const refOf = (name: string) => ({
   name,
 });
 
-const forgiving = async (work: () => Promise<unknown>): Promise<void> => {
+export const forgiving = async (work: () => Promise<unknown>): Promise<void> => {
   try {
     await work();
   } catch (error) {

@@ -5,6 +5,7 @@ import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { runKills } from '#test/faults/api-server-kill/run.ts';
 import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
+import { expectedOfShared, runSharedStorm } from '#test/faults/backup-shared.ts';
 import { type Run, runCalm, runScenario } from '#test/faults/image-import.ts';
 import { type Scenario, scenarios } from '#test/faults/scenarios.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
@@ -102,7 +103,19 @@ const runBackups = async (from: number, count: number): Promise<number> => {
     failures += 1;
     console.log([`backups, seed ${seed}`, ...violations, JSON.stringify(summary)].join('\n  '));
   }
-  console.log(`${count - failures} passed, ${failures} failed`);
+  failures += await runShared(from, count);
+  console.log(`${2 * count - failures} passed, ${failures} failed`);
+  return failures;
+};
+
+const runShared = async (from: number, count: number): Promise<number> => {
+  let failures = 0;
+  for (let seed = from; seed < from + count; seed += 1) {
+    const { violations, summary } = await runSharedStorm(seed);
+    if (violations.length === 0 && isDeepStrictEqual(summary, expectedOfShared)) continue;
+    failures += 1;
+    console.log([`shared target, seed ${seed}`, ...violations, JSON.stringify(summary)].join('\n  '));
+  }
   return failures;
 };
 

@@ -218,6 +218,11 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     const longhorn = await until(second, harvester, 'longhorn', (image) => isReady(image) && isKept(image));
     // The class that volumes in VM backups name.
     expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage } });
+    // What the first cluster wrote says it all: nothing is written beside it.
+    const written = (await Array.fromAsync(backup.store.list('harvester/vmimages/'))).map(
+      ({ key }) => key.split('/')[2],
+    );
+    expect(written).toEqual(['default-cdi', 'default-jammy', 'default-longhorn']);
     await makeDisk(second, 'of-longhorn', storageClassName);
     await prove(second, 'of-longhorn');
   });
@@ -243,6 +248,10 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
       /default\/jammy .*hypercloud.* none: it is here .*default-jammy\/vmimage-metadata\.yaml/,
     );
     expect(out.join('')).toMatch(/default\/longhorn .*by Longhorn/);
+    out.length = 0;
+    const sweep = ['backups', '--sweep', '--dry-run', '--kubeconfig', second.kubeconfigPath];
+    expect(await runCommandLine(sweep, { terminal, signal: new AbortController().signal })).toBe(0);
+    expect(out.join('')).toBe('a sweep would remove 0 disks and 0 chunks that nothing names, 0 B; 1 disks stay\n');
   });
 
   it('is restored into a namespace once its owner has given the credentials', async () => {

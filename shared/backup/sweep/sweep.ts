@@ -1,7 +1,8 @@
 // Clears away what nobody names any more, in the sight of everybody who writes to the target: announced, then done, then told as over.
 import { randomUUID } from 'node:crypto';
-import { dataPrefix, sweepMarkKey } from '#shared/backup/place.ts';
+import { dataPrefix, metadataPrefix, sweepMarkKey } from '#shared/backup/place.ts';
 import { type Garbage, type OwnBackups, lookForGarbage } from '#shared/backup/sweep/look.ts';
+import { graceMs } from '#shared/backup/sweep/plan.ts';
 import { inParallel } from '#shared/backup/look.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError, Conflict, Unavailable } from '#shared/runtime/errors.ts';
@@ -99,6 +100,7 @@ const clear = async (sweeping: Sweeping, held: Held): Promise<Garbage> => {
       held,
       garbage.chunks.map((one) => one.key),
     );
+    for (const prefix of [dataPrefix, metadataPrefix]) await store.tidy?.(prefix, now() - graceMs);
     return garbage;
   } finally {
     await store.remove(mark);

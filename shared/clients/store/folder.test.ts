@@ -149,6 +149,10 @@ describe('a mount that is ill', () => {
     expect(await store.read('a/b', 10)).toBeUndefined();
     await store.write('a/b', bytes('one'), 'nothing');
     expect((await store.read('a/b', 10))?.bytes.toString()).toBe('one');
+    await store.tidy?.('a/', Date.now() - 60_000);
+    expect(filesIn('a')).toEqual(['.draft-of-a-dead-writer', 'b']);
+    await store.tidy?.('a/', Date.now() + 60_000);
+    expect(filesIn('a')).toEqual(['b']);
   });
 
   /** The call is done, its answer is lost, and it is sent again: the second one is refused. */

@@ -1,5 +1,5 @@
 // A folder as a Store: an NFS export that is mounted here. Keys are paths below it.
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type FileSystem, codeOf, fileSystem, ifThere } from '#shared/clients/store/files.ts';
 import { draftPrefix, revisionOf, writeFile } from '#shared/clients/store/folder-write.ts';
 import type { Listed, Store } from '#shared/clients/store/store.ts';
@@ -27,17 +27,26 @@ const asked = async <T>(key: string, work: () => Promise<T>): Promise<T> => {
   }
 };
 
+/** Every file, drafts too. */
 async function* walk(files: FileSystem, root: string, folder: string): AsyncGenerator<Listed, void, undefined> {
   const read = () => ifThere(() => files.readdir(join(root, folder), { withFileTypes: true }));
   const entries = (await asked(folder, read)) ?? [];
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const key = folder === '' ? entry.name : `${folder}/${entry.name}`;
     if (entry.isDirectory()) yield* walk(files, root, key);
-    else if (entry.isFile() && !entry.name.startsWith(draftPrefix)) {
+    else if (entry.isFile()) {
       const found = await asked(key, () => ifThere(() => files.stat(join(root, key))));
       if (found !== undefined) yield { key, size: found.size, modified: found.mtimeMs };
     }
   }
+}
+
+const isDraft = ({ key }: Listed): boolean => basename(key).startsWith(draftPrefix);
+
+async function* below(files: FileSystem, root: string, prefix: string): AsyncGenerator<Listed, void, undefined> {
+  await asked(prefix, () => files.stat(root));
+  const folder = prefix.replace(/\/[^/]*$/, '');
+  for await (const entry of walk(files, root, folder)) if (entry.key.startsWith(prefix)) yield entry;
 }
 
 /** `root` must be there: an export that is not mounted is not an empty one. `files`: for tests of mounts that are ill. */
@@ -68,8 +77,11 @@ export const createFolderStore = (root: string, files: FileSystem = fileSystem):
       await ifThere(() => files.unlink(pathOf(root, key)));
     }),
   list: async function* list(prefix) {
-    await asked(prefix, () => files.stat(root));
-    const folder = prefix.replace(/\/[^/]*$/, '');
-    for await (const entry of walk(files, root, folder)) if (entry.key.startsWith(prefix)) yield entry;
+    for await (const entry of below(files, root, prefix)) if (!isDraft(entry)) yield entry;
+  },
+  tidy: async (prefix, before) => {
+    for await (const entry of below(files, root, prefix))
+      if (isDraft(entry) && entry.modified < before)
+        await asked(entry.key, () => ifThere(() => files.unlink(join(root, entry.key))));
   },
 });

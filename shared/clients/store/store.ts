@@ -30,6 +30,8 @@ export interface Store {
   remove(key: string): Promise<void>;
   /** Every key below the prefix, in order. */
   list(prefix: string): AsyncIterable<Listed>;
+  /** Removes what writers that died left below the prefix, where a store has such: what was written before this time, by the clock of the store. */
+  tidy?(prefix: string, before: number): Promise<void>;
 }
 
 /** Whether a write found another object than it was held to. */
