@@ -1,29 +1,38 @@
-// What must not be pulled from under an image, one row each.
+// What looks at other objects: how images are made, and what must not be pulled from under them. One row each.
 import { describe, expect, it } from 'vitest';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
+import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { type Asked, type Draft, ask, clusterOf, rightOf, withAccess } from '#test/support/admission.ts';
+import { type Asked, type Draft, ask, clusterOf, patched, rightOf, withAccess } from '#test/support/admission.ts';
+import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows, protectedRows } from '#test/support/protected-rows.ts';
 
-const validate = (asked: Asked, given: readonly Draft[], rights: readonly string[] = []) => {
-  const kube = withAccess(clusterOf(...given), (question) => rights.includes(rightOf(question)));
-  return ask(createApp({ kube, log: silentLogger }), '/validate', asked);
+/** As the API server asks: validation sees what mutation made of it. */
+const validate = async (asked: Asked, given: readonly Draft[], rights?: readonly string[]) => {
+  const kube = withAccess(clusterOf(...given), (question) => rights?.includes(rightOf(question)) ?? true);
+  const deps = { kube, log: silentLogger };
+  const { object } = asked;
+  if (object === undefined) return ask(createApp(deps), '/validate', asked);
+  const filled = patched(object, await ask(createMutate(deps), '/mutate', asked));
+  return ask(createApp(deps), '/validate', { ...asked, object: filled });
 };
 
 describe('protected objects', () => {
-  it.each(protectedRows)('$id keeps $what', async ({ given, rights, allowed, denied, says }) => {
+  it.each([...imageRows, ...protectedRows])('$id keeps $what', async ({ given, rights, allowed, denied, says }) => {
     expect(await validate(allowed, given, rights)).toMatchObject({ allowed: true });
     const answer = await validate(denied, given, rights);
     expect([answer.allowed, answer.status?.message]).toEqual([false, expect.stringMatching(says)]);
   });
 
-  it.each(exemptRows)('do not include %s', async (_what, given, asked) => {
+  it.each(exemptRows)('do not include $what ($ids)', async ({ given, asked }) => {
     expect(await validate(asked, given)).toMatchObject({ allowed: true });
   });
 
   it('have a row for each rule', () => {
     const ids = new Set(protectedRows.map(({ id }) => id));
-    expect(protectedRules.filter(({ id }) => !ids.has(id))).toEqual([]);
+    const rules = [...protectedRules, ...storageClassRules].filter(({ id }) => id !== 'class');
+    expect(rules.filter(({ id }) => !ids.has(id))).toEqual([]);
   });
 });

@@ -71,6 +71,8 @@ interface Asked {
   readonly username?: string;
 }
 
+const resourceOf = (subject: Draft | undefined): string => `${subject?.kind.toLowerCase()}s`;
+
 const calls = (hookName: string, { object, oldObject, username = 'jane' }: Asked): boolean => {
   const hook = hooks.find(({ name }) => name === `${hookName}.bullion.dev`);
   const operation = object === undefined ? 'DELETE' : oldObject === undefined ? 'CREATE' : 'UPDATE';
@@ -80,7 +82,7 @@ const calls = (hookName: string, { object, oldObject, username = 'jane' }: Asked
     return condition.matches({
       object: object === undefined ? null : toJson(object),
       oldObject: oldObject === undefined ? null : toJson(oldObject),
-      request: toJson({ operation, userInfo: { username } }),
+      request: toJson({ operation, userInfo: { username }, resource: { resource: resourceOf(object ?? oldObject) } }),
     });
   });
 };
@@ -121,9 +123,22 @@ describe('the match conditions', () => {
     expect(calls('golden.validate', { oldObject: aHyperCloudImage(), username })).toBe(isCalled);
   });
 
-  const scopes: Readonly<Record<string, string>> = { D2: 'templates', P5: 'claims', P6: 'marks', P7: 'golden' };
-  const scopeOf = (id: string): string =>
-    scopes[id] ?? { P10: 'golden', P12: 'machines', P13: 'machines' }[id] ?? 'classes';
+  const scopes: Readonly<Record<string, string>> = {
+    D2: 'templates',
+    P5: 'claims',
+    P6: 'marks',
+    P7: 'golden',
+    P8: 'disks',
+    P9: 'disks',
+    P10: 'golden',
+    P11: 'disks',
+    P12: 'machines',
+    P13: 'machines',
+    P14: 'classes',
+    P15: 'classes',
+    P22: 'keys',
+  };
+  const scopeOf = (id: string): string => scopes[id] ?? 'class-rules';
 
   it.each(protectedRows)('let what $id keeps be looked at', ({ id, denied }) => {
     expect(calls(`${scopeOf(id)}.validate`, denied)).toBe(true);
@@ -135,6 +150,13 @@ describe('the match conditions', () => {
       expect(calls(`${scopeOf(id)}.validate`, allowed)).toBe(false);
     },
   );
+
+  it('let other Secrets and claims go without a call', () => {
+    const [apiVersion, metadata] = ['v1', { name: 'x', namespace: 'default' }];
+    const secret = { apiVersion, kind: 'Secret', metadata, data: { password: 'x' } };
+    expect(calls('keys.validate', { oldObject: secret })).toBe(false);
+    expect(calls('disks.validate', { oldObject: { apiVersion, kind: 'PersistentVolumeClaim', metadata } })).toBe(false);
+  });
 
   it.each([
     ['without disks', { object: aMachine([]) }, false],

@@ -1,12 +1,14 @@
 // Which requests reach a webhook: kinds, selectors and match conditions. Whatever is not said here never leaves the API server, so that an
 // outage of ours blocks nobody's pods, volumes or namespaces.
 import type { AdmissionFunction, Webhook } from '#infra/generate/wiring.ts';
-import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { clusterControllers, labels, ownAccountPrefix } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+import { encryptionKeyField } from '#shared/resources/protected/encryption-key.ts';
 import { goldenMarks } from '#shared/resources/protected/golden.ts';
 import { goldenKinds } from '#shared/resources/protected/rules.ts';
 
@@ -75,6 +77,17 @@ const machineUsesClaims =
   'object.spec.template.spec.volumes.exists(v, has(v.persistentVolumeClaim) || has(v.dataVolume))) || ' +
   `(has(object.metadata.annotations) && '${harvesterAnnotations.claimTemplates}' in object.metadata.annotations)`;
 
+/** Data volumes are ours. Claims say themselves that they are ours, what is made from them, or whose disk they are. */
+const inUse =
+  "request.resource.resource == 'datavolumes' || " +
+  `'${labels.ownerUid}' in ${mapOf('oldObject', 'labels')} || ` +
+  `'${labels.exporting}' in ${mapOf('oldObject', 'labels')} || ` +
+  `'${harvesterAnnotations.ownedBy}' in ${mapOf('oldObject', 'annotations')} || ` +
+  '(has(oldObject.metadata.ownerReferences) && ' +
+  `oldObject.metadata.ownerReferences.exists(r, r.kind == '${virtualMachines.kind}'))`;
+
+const withKey = `has(oldObject.data) && '${encryptionKeyField}' in oldObject.data`;
+
 export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonly ResourceType[]): WebhookScope =>
   (
     {
@@ -109,5 +122,13 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
         ],
         failurePolicy: 'Ignore',
       },
+      disks: {
+        types: [persistentVolumeClaims, dataVolumeKind.type],
+        conditions: [...notTrusted, { name: 'in-use', expression: inUse }],
+        failurePolicy: 'Ignore',
+      },
+      keys: { types: [secrets], conditions: [...notTrusted, { name: 'with-a-key', expression: withKey }] },
+      // Nothing of a class is lost while we are away: it is looked at again where an image is to be kept in it.
+      'class-rules': { types: [storageClasses], conditions: notTrusted, failurePolicy: 'Ignore' },
     } satisfies Record<Webhook['on'], WebhookScope>
   )[on];

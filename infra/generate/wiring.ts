@@ -2,6 +2,8 @@
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -14,7 +16,17 @@ export interface Webhook {
   readonly name: string;
   readonly summary: string;
   /** Which requests it is about: `webhook-scopes.ts` says it in the API server's words. */
-  readonly on: 'objects' | 'golden' | 'marks' | 'templates' | 'classes' | 'claims' | 'machines';
+  readonly on:
+    | 'objects'
+    | 'golden'
+    | 'marks'
+    | 'templates'
+    | 'classes'
+    | 'claims'
+    | 'machines'
+    | 'disks'
+    | 'keys'
+    | 'class-rules';
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
 }
 
@@ -60,6 +72,14 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
         on: 'machines',
         operations: ['CREATE', 'UPDATE'],
       },
+      { name: 'disks', summary: 'nor are disks taken from under a machine', on: 'disks', operations: ['DELETE'] },
+      { name: 'keys', summary: 'nor keys from under encrypted volumes', on: 'keys', operations: ['DELETE'] },
+      {
+        name: 'class-rules',
+        summary: 'storage classes say what images can use',
+        on: 'class-rules',
+        operations: ['CREATE', 'UPDATE'],
+      },
     ],
   },
 ];
@@ -85,6 +105,8 @@ export const admissionLookups = [
   storageClasses,
   persistentVolumeClaims,
   templateVersions,
+  virtualMachines,
+  volumeSnapshotClasses,
 ] as readonly unknown[] as readonly ResourceType[];
 
 /** What polls need to log in to a source, by name and never listed. */

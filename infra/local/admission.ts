@@ -22,7 +22,7 @@ interface AdmissionOptions {
 /** Serves the admission functions over TLS first, then tells the API server to ask them. */
 export const startAdmission = async (
   kube: KubeClient,
-  functions: Functions,
+  functions: Pick<Functions, 'admission'>,
   { dataDir, port, log, undo, hasLonghorn }: AdmissionOptions,
 ): Promise<void> => {
   const files = await ensureControlPlaneFiles(join(dataDir, 'pki'));

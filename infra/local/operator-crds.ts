@@ -8,7 +8,8 @@ import type { ResourceType } from '#shared/api/object.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 
-const build = (
+/** Serves a kind whatever is in it. */
+export const buildOpenCrd = (
   { group, version, kind, plural, namespaced }: ResourceType,
   fields: object = { spec: open, status: open },
 ): CustomResourceDefinition => ({
@@ -32,8 +33,11 @@ const build = (
 });
 
 export const operatorCrds: readonly CustomResourceDefinition[] = [
-  build(hyperConvergeds as unknown as ResourceType),
-  build(ssps as unknown as ResourceType),
-  build(virtualMachineBackups as unknown as ResourceType),
-  build(harvesterSettings as unknown as ResourceType, { value: { type: 'string' }, default: { type: 'string' } }),
+  buildOpenCrd(hyperConvergeds as unknown as ResourceType),
+  buildOpenCrd(ssps as unknown as ResourceType),
+  buildOpenCrd(virtualMachineBackups as unknown as ResourceType),
+  buildOpenCrd(harvesterSettings as unknown as ResourceType, {
+    value: { type: 'string' },
+    default: { type: 'string' },
+  }),
 ];

@@ -13,6 +13,8 @@ export const labels = {
   content: 'bullion.dev/content',
   /** On an image: the storage class it is kept in, or a digest where the name is no label value. */
   storageClass: 'bullion.dev/storage-class',
+  /** On a claim that an image is being made from: UID of the image. */
+  exporting: 'bullion.dev/exporting',
   /** On an event source: the kind it watches may be missing in a cluster. */
   optional: 'bullion.dev/optional',
 } as const;
@@ -34,6 +36,8 @@ export const annotations = {
   populated: 'bullion.dev/populated',
   /** On a child that stands for one attempt: its number, from 1. */
   attempt: 'bullion.dev/attempt',
+  /** On a claim that an image is being made from: `<namespace>/<name>` of the image. */
+  exporting: 'bullion.dev/exporting',
   /** On a volume made from another one: how, and why so (JSON). */
   clone: 'bullion.dev/clone',
   /** On a persistent volume on its way from one namespace to another: what its claims knew (JSON). */

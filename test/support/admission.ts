@@ -14,6 +14,9 @@ export interface Draft {
   readonly metadata: Loose;
   readonly spec?: Loose;
   readonly status?: Loose;
+  /** Of a StorageClass. */
+  readonly provisioner?: string;
+  readonly parameters?: Loose;
 }
 
 export const aHyperCloudImage = (spec: Loose = {}, metadata: Loose = {}): Draft => ({

@@ -151,6 +151,7 @@ export const dataImportCronKind: ServedKind<DataImportCron> = {
       jsonPath: '.status.sourceFormat',
       description: 'The format in which created sources are saved',
     },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Version', type: 'string', jsonPath: '.status.lastImportedPVC.name' },
     { name: 'UpToDate', type: 'string', jsonPath: '.status.conditions[?(@.type=="UpToDate")].status' },
     { name: 'Imported', type: 'date', jsonPath: '.status.lastImportTimestamp' },

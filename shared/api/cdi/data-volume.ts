@@ -144,7 +144,8 @@ export const dataVolumeKind: ServedKind<DataVolume> = {
       description: 'The number of times the transfer has been restarted.',
     },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
-    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', priority: 1 },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
   ],
 };

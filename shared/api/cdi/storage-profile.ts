@@ -71,5 +71,6 @@ export const storageProfileKind: ServedKind<StorageProfile> = {
     { name: 'Format', type: 'string', jsonPath: '.status.dataImportCronSourceFormat' },
     { name: 'Provisioner', type: 'string', jsonPath: '.status.provisioner' },
     { name: 'Recognized', type: 'string', jsonPath: '.status.conditions[?(@.type=="Recognized")].status' },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],
 };

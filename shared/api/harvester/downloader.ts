@@ -47,6 +47,7 @@ export const downloaderKind: ServedKind<Downloader> = {
     { name: 'VMImage', type: 'string', jsonPath: '.spec.imageName' },
     { name: 'CompressType', type: 'string', jsonPath: '.spec.compressType' },
     { name: 'Status', type: 'string', jsonPath: '.status.status' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },

@@ -88,6 +88,8 @@ export const harvesterAnnotations = {
   claimTemplates: 'harvesterhci.io/volumeClaimTemplates',
   /** On a storage class: it stays. */
   reservedClass: 'harvesterhci.io/is-reserved-storageclass',
+  /** On a claim: what it belongs to (JSON), such as a virtual machine. */
+  ownedBy: 'harvesterhci.io/owned-by',
 } as const;
 
 export const harvesterImageKind: ServedKind<HarvesterImage> = {

@@ -117,6 +117,7 @@ export const volumeExportKind: ServedKind<VirtualMachineVolumeExport> = {
       jsonPath: '.status.state',
       description: 'Current state of VirtualMachineVolumeExport',
     },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
     { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
     { name: 'Object', type: 'string', jsonPath: '.status.object.url', priority: 1 },

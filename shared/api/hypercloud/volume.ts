@@ -49,15 +49,23 @@ export interface VirtualMachineVolume extends KubeObject {
   readonly status?: VolumeStatus;
 }
 
-const columnsFor = (kind: string): readonly PrinterColumn[] => [
-  { name: 'State', type: 'string', jsonPath: '.status.state', description: `Current state of ${kind}` },
+const age: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+
+const rest: readonly PrinterColumn[] = [
+  { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
   { name: 'Claim', type: 'string', jsonPath: '.status.claimName' },
   { name: 'Progress', type: 'integer', jsonPath: '.status.progress' },
   { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
   { name: 'Strategy', type: 'string', jsonPath: '.status.cloneStrategy', priority: 1 },
   { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
-  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
+
+const stateOf = (kind: string): PrinterColumn => ({
+  name: 'State',
+  type: 'string',
+  jsonPath: '.status.state',
+  description: `Current state of ${kind}`,
+});
 
 const group = { group: 'hypercloud.tmaxanc.com', version: 'v1alpha1', namespaced: true } as const;
 
@@ -69,7 +77,7 @@ export const virtualMachinePvcKind: ServedKind<VirtualMachinePvc> = {
   description: 'The disk of a virtual machine, made from a golden image. Its claim has the same name.',
   spec: VirtualMachinePvcSpec,
   status: VolumeStatus,
-  columns: columnsFor('VirtualMachinePvc'),
+  columns: [stateOf('VirtualMachinePvc'), ...rest, age],
 };
 
 export const virtualMachineVolumeKind: ServedKind<VirtualMachineVolume> = {
@@ -80,5 +88,5 @@ export const virtualMachineVolumeKind: ServedKind<VirtualMachineVolume> = {
   description: 'The disk of a virtual machine, made from a golden image. Its claim is `<name>-vmv-pvc`.',
   spec: VirtualMachineVolumeSpec,
   status: VolumeStatus,
-  columns: columnsFor('VirtualMachineVolume'),
+  columns: [stateOf('VirtualMachineVolume'), age, ...rest],
 };

@@ -1,4 +1,5 @@
 // The backingimage backend: golden images as Longhorn's backing images, with a storage class of their own that volumes are made with.
+import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
@@ -17,7 +18,14 @@ const updateVirtualSize = ({ state }: Image, { backingImage }: BackingImageSeen)
   return isMissing && backingImage?.status?.virtualSize ? filledState(state, backingImage) : undefined;
 };
 
-const reads = [backingImages, persistentVolumeClaims, persistentVolumes, storageClasses, harvesterImageKind.type];
+const reads = [
+  backingImages,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+  harvesterImageKind.type,
+  virtualMachineBackups,
+];
 
 export const backingImage: Backend<BackingImageSeen> = {
   capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 'restore'] },

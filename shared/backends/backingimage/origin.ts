@@ -16,7 +16,8 @@ import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import type { Origin } from '#shared/backends/backingimage/manifests.ts';
 import { backingImageNames } from '#shared/backends/backingimage/names.ts';
-import { isEncrypted, secretOf } from '#shared/backends/backingimage/parameters.ts';
+import { secretOf } from '#shared/backends/backingimage/parameters.ts';
+import { isEncrypted } from '#shared/backends/rules/encryption.ts';
 import type { CloneSource, Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 

@@ -2,14 +2,11 @@
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import type { Image } from '#shared/backends/image.ts';
+import { type SecretName, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
 
 type Parameters = Readonly<Record<string, string>>;
 
 const defaults: Parameters = { numberOfReplicas: '3', staleReplicaTimeout: '30', migratable: 'true' };
-
-const secretStages = ['provisioner', 'node-stage', 'node-publish', 'node-expand'] as const;
-const secretKey = (stage: (typeof secretStages)[number], part: 'name' | 'namespace'): string =>
-  `csi.storage.k8s.io/${stage}-secret-${part}`;
 
 /** What may differ from the defaults. Whatever else a class says is not of a disk made from an image. */
 const allowed: readonly string[] = [
@@ -47,15 +44,6 @@ export const copiesIn = (parameters: Parameters): number | undefined => {
   return Number.isInteger(count) && count > 0 ? count : undefined;
 };
 
-export const isEncrypted = (parameters: Parameters | undefined): boolean => parameters?.['encrypted'] === 'true';
-
 /** The Secret that encrypts; `undefined` where none is named. */
-export const secretOf = (
-  parameters: Parameters | undefined,
-): { readonly name: string; readonly namespace: string } | undefined => {
-  const [name, namespace] = [
-    parameters?.[secretKey('node-publish', 'name')],
-    parameters?.[secretKey('node-publish', 'namespace')],
-  ];
-  return name === undefined || namespace === undefined ? undefined : { name, namespace };
-};
+export const secretOf = (parameters: Parameters | undefined): SecretName | undefined =>
+  secretAt(parameters, 'node-publish');

@@ -1,5 +1,5 @@
 // What the backingimage backend reads before it decides. Names are looked for once: afterwards status knows them.
-import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -9,6 +9,7 @@ import { type Names, backingImageNames, storageClassNames } from '#shared/backen
 import { need } from '#shared/backends/backingimage/need.ts';
 import { type OriginSeen, readOrigin } from '#shared/backends/backingimage/origin.ts';
 import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
+import { readExported } from '#shared/backends/exporting.ts';
 import { findUsers } from '#shared/backends/backingimage/users.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { isInstalled, readClass } from '#shared/backends/reading.ts';
@@ -24,6 +25,8 @@ export interface BackingImageSeen {
   readonly template?: StorageClass | undefined;
   /** Read only where a backing image is to be made. */
   readonly origin?: OriginSeen | undefined;
+  /** The claim it is exported from; read only where a backing image is to be made. */
+  readonly exported?: PersistentVolumeClaim | undefined;
   /** What stands on the image; read only where it is to be removed. */
   readonly users: readonly string[];
   /** An object of our own name that belongs to somebody else. It is never touched. */
@@ -110,10 +113,11 @@ const readForStart = async (
   if (foreign !== undefined) return { ...nothing, foreign };
   if (image.state.phase === 'Available') return nothing;
   if (!(await isInstalled(kube, need))) return { ...nothing, isInstalled: false };
-  const [storageClass, template, origin] = await Promise.all([
+  const [storageClass, template, origin, exported] = await Promise.all([
     readStorageClass(kube, image, backingImageNames(image).own),
     readTemplate(kube, image),
     readOrigin(kube, image),
+    readExported(kube, image),
   ]);
-  return { ...nothing, storageClass: storageClass.own, foreign: storageClass.foreign, template, origin };
+  return { ...nothing, storageClass: storageClass.own, foreign: storageClass.foreign, template, origin, exported };
 };

@@ -9,6 +9,7 @@ import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
 import { copiesIn, parametersOf } from '#shared/backends/backingimage/parameters.ts';
 import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
 import type { Image } from '#shared/backends/image.ts';
+import { markExported } from '#shared/backends/exporting.ts';
 import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
 
 export const planStart = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
@@ -54,6 +55,7 @@ const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: Pla
   const backingImage = { ...built, metadata: { ...built.metadata, labels } };
   const storageClass = seen.storageClass ?? buildStorageClass(image, built.metadata.name, classParameters);
   const actions: readonly Action[] = [
+    ...markExported(seen.exported, image),
     create(backingImages, backingImage),
     ...(seen.storageClass === undefined ? [create(storageClasses, storageClass)] : []),
   ];

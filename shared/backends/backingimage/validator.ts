@@ -3,8 +3,9 @@ import { storageClasses } from '#shared/api/foreign/core.ts';
 import { isTrue } from '#shared/api/conditions.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { BackendMutator, BackendValidator } from '#shared/backends/backend.ts';
-import { backingImageOf, classParameters, copiesIn, isEncrypted } from '#shared/backends/backingimage/parameters.ts';
+import { backingImageOf, classParameters, copiesIn } from '#shared/backends/backingimage/parameters.ts';
 import type { CloneSource, Image } from '#shared/backends/image.ts';
+import { isEncrypted } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 

@@ -2,7 +2,7 @@
 import { toGrantText } from '#shared/access/grant.ts';
 import { type DataVolume, type DataVolumeSpec, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
@@ -21,6 +21,8 @@ export interface Shape {
   /** Bytes of the guest's disk; left out: those of what is cloned. */
   readonly diskBytes?: number | undefined;
   readonly cloned?: Cloned | undefined;
+  /** The claim it is exported from. */
+  readonly exported?: PersistentVolumeClaim | undefined;
   /** What told the size; noted on the DataVolume, since a crash may keep it from the image. */
   readonly inspected?: Inspection | undefined;
 }

@@ -16,6 +16,7 @@ import {
   removeStage,
   stagedDisk,
 } from '#shared/backends/cdi/staging.ts';
+import { markExported } from '#shared/backends/exporting.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
@@ -88,7 +89,7 @@ const planLost = ({ state, ref }: Image): Plan => ({
 });
 
 const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const { storageClass, cloned, claim } = seen;
+  const { storageClass, cloned, claim, exported } = seen;
   if (claim !== undefined) {
     return wait(
       image,
@@ -102,7 +103,12 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (cloned?.is === 'waiting') return wait(image, 'SourceNotReady', cloned.message, context);
   const { source, storage } = image;
   if (storage.capacityBytes !== undefined || source === undefined || !isFetched(source)) {
-    return makeDataVolume(image, { storageClass, cloned, diskBytes: storage.capacityBytes }, image.state, context);
+    return makeDataVolume(
+      image,
+      { storageClass, cloned, exported, diskBytes: storage.capacityBytes },
+      image.state,
+      context,
+    );
   }
   const build = () =>
     buildTransferJob({ mode: 'inspect', owner: image.ref, source, retries: image.retries }, context.settings);
@@ -133,7 +139,8 @@ const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: 
   const { name } = dataVolume.metadata;
   const next = { ...withJob(state, { volume: name }), storageClassName: shape.storageClass.metadata.name };
   const step = { phase: 'Pending', reason: 'Starting', message: `DataVolume ${name} is being made` } as const;
-  return { actions: [create(dataVolumeKind.type, dataVolume)], state: waitingState(image, next, step, context) };
+  const actions = [...markExported(shape.exported, image), create(dataVolumeKind.type, dataVolume)];
+  return { actions, state: waitingState(image, next, step, context) };
 };
 
 /** Sizes and digests as far as somebody knows them: our own DataVolumes note them on the claim. */

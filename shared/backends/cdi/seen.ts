@@ -12,6 +12,7 @@ import {
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
+import { readExported } from '#shared/backends/exporting.ts';
 import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -30,6 +31,8 @@ export interface CdiSeen {
   readonly stage?: Stage | undefined;
   /** Read only where the DataVolume is to be made. */
   readonly storageClass?: StorageClass | undefined;
+  /** The claim it is exported from; read only where the DataVolume is to be made. */
+  readonly exported?: PersistentVolumeClaim | undefined;
   /** The golden claim of the image that is cloned; read only where the DataVolume is to be made. */
   readonly cloned?: Cloned | undefined;
   /** Newest Warning about what keeps the image waiting. */
@@ -109,7 +112,7 @@ const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSe
   const looked = needsLook && mayBeLooking ? await readInspection(kube, image) : {};
   const cloned = source?.type === 'clone' ? await readCloned(kube, source) : undefined;
   const staged = await readStaged(kube, image);
-  return { ...looked, ...staged, storageClass, cloned };
+  return { ...looked, ...staged, storageClass, cloned, exported: await readExported(kube, image) };
 };
 
 const readStaged = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {

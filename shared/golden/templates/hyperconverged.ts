@@ -53,8 +53,12 @@ const settingsOf = (hco: HyperConverged) => {
   };
 };
 
-const isEnabled = ({ metadata }: CronTemplateEntry): boolean =>
-  (metadata?.annotations?.[templateAnnotations.enable] ?? 'true').toLowerCase() === 'true';
+const switches = ['true', 'false'];
+
+const switchOf = ({ metadata }: CronTemplateEntry): string =>
+  (metadata?.annotations?.[templateAnnotations.enable] ?? 'true').toLowerCase();
+
+const isEnabled = (entry: CronTemplateEntry): boolean => switchOf(entry) === 'true';
 
 const defaulted = (spec: Partial<DataImportCronSpec>, schedule: string): DataImportCronSpec =>
   ({
@@ -102,11 +106,18 @@ const entryProblem = (entries: readonly CronTemplateEntry[]): Problem | undefine
   const repeated = names.find((name, index) => names.indexOf(name) !== index);
   if (repeated !== undefined)
     return { reason: 'DuplicateTemplate', message: `${repeated} DataImportCronTable is already defined` };
+  const unclear = entries.find((entry) => !switches.includes(switchOf(entry)));
+  if (unclear !== undefined) {
+    const rule = `the ${templateAnnotations.enable} annotation of a dataImportCronTemplate must be either "true" or "false"`;
+    return { reason: 'InvalidTemplate', message: `${rule}: ${nameOf(unclear)}` };
+  }
   const empty = entries.find((entry) => isEnabled(entry) && entry.spec === undefined);
   if (empty === undefined) return undefined;
   const what = 'dataImportCronTemplate spec is empty for an enabled DataImportCronTemplate';
-  return { reason: 'InvalidTemplate', message: `${what}: ${empty.metadata?.name ?? '(no name)'}` };
+  return { reason: 'InvalidTemplate', message: `${what}: ${nameOf(empty)}` };
 };
+
+const nameOf = ({ metadata }: CronTemplateEntry): string => metadata?.name ?? '(no name)';
 
 const byName = (a: Template, b: Template): number => (a.name < b.name ? -1 : 1);
 

@@ -20,7 +20,8 @@ const most = 32;
 const volumesOf = (machine: KubeObject | undefined) =>
   (machine as VirtualMachine | undefined)?.spec?.template?.spec?.volumes ?? [];
 
-const claimNamesOf = (machine: KubeObject | undefined): readonly string[] =>
+/** Claims that it mounts, also by the name of their data volume. */
+export const claimNamesOf = (machine: KubeObject | undefined): readonly string[] =>
   volumesOf(machine).map(
     ({ persistentVolumeClaim, dataVolume }) => persistentVolumeClaim?.claimName ?? dataVolume?.name ?? '',
   );
@@ -62,21 +63,28 @@ export const keepGoldenUnmounted = async (
 
 const Entries = z.array(
   z.looseObject({
-    metadata: z.looseObject({ annotations: z.record(z.string(), z.string()).optional() }).optional(),
+    metadata: z
+      .looseObject({ name: z.string().optional(), annotations: z.record(z.string(), z.string()).optional() })
+      .optional(),
   }),
 );
 
-/** `<namespace>/<name>` of the images that disks of the machine are to be made from. */
-const imageIdsOf = (machine: KubeObject | undefined): readonly string[] => {
+/** Disks that are made for the machine, as Harvester notes them; none where that cannot be read. */
+const entriesOf = (machine: KubeObject | undefined): z.infer<typeof Entries> => {
   try {
-    const text = machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates] ?? '[]';
-    return Entries.parse(JSON.parse(text)).map(
-      ({ metadata }) => metadata?.annotations?.[harvesterAnnotations.imageId] ?? '',
-    );
+    return Entries.parse(JSON.parse(machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates] ?? '[]'));
   } catch {
     return [];
   }
 };
+
+/** Names of the disks that are made for it. */
+export const templateNamesOf = (machine: KubeObject | undefined): readonly string[] =>
+  entriesOf(machine).flatMap(({ metadata }) => metadata?.name ?? []);
+
+/** `<namespace>/<name>` of the images that disks of the machine are to be made from. */
+const imageIdsOf = (machine: KubeObject | undefined): readonly string[] =>
+  entriesOf(machine).map(({ metadata }) => metadata?.annotations?.[harvesterAnnotations.imageId] ?? '');
 
 export const mayUseImages = async (
   { object, oldObject, userInfo }: AdmissionRequest,

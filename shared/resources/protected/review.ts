@@ -10,19 +10,21 @@ const isTrusted = ({ userInfo }: AdmissionRequest): boolean =>
   (clusterControllers as readonly string[]).includes(userInfo.username) ||
   userInfo.username.startsWith(ownAccountPrefix);
 
-/** The first refusal; `undefined`: no rule objects. */
+/** The first refusal, or the advice there is; `undefined`: no rule has anything to say. */
 export const reviewProtected = async (
   request: AdmissionRequest,
   kube: KubeClient,
-): Promise<Extract<AdmissionAnswer, { kind: 'refused' }> | undefined> => {
+): Promise<AdmissionAnswer | undefined> => {
   if (isTrusted(request) || (request.subResource ?? '') !== '') return undefined;
   const { group, resource } = request.resource;
+  const warnings: string[] = [];
   for (const { types, on, check } of protectedRules) {
     if (on !== request.operation || !types.some((type) => type.group === group && type.plural === resource)) continue;
     // In the order of the table: who may not use an image learns nothing else.
     // oxlint-disable-next-line no-await-in-loop
     const answer = await check(request, kube);
     if (answer.kind === 'refused') return answer;
+    warnings.push(...(answer.warnings ?? []));
   }
-  return undefined;
+  return warnings.length === 0 ? undefined : { kind: 'allowed', warnings };
 };

@@ -1,12 +1,16 @@
 // The table: one rule one line. Called by admission.ts; which requests get here at all is in infra/generate/wiring.ts.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { mayUseClass } from '#shared/resources/protected/claim.ts';
+import { checkClass } from '#shared/resources/protected/class-rules.ts';
+import { keepEncryptionKey } from '#shared/resources/protected/encryption-key.ts';
+import { keepExported } from '#shared/resources/protected/exported.ts';
 import { keepGolden, keepMarks } from '#shared/resources/protected/golden.ts';
 import { keepGoldenUnmounted, mayUseImages } from '#shared/resources/protected/machine.ts';
+import { keepMachineDisk } from '#shared/resources/protected/machine-disk.ts';
 import { type ProtectedRule, erased } from '#shared/resources/protected/rule.ts';
 import { keepClassInUse, keepReservedClass } from '#shared/resources/protected/storage-class.ts';
 import { keepImageOfTemplate } from '#shared/resources/protected/template-version.ts';
@@ -28,4 +32,11 @@ export const protectedRules: readonly ProtectedRule[] = [
   { id: 'P13', types: machines, on: 'UPDATE', check: mayUseImages },
   { id: 'P14', types: classes, on: 'DELETE', check: keepClassInUse },
   { id: 'P15', types: classes, on: 'DELETE', check: keepReservedClass },
+  { id: 'P8', types: erased(persistentVolumeClaims), on: 'DELETE', check: keepExported },
+  // P9 of claims, P11 of data volumes.
+  { id: 'P9', types: erased(persistentVolumeClaims, dataVolumeKind.type), on: 'DELETE', check: keepMachineDisk },
+  // P16 to P21.
+  { id: 'class', types: classes, on: 'CREATE', check: checkClass },
+  { id: 'class', types: classes, on: 'UPDATE', check: checkClass },
+  { id: 'P22', types: erased(secrets), on: 'DELETE', check: keepEncryptionKey },
 ];

@@ -1,0 +1,267 @@
+// Our CRDs take what the originals' take: for every field that an original has, an object with that field and whatever it needs beside it, sent to an
+// API server that refuses fields it does not know. The originals' CRDs lie beside the repository where it is developed, never in it.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { buildCrd } from '#infra/generate/crd.ts';
+import { type ApiServerHandle, startApiServer } from '#infra/local/api.ts';
+import { freePorts } from '#infra/local/free-ports.ts';
+import { installCrds } from '#infra/local/install.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { presentApiServers } from '#test/support/api-server-kind.ts';
+
+interface Schema {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema | boolean;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly format?: string;
+  readonly 'x-kubernetes-int-or-string'?: boolean;
+}
+interface Column {
+  readonly name: string;
+}
+interface OriginalCrd {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string };
+    /** v1beta1 has one schema for all versions. */
+    readonly validation?: { readonly openAPIV3Schema: Schema };
+    readonly additionalPrinterColumns?: readonly Column[];
+    readonly versions: readonly {
+      readonly schema?: { readonly openAPIV3Schema: Schema };
+      readonly additionalPrinterColumns?: readonly Column[];
+    }[];
+  };
+}
+
+const folder = new URL('../../../../shared/crds/', import.meta.url);
+const originals = ['harvester', 'hypercloud', 'cdi'].flatMap((name) =>
+  existsSync(new URL(name, folder))
+    ? readdirSync(new URL(name, folder)).map(
+        (file) => parse(readFileSync(new URL(`${name}/${file}`, folder), 'utf8')) as OriginalCrd,
+      )
+    : [],
+);
+
+const originalOf = ({ type }: ServedKind): OriginalCrd | undefined =>
+  originals.find(({ spec }) => spec.group === type.group && spec.names.kind === type.kind);
+
+/** In small letters: some shout. */
+const columnsOf = (original: OriginalCrd | undefined): readonly string[] => {
+  const { versions = [], additionalPrinterColumns = [] } = original?.spec ?? {};
+  return (versions[0]?.additionalPrinterColumns ?? additionalPrinterColumns).map(({ name }) => name.toLowerCase());
+};
+
+/** A kind that was designed and never released has no original. */
+const pairs = servedKinds.flatMap((kind) => {
+  const original = originalOf(kind);
+  return original === undefined ? [] : [{ kind, original }];
+});
+const schemaOf = ({ spec }: OriginalCrd): Schema =>
+  spec.validation?.openAPIV3Schema ?? spec.versions[0]?.schema?.openAPIV3Schema ?? {};
+
+/** What an original has as plain text, and whoever reads it as a few words. */
+const words: Readonly<Record<string, unknown>> = {
+  accessModes: 'ReadWriteOnce',
+  volumeMode: 'Block',
+  status: 'True',
+  state: 'Creating',
+  garbageCollect: 'Outdated',
+  operator: 'Exists',
+};
+
+/** A value of the schema with the fields it must have and no others. */
+const least = (schema: Schema, field = ''): unknown => {
+  if (schema['x-kubernetes-int-or-string'] === true) return '1Gi';
+  if (schema.enum !== undefined) return schema.enum[0];
+  switch (schema.type) {
+    case 'object':
+      return Object.fromEntries(
+        (schema.required ?? []).map((name) => [name, least(schema.properties?.[name] ?? {}, name)]),
+      );
+    case 'array':
+      return [];
+    case 'integer':
+    case 'number':
+      return schema.minimum ?? 1;
+    case 'boolean':
+      return true;
+    default:
+      return schema.format === 'date-time' ? '2026-01-01T00:00:00Z' : (words[field] ?? 'text');
+  }
+};
+
+interface Leaf {
+  readonly path: string;
+  /** The value of the schema that was asked about, with this leaf in it. */
+  readonly value: unknown;
+}
+
+const within = (value: unknown, name: string, inner: unknown): unknown => ({ ...(value as object), [name]: inner });
+
+/** One value for each field below, each with what its siblings must have. */
+const leavesOf = (schema: Schema, path: string, field = ''): readonly Leaf[] => {
+  const { properties = {}, items, additionalProperties } = schema;
+  const below = Object.entries(properties).flatMap(([name, inner]) =>
+    leavesOf(inner, `${path}.${name}`, name).map((leaf) => ({
+      path: leaf.path,
+      value: within(least(schema), name, leaf.value),
+    })),
+  );
+  if (below.length > 0) return below;
+  if (items !== undefined) {
+    return leavesOf(items, `${path}[]`, field).map((leaf) => ({ path: leaf.path, value: [leaf.value] }));
+  }
+  if (typeof additionalProperties === 'object') {
+    return leavesOf(additionalProperties, `${path}.*`, field).map((leaf) => ({
+      path: leaf.path,
+      value: { storage: leaf.value },
+    }));
+  }
+  return [{ path, value: least(schema, field) }];
+};
+
+/** Fields of which exactly one is there: what stands in for the others where a leaf is none of them. */
+const choices: Readonly<
+  Record<string, { readonly at: string; readonly oneOf: readonly string[]; readonly else: object }>
+> = {
+  'VirtualMachineImage.hypercloud.tmaxanc.com': {
+    at: 'source',
+    oneOf: ['http', 'hostPath'],
+    else: { http: 'https://a/b' },
+  },
+  'VirtualMachineVolumeExport.hypercloud.tmaxanc.com': {
+    at: 'destination',
+    oneOf: ['local', 's3'],
+    else: { local: {} },
+  },
+};
+
+const withChoice = (kind: ServedKind, spec: unknown): unknown => {
+  const choice = choices[`${kind.type.kind}.${kind.type.group}`];
+  if (choice === undefined) return spec;
+  const chosen = (spec as Record<string, object | undefined>)[choice.at] ?? {};
+  return choice.oneOf.some((name) => name in chosen) ? spec : within(spec, choice.at, choice.else);
+};
+
+interface Made {
+  readonly path: string;
+  readonly object: KubeObject;
+}
+
+const objectsOf = (kind: ServedKind, original: OriginalCrd): readonly Made[] => {
+  const { spec = { type: 'object' }, status } = schemaOf(original).properties ?? {};
+  const base = {
+    apiVersion: apiVersionOf(kind.type),
+    kind: kind.type.kind,
+    metadata: { name: 'one', ...(kind.type.namespaced ? { namespace: 'default' } : {}) },
+  };
+  const plain = withChoice(kind, least(spec));
+  return [
+    ...leavesOf(spec, 'spec').map(({ path, value }) => ({ path, object: { ...base, spec: withChoice(kind, value) } })),
+    ...(status === undefined ? [] : leavesOf(status, 'status')).map(({ path, value }) => ({
+      path,
+      object: { ...base, spec: plain, status: value },
+    })),
+  ];
+};
+
+describe.skipIf(pairs.length === 0).each(presentApiServers)(
+  'what the originals take, on the %s API server',
+  (server) => {
+    let dataDir: string;
+    let api: ApiServerHandle;
+    let kube: KubeClient;
+    beforeAll(async () => {
+      dataDir = mkdtempSync(join(tmpdir(), 'bullion-originals-'));
+      const [port = 0] = await freePorts(1);
+      api = await startApiServer(server, { dataDir, port, environment: process.env });
+      kube = createKubeClient(loadKubeConfig(api.kubeconfigPath));
+      await installCrds(
+        kube,
+        servedKinds.map((kind) => buildCrd(kind) as unknown as KubeObject),
+      );
+    });
+    afterAll(async () => {
+      await api?.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    });
+
+    const send = async (kind: ServedKind, object: object): Promise<string | undefined> => {
+      const { group, version, plural, namespaced } = kind.type;
+      const path = `/apis/${group}/${version}/${namespaced ? 'namespaces/default/' : ''}${plural}`;
+      const query = 'dryRun=All&fieldValidation=Strict';
+      try {
+        await kube.raw({ method: 'POST', path: `${path}?${query}`, body: object });
+        return undefined;
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+
+    it.each(pairs.map((pair) => [pair.kind.type.group, pair.kind.type.kind, pair] as const))(
+      '%s %s: every field, one at a time',
+      async (_group, _kind, { kind, original }) => {
+        const made = objectsOf(kind, original);
+        expect(made.length).toBeGreaterThan(3);
+        const refused: string[] = [];
+        for (const { path, object } of made) {
+          const said = await send(kind, object);
+          if (said !== undefined) refused.push(`${path}: ${said}`);
+        }
+        expect(refused).toEqual([]);
+      },
+    );
+
+    it('and no field that nobody has', async () => {
+      const [{ kind, original }] = pairs as [(typeof pairs)[number]];
+      const [{ object }] = objectsOf(kind, original) as [Made];
+      expect(await send(kind, { ...object, spec: { ...(object as { spec?: object }).spec, stray: 1 } })).toMatch(
+        /stray/,
+      );
+    });
+  },
+);
+
+/** What a class is good for is neither ready nor failed. */
+const hasReady = ({ type }: ServedKind): boolean => type.kind !== 'StorageProfile';
+
+describe('columns', () => {
+  it.each(servedKinds.map((kind) => [kind.type.group, kind.type.kind, kind] as const))(
+    'of %s %s tell readiness, progress, reason and age, in this order where the original does not say',
+    (_group, _kind, kind) => {
+      const shown = kind.columns.filter(({ priority = 0 }) => priority === 0).map(({ name }) => name);
+      const theirs = columnsOf(originalOf(kind));
+      const wanted = [
+        ...(hasReady(kind) ? ['Ready'] : []),
+        ...('progress' in kind.status.shape ? ['Progress'] : []),
+        ...(hasReady(kind) ? ['Reason'] : []),
+        'Age',
+      ];
+      expect(shown).toEqual(expect.arrayContaining(wanted));
+      if (originals.length === 0) return;
+      const ours = shown.filter((name) => !theirs.includes(name.toLowerCase()));
+      expect(ours.filter((name) => wanted.includes(name))).toEqual(wanted.filter((name) => ours.includes(name)));
+    },
+  );
+});
+
+describe.skipIf(pairs.length === 0)('columns', () => {
+  it.each(pairs.map((pair) => [pair.kind.type.group, pair.kind.type.kind, pair] as const))(
+    'of %s %s are those of the original first',
+    (_group, _kind, { kind, original }) => {
+      const theirs = columnsOf(original);
+      expect(kind.columns.map(({ name }) => name.toLowerCase()).slice(0, theirs.length)).toEqual(theirs);
+    },
+  );
+});

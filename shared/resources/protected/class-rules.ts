@@ -1,0 +1,165 @@
+// What a storage class says that images are kept in and disks are made with, one rule one line: P16 to P21 of the original. What it called a fault and
+// Kubernetes does not is advice.
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { isEncrypted, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { capabilitiesOf } from '#shared/populate/capabilities.ts';
+import { isDefaultClass } from '#shared/populate/profile.ts';
+import { faultIf } from '#shared/resources/rule.ts';
+import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+
+interface ClassRequest {
+  readonly storageClass: StorageClass;
+  readonly isNew: boolean;
+  readonly kube: KubeClient;
+}
+
+interface ClassRule {
+  readonly id: string;
+  readonly check: (request: ClassRequest) => readonly Fault[] | Promise<readonly Fault[]>;
+}
+
+const prefix = 'cdi.harvesterhci.io/';
+const annotation = {
+  overhead: `${prefix}filesystemOverhead`,
+  cloneStrategy: `${prefix}storageProfileCloneStrategy`,
+  snapshotClass: `${prefix}storageProfileVolumeSnapshotClass`,
+  modes: `${prefix}storageProfileVolumeModeAccessModes`,
+} as const;
+
+const annotated = ({ metadata }: StorageClass, key: string): string | undefined => metadata.annotations?.[key];
+const fieldOf = (key: string): string => `metadata.annotations[${key}]`;
+
+/** The same Secret at each stage; growing a volume may be left out. */
+const encryption: ClassRule['check'] = ({ storageClass: { parameters } }) => {
+  if (!isEncrypted(parameters)) return [];
+  const first = secretAt(parameters, 'provisioner');
+  return secretStages.flatMap((stage) => {
+    const keys = (['name', 'namespace'] as const).map((part) => secretKey(stage, part));
+    const isGiven = keys.some((key) => parameters?.[key] !== undefined);
+    if (stage === 'node-expand' && !isGiven) return [];
+    const secret = secretAt(parameters, stage);
+    const field = `parameters[${keys[0]}]`;
+    if (secret === undefined) return [{ field, message: `and ${keys[1]} are required to encrypt: name the Secret` }];
+    const isOther = first !== undefined && (secret.name !== first.name || secret.namespace !== first.namespace);
+    return faultIf(isOther, field, `names another Secret than ${secretKey('provisioner', 'name')}: write the same one`);
+  });
+};
+
+const hasAdvice = ({ metadata }: StorageClass): boolean =>
+  Object.keys(metadata.annotations ?? {}).some((key) => key.startsWith(prefix));
+
+const oldEngine: ClassRule['check'] = ({ storageClass }) =>
+  faultIf(
+    hasAdvice(storageClass) &&
+      storageClass.provisioner === longhornDriver &&
+      storageClass.parameters?.['dataEngine'] === 'v1',
+    'metadata.annotations',
+    `have no effect beside the parameter dataEngine=v1 of Longhorn: leave out those that begin with ${prefix}`,
+  );
+
+const volumeModes = ['Block', 'Filesystem'];
+const accessModes = ['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod'];
+
+const areModes = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+    return Object.entries(value).every(
+      ([mode, modes]) =>
+        volumeModes.includes(mode) && Array.isArray(modes) && modes.every((one) => accessModes.includes(one as string)),
+    );
+  } catch {
+    return false;
+  }
+};
+
+const wellFormed: ClassRule['check'] = async ({ storageClass, kube }) => {
+  const [overhead, strategy, snapshotClass, modes] = [
+    annotation.overhead,
+    annotation.cloneStrategy,
+    annotation.snapshotClass,
+    annotation.modes,
+  ].map((key) => annotated(storageClass, key));
+  const isThere =
+    snapshotClass === undefined ||
+    (snapshotClass !== '' && (await kube.get(volumeSnapshotClasses, { name: snapshotClass })) !== undefined);
+  return [
+    ...faultIf(
+      overhead !== undefined && !/^(?:0(?:\.\d{1,3})?|1)$/.test(overhead),
+      fieldOf(annotation.overhead),
+      'must be a share from 0 to 1 with three digits at most, such as 0.06',
+    ),
+    ...faultIf(
+      strategy !== undefined && !['copy', 'snapshot', 'csi-clone'].includes(strategy),
+      fieldOf(annotation.cloneStrategy),
+      'must be copy, snapshot or csi-clone',
+    ),
+    ...faultIf(
+      strategy === 'snapshot' && snapshotClass === undefined,
+      fieldOf(annotation.snapshotClass),
+      'is required to clone by snapshots',
+    ),
+    ...faultIf(!isThere, fieldOf(annotation.snapshotClass), `snapshot class "${snapshotClass}" does not exist`),
+    ...faultIf(
+      modes !== undefined && !areModes(modes),
+      fieldOf(annotation.modes),
+      'must be JSON of modes, such as {"Block":["ReadWriteOnce"]}',
+    ),
+  ];
+};
+
+/** A volume that lives where its machine runs cannot be moved with it. */
+const locality: ClassRule['check'] = ({ storageClass: { provisioner, parameters }, isNew }) => {
+  const value = parameters?.['dataLocality'];
+  return faultIf(
+    isNew && provisioner === longhornDriver && value !== undefined && !['disabled', 'best-effort'].includes(value),
+    'parameters[dataLocality]',
+    'must be disabled or best-effort: a machine on a volume of another kind cannot be moved',
+  );
+};
+
+export const storageClassRules: readonly ClassRule[] = [
+  { id: 'P16', check: encryption },
+  { id: 'P18', check: oldEngine },
+  { id: 'P19', check: wellFormed },
+  { id: 'P21', check: locality },
+];
+
+/** More classes than anybody has. */
+const pageSize = 200;
+
+/** What to know of it (P17, P20): refusing either broke installations, and Kubernetes itself takes both. */
+const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<readonly string[]> => {
+  const { metadata, provisioner } = storageClass;
+  const isUnknown =
+    isNew && capabilitiesOf(storageClass) === undefined && annotated(storageClass, annotation.modes) === undefined;
+  const others = isDefaultClass(storageClass)
+    ? (await kube.list(storageClasses, { limit: pageSize })).items.filter(
+        (one) => isDefaultClass(one) && one.metadata.name !== metadata.name,
+      )
+    : [];
+  return [
+    ...(isUnknown
+      ? [
+          `nothing is known of the driver ${provisioner}: disks get Block and ReadWriteOnce unless ${annotation.modes} or a StorageProfile says otherwise`,
+        ]
+      : []),
+    ...others
+      .slice(0, 1)
+      .map((one) => `storage class ${one.metadata.name} is the default as well: the newest one counts`),
+  ];
+};
+
+export const checkClass = async (
+  { object, operation }: AdmissionRequest,
+  kube: KubeClient,
+): Promise<AdmissionAnswer> => {
+  const request = { storageClass: object as StorageClass, isNew: operation === 'CREATE', kube };
+  const faults = (await Promise.all(storageClassRules.map(({ check }) => check(request)))).flat();
+  return faults.length > 0 ? refused('Invalid', faults) : { kind: 'allowed', warnings: await adviceOn(request) };
+};

@@ -1,0 +1,80 @@
+// A disk of a virtual machine that is there is not deleted under it (P9 for claims, P11 for data volumes). Claims of others are looked at only where
+// they say that they belong to a machine.
+import { z } from 'zod';
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { type VirtualMachine, virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { whatOf } from '#shared/resources/protected/golden.ts';
+import { claimNamesOf, templateNamesOf } from '#shared/resources/protected/machine.ts';
+import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
+
+/** More machines of one namespace are not looked through. */
+const pageSize = 500;
+/** A disk belongs to one machine, or to few that share it. */
+const mostOwners = 8;
+
+const OwnedBy = z.array(z.looseObject({ schema: z.string(), refs: z.array(z.string()) }));
+
+interface Belonging {
+  readonly name: string;
+  readonly uid?: string;
+}
+
+const ownersIn = ({ metadata }: KubeObject): readonly Belonging[] =>
+  (metadata.ownerReferences ?? [])
+    .filter(({ kind }) => kind === virtualMachines.kind)
+    .map(({ name, uid }) => ({ name, uid }));
+
+/** `<namespace>/<name>` of machines, as Harvester notes them. */
+const notedIn = ({ metadata }: KubeObject): readonly Belonging[] => {
+  try {
+    const owners = OwnedBy.parse(JSON.parse(metadata.annotations?.[harvesterAnnotations.ownedBy] ?? '[]'));
+    return owners
+      .filter(({ schema }) => schema === 'kubevirt.io.virtualmachine')
+      .flatMap(({ refs }) => refs.map((ref) => ({ name: ref.split('/')[1] ?? '' })));
+  } catch {
+    return [];
+  }
+};
+
+const isStaying = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
+
+const ownedBy = async (object: KubeObject, namespace: string, kube: KubeClient): Promise<readonly string[]> => {
+  const owners = [...ownersIn(object), ...notedIn(object)].filter(({ name }) => name !== '').slice(0, mostOwners);
+  const found = await Promise.all(
+    owners.map(async ({ name, uid }) => {
+      const machine = await kube.get(virtualMachines, { namespace, name });
+      const isIt = machine !== undefined && isStaying(machine) && (uid === undefined || uid === machine.metadata.uid);
+      return isIt ? [name] : [];
+    }),
+  );
+  return found.flat();
+};
+
+/** Nobody mounts anything where there are no machines. */
+const machinesOf = async (namespace: string, kube: KubeClient): Promise<readonly VirtualMachine[]> => {
+  try {
+    return (await kube.list(virtualMachines, { namespace, limit: pageSize })).items;
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+};
+
+const usesDisk =
+  (name: string) =>
+  (machine: VirtualMachine): boolean =>
+    isStaying(machine) && (claimNamesOf(machine).includes(name) || templateNamesOf(machine).includes(name));
+
+export const keepMachineDisk = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
+  const { oldObject, namespace = '', name = '' } = request;
+  if (oldObject === undefined) return allowed;
+  const mounting = (await machinesOf(namespace, kube)).filter(usesDisk(name)).map(({ metadata }) => metadata.name);
+  const users = [...new Set([...mounting, ...(await ownedBy(oldObject, namespace, kube))])];
+  if (users.length === 0) return allowed;
+  const message = `${whatOf(request)} is a disk of the virtual machine ${users.join(', ')}: take it out of the machine, or delete the machine`;
+  return refused('Forbidden', [], message);
+};

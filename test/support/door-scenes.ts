@@ -1,0 +1,148 @@
+// Puts what a row says is in the cluster into a cluster, in a namespace of its own, so that many rows fit into one.
+import type { Asked, Draft } from '#test/support/admission.ts';
+import { discover } from '#infra/local/controllers/discovery.ts';
+import { applyObjects } from '#infra/local/install.ts';
+import { namespaces } from '#shared/api/foreign/core.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
+
+/** What there is, and what is asked. */
+export interface Scene {
+  readonly given: readonly Draft[];
+  readonly asked: Asked;
+}
+
+type Rename = <T>(value: T) => T;
+
+/** Namespace `default` and classes of the scene are its own; UIDs are those that the server gave. */
+const renameIn = (scene: Scene, namespace: string, uids: ReadonlyMap<string, string>): Rename => {
+  const { object, oldObject } = scene.asked;
+  const drafts = [...scene.given, object, oldObject].filter((draft) => draft !== undefined);
+  const classes = drafts.filter(({ kind }) => kind === 'StorageClass').map(({ metadata }) => String(metadata['name']));
+  const names = new Map([
+    ['default', namespace],
+    ...classes.map((name) => [name, `${name}-${namespace}`] as const),
+    ...uids,
+  ]);
+  return (value) =>
+    value === undefined
+      ? value
+      : JSON.parse(
+          JSON.stringify(value).replaceAll(/"((?:[^"\\]|\\.)*)"/g, (text, inner: string) => {
+            const renamed = names.get(inner) ?? inner.replace(/^default\//, `${namespace}/`);
+            return renamed === inner ? text : JSON.stringify(renamed);
+          }),
+        );
+};
+
+const heldBy = 'rows.bullion.dev/held';
+
+const typeOf = (types: readonly ResourceType[], { apiVersion, kind }: Draft): ResourceType => {
+  const [version = '', group = ''] = apiVersion.split('/').toReversed();
+  const type = types.find((one) => one.group === group && one.version === version && one.kind === kind);
+  if (type === undefined) throw new Error(`${apiVersion} ${kind} is not served`);
+  return type;
+};
+
+export interface Stage {
+  /** Makes what the scene says, and gives the request as it is to be sent. */
+  readonly set: <T>(scene: Scene, namespace: string, also?: T) => Promise<Asked & { readonly also: T }>;
+}
+
+export const createStage = async (kube: KubeClient): Promise<Stage> => {
+  const { types } = await discover(kube);
+
+  const make = async (draft: Draft): Promise<string> => {
+    const { uid: _uid, deletionTimestamp, ...metadata } = draft.metadata;
+    const { status, ...rest } = draft;
+    const type = typeOf(types, draft);
+    const isGoing = deletionTimestamp !== undefined;
+    const provisioner = draft.kind === 'StorageClass' ? { provisioner: 'rows.example' } : {};
+    const object = {
+      ...provisioner,
+      ...rest,
+      metadata: { ...metadata, ...(isGoing ? { finalizers: [heldBy] } : {}) },
+    } as unknown as KubeObject;
+    const key = { name: String(metadata['name']), namespace: metadata['namespace'] as string | undefined };
+    const made = await kube.create(type, object).catch(async (error: unknown) => {
+      // Namespaces that rows share hold the same for all of them.
+      if (!isConflict(error)) throw error;
+      return (await kube.get(type, key))!;
+    });
+    if (status !== undefined) await kube.mergePatch(type, key, { status }, { subresource: 'status' });
+    if (isGoing) await kube.delete(type, key);
+    return made.metadata.uid ?? '';
+  };
+
+  const ensureNamespace = async (name: string): Promise<void> => {
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+    await kube.create(namespaces, namespace).catch((error: unknown) => {
+      if (!isConflict(error)) throw error;
+    });
+  };
+
+  return {
+    set: async (scene, namespace, also) => {
+      const { given, asked } = scene;
+      const uids = new Map<string, string>();
+      const rename: Rename = (value) => renameIn(scene, namespace, uids)(value);
+      await ensureNamespace(namespace);
+      const isFirst = ({ metadata }: Draft): boolean => metadata['uid'] !== undefined;
+      // What others name by UID first. What was there before the request may be what none may make any more.
+      const before = asked.oldObject === undefined ? [] : [asked.oldObject];
+      for (const draft of [...given.filter(isFirst), ...before, ...given.filter((one) => !isFirst(one))]) {
+        const own = rename(draft);
+        if (typeof own.metadata['namespace'] === 'string') await ensureNamespace(own.metadata['namespace']);
+        const uid = await make(own);
+        if (isFirst(draft)) uids.set(String(draft.metadata['uid']), uid);
+      }
+      const plain = (draft: Draft | undefined): Draft | undefined => {
+        if (draft === undefined) return undefined;
+        const { metadata, ...rest } = rename(draft);
+        const { uid: _uid, ...named } = metadata;
+        return { ...rest, metadata: named };
+      };
+      return { ...asked, object: plain(asked.object), oldObject: plain(asked.oldObject), also: rename(also) } as never;
+    },
+  };
+};
+
+const groups: Readonly<Record<string, string>> = {
+  persistentvolumeclaims: '',
+  virtualmachineimages: 'harvesterhci.io',
+  datavolumes: 'cdi.kubevirt.io',
+};
+
+/** Lets the user make what rows are about, and gives the rights that rows name as `verb resource[/subresource] namespace/*`. */
+export const grantRights = async (kube: KubeClient, user: string, rights: readonly string[]): Promise<void> => {
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const;
+  const subjects = [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }];
+  const refer = (kind: string, name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
+  const made = ['persistentvolumeclaims', 'virtualmachineimages', 'virtualmachines', 'datavolumes'];
+  const named = [...new Set(rights)].map((right, index) => {
+    const [, verb = '', resource = '', namespace = ''] = /^(\S+) (\S+) ([^/]*)\//.exec(right) ?? [];
+    return { name: `${user}-${index}`, verb, resource, namespace };
+  });
+  await applyObjects(kube, [
+    {
+      ...role,
+      kind: 'ClusterRole',
+      metadata: { name: user },
+      rules: [
+        { apiGroups: ['', 'harvesterhci.io', 'kubevirt.io', 'cdi.kubevirt.io'], resources: made, verbs: ['create'] },
+      ],
+    },
+    { ...role, kind: 'ClusterRoleBinding', metadata: { name: user }, roleRef: refer('ClusterRole', user), subjects },
+    ...named.flatMap(({ namespace }) => [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }]),
+    ...named.flatMap(({ name, verb, resource, namespace }) => [
+      {
+        ...role,
+        kind: 'Role',
+        metadata: { name, namespace },
+        rules: [{ apiGroups: [groups[resource.split('/')[0] ?? ''] ?? ''], resources: [resource], verbs: [verb] }],
+      },
+      { ...role, kind: 'RoleBinding', metadata: { name, namespace }, roleRef: refer('Role', name), subjects },
+    ]),
+  ] as unknown as readonly KubeObject[]);
+};

@@ -1,0 +1,122 @@
+// An API server with our kinds and our webhooks and nobody who drives anything, so that a rule finds the cluster just as its row says; and kubectl
+// to send it requests.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Hono } from 'hono';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
+import { createApp as createValidate } from '#functions/validate/app.ts';
+import { createAccounts } from '#infra/local/accounts.ts';
+import { startAdmission } from '#infra/local/admission.ts';
+import { startApiServer } from '#infra/local/api.ts';
+import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
+import { applyObjects, installCrds } from '#infra/local/install.ts';
+import { longhornCrds } from '#infra/local/longhorn/crds.ts';
+import { readAccess, readCrds, systemNamespace } from '#infra/local/manifests.ts';
+import { buildOpenCrd, operatorCrds } from '#infra/local/operator-crds.ts';
+import { choosePorts } from '#infra/local/ports.ts';
+import { createUndo } from '#infra/local/undo.ts';
+import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { flowApiServer } from '#test/support/api-server-kind.ts';
+
+export interface Said {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Door {
+  /** Of the administrator. */
+  readonly kube: KubeClient;
+  readonly kubectl: (args: readonly string[], input?: object) => Promise<Said>;
+  /** Also removes the data. */
+  readonly close: () => Promise<void>;
+}
+
+/** Kinds of others that rules look at. */
+const foreignCrds = [virtualMachines, templateVersions].map((type) => buildOpenCrd(type as unknown as ResourceType));
+
+/** `prepare` fills the cluster before there is anybody at the door. */
+export const startDoor = async (prepare: (kube: KubeClient) => Promise<void>): Promise<Door> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bullion-door-'));
+  const undo = createUndo();
+  undo.add(() => rm(dataDir, { recursive: true, force: true }));
+  try {
+    const ports = await choosePorts(dataDir);
+    const { kubeconfigPath, close } = await startApiServer(flowApiServer, {
+      dataDir,
+      port: ports.api,
+      environment: process.env,
+    });
+    undo.add(close);
+    const kube = createKubeClient(loadKubeConfig(kubeconfigPath));
+    await installCrds(kube, [
+      ...snapshotCrds,
+      ...operatorCrds,
+      ...longhornCrds,
+      ...foreignCrds,
+      ...(await readCrds()),
+    ] as readonly KubeObject[]);
+    await applyObjects(kube, await readAccess());
+    await prepare(kube);
+    const admission = await createAdmission(kube, kubeconfigPath, dataDir);
+    const options = { dataDir, port: ports.admission, log: silentLogger, undo, hasLonghorn: false };
+    await startAdmission(kube, { admission }, options);
+    return { kube, kubectl: kubectlWith(kubeconfigPath, join(dataDir, 'cache')), close: undo.all };
+  } catch (error) {
+    await undo.all();
+    throw error;
+  }
+};
+
+/** Under its own account, as in production. */
+const createAdmission = async (kube: KubeClient, kubeconfigPath: string, dataDir: string): Promise<Hono> => {
+  const dir = join(dataDir, 'accounts');
+  const accounts = await createAccounts(kube, ['admission'], { kubeconfigPath, namespace: systemNamespace, dir });
+  const deps = { kube: createKubeClient(loadKubeConfig(accounts.admission)), log: silentLogger };
+  return new Hono().route('/', createValidate(deps)).route('/', createMutate(deps));
+};
+
+export const kubectlWith =
+  (kubeconfigPath: string, cacheDir: string): Door['kubectl'] =>
+  (args, input) =>
+    new Promise((resolve) => {
+      const child = execFile(
+        'kubectl',
+        ['--kubeconfig', kubeconfigPath, '--cache-dir', cacheDir, ...args],
+        { maxBuffer: 2 ** 26 },
+        (_error, stdout, stderr) => resolve({ stdout, stderr }),
+      );
+      child.stdin?.end(input === undefined ? '' : JSON.stringify(input));
+    });
+
+export interface Answers {
+  /** Lines of objects that passed, in order. */
+  readonly passed: readonly string[];
+  /** What is said of each of the others, in order. */
+  readonly refused: readonly string[];
+}
+
+/** One call for all of them, each a dry run. */
+export const sendAll = async (
+  kubectl: Door['kubectl'],
+  verb: 'create' | 'replace' | 'delete',
+  ...[items, flags = []]: [readonly object[], (readonly string[])?]
+): Promise<Answers> => {
+  if (items.length === 0) return { passed: [], refused: [] };
+  const unchecked = verb === 'delete' ? [] : ['--validate=false'];
+  const args = [verb, '--dry-run=server', ...unchecked, ...flags, '-f', '-'];
+  const { stdout, stderr } = await kubectl(args, { apiVersion: 'v1', kind: 'List', items });
+  return {
+    passed: stdout.split('\n').filter((line) => line.endsWith('(server dry run)')),
+    refused: stderr
+      .replaceAll(/^Warning: .*\n?/gm, '')
+      .split(/\n(?=Error from server|The |error: )/)
+      .filter((text) => text.trim() !== ''),
+  };
+};

@@ -1,0 +1,302 @@
+// Rules about images and volumes that look at other objects, one row each: what is there, a request that passes and one that does not.
+import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import type { ProtectedRow } from '#test/support/protected-rows.ts';
+
+type Loose = Record<string, unknown>;
+
+const imported = { conditions: [{ type: 'Imported', status: 'True' }] };
+
+/** Kept by Longhorn, and there to be made another one from. */
+const source = (name: string, spec: Loose = {}, status: Loose = imported): Draft => ({
+  ...aHarvesterImage({ backend: 'backingimage', displayName: name, ...spec }, { name, uid: `uid-${name}` }),
+  status,
+});
+const cryptoOf = (cryptoOperation: string, sourceImageName: string, sourceImageNamespace = 'default'): Loose => ({
+  sourceType: 'clone',
+  url: undefined,
+  securityParameters: { cryptoOperation, sourceImageName, sourceImageNamespace },
+});
+const plain = source('plain');
+const encrypted = source('encrypted', cryptoOf('encrypt', 'plain'));
+const fresh = source('fresh', {}, { conditions: [] });
+
+const storageClass = (name: string, parameters: Loose = {}): Draft => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'StorageClass',
+  metadata: { name },
+  provisioner: 'driver.longhorn.io',
+  parameters,
+});
+const encrypting = storageClass('vault', { encrypted: 'true' });
+const readable = storageClass('readable');
+const tied = storageClass('tied', { encrypted: 'true', backingImage: 'vmi-other' });
+
+const copy = (operation: string, of: string, spec: Loose = {}): Draft =>
+  aHarvesterImage(
+    { backend: 'backingimage', displayName: 'copy', ...cryptoOf(operation, of), ...spec },
+    { name: 'copy', uid: undefined },
+  );
+const into = (className: string): Draft => copy('encrypt', 'plain', { targetStorageClassName: className });
+
+const exporting = (pvcName: string, pvcNamespace = 'default'): Draft =>
+  aHarvesterImage(
+    { backend: 'backingimage', sourceType: 'export-from-volume', url: undefined, pvcName, pvcNamespace },
+    { uid: undefined },
+  );
+const claim = (name: string, namespace = 'default'): Draft => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+});
+
+const dataVolume = (name: string, from: Loose = { blank: {} }): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace: 'default' },
+  spec: { source: from, storage: { resources: { requests: { storage: '1Gi' } } } },
+});
+const virtualDisk = (storage: string): Draft => ({
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachinePvc',
+  metadata: { name: 'disk', namespace: 'default' },
+  spec: { virtualMachineImageName: 'ubuntu', pvc: { resources: { requests: { storage } } } },
+});
+
+const parameters = (numberOfReplicas: string): Draft =>
+  aHarvesterImage(
+    { backend: 'backingimage', storageClassParameters: { numberOfReplicas, staleReplicaTimeout: '30' } },
+    { uid: undefined },
+  );
+const withLabel = (draft: Draft): Draft => ({ ...draft, metadata: { ...draft.metadata, labels: { mine: 'x' } } });
+
+export const imageRows: readonly ProtectedRow[] = [
+  {
+    id: 'C3',
+    what: 'display names from being taken twice',
+    given: [
+      aHarvesterImage({}, { name: 'image-b', uid: 'uid-9', labels: { 'harvesterhci.io/imageDisplayName': 'leap' } }),
+    ],
+    allowed: { object: aHarvesterImage({ displayName: 'another' }, { uid: undefined }) },
+    denied: { object: aHarvesterImage({}, { uid: undefined }) },
+    says: /image image-b of this namespace has this display name/,
+  },
+  {
+    id: 'C10',
+    what: 'images from being made from one their author may not see',
+    given: [{ ...plain, metadata: { ...plain.metadata, namespace: 'golden' } }, encrypting],
+    rights: ['get virtualmachineimages golden/*'],
+    allowed: {
+      object: copy('encrypt', 'plain', { ...cryptoOf('encrypt', 'plain', 'golden'), targetStorageClassName: 'vault' }),
+    },
+    denied: {
+      object: copy('encrypt', 'plain', { ...cryptoOf('encrypt', 'plain', 'closed'), targetStorageClassName: 'vault' }),
+    },
+    says: /user jane is not allowed to use the image closed/,
+  },
+  {
+    id: 'C12',
+    what: 'clones from naming an image that is not there',
+    given: [plain, encrypting],
+    allowed: { object: into('vault') },
+    denied: { object: copy('encrypt', 'missing', { targetStorageClassName: 'vault' }) },
+    says: /image \S+\/missing does not exist/,
+  },
+  {
+    id: 'C13',
+    what: 'what is encrypted from being encrypted again',
+    given: [plain, encrypted, encrypting],
+    allowed: { object: into('vault') },
+    denied: { object: copy('encrypt', 'encrypted', { targetStorageClassName: 'vault' }) },
+    says: /image \S+\/encrypted is encrypted already/,
+  },
+  {
+    id: 'C14',
+    what: 'what is not encrypted from being decrypted',
+    given: [plain, encrypted],
+    allowed: { object: copy('decrypt', 'encrypted') },
+    denied: { object: copy('decrypt', 'plain') },
+    says: /image \S+\/plain is not encrypted/,
+  },
+  {
+    id: 'C15',
+    what: 'clones from an image that is not ready',
+    given: [plain, fresh, encrypting],
+    allowed: { object: into('vault') },
+    denied: { object: copy('encrypt', 'fresh', { targetStorageClassName: 'vault' }) },
+    says: /image \S+\/fresh is not ready/,
+  },
+  {
+    id: 'C16',
+    what: 'an encrypted image from having no class',
+    given: [plain, encrypting],
+    allowed: { object: into('vault') },
+    denied: { object: copy('encrypt', 'plain') },
+    says: /targetStorageClassName.*is required to encrypt/,
+  },
+  {
+    id: 'C17',
+    what: 'an encrypted image from a class that is not there',
+    given: [plain, encrypting],
+    allowed: { object: into('vault') },
+    denied: { object: into('missing') },
+    says: /storage class "missing" does not exist/,
+  },
+  {
+    id: 'C18',
+    what: 'an encrypted image from a class that does not encrypt',
+    given: [plain, encrypting, readable],
+    allowed: { object: into('vault') },
+    denied: { object: into('readable') },
+    says: /storage class "readable\S*" does not encrypt/,
+  },
+  {
+    id: 'C19',
+    what: 'an encrypted image from the class of another image',
+    given: [plain, encrypting, tied],
+    allowed: { object: into('vault') },
+    denied: { object: into('tied') },
+    says: /is that of the backing image vmi-other/,
+  },
+  {
+    id: 'C22',
+    what: 'claims from being exported by who may not read them',
+    given: [claim('exported', 'golden')],
+    rights: ['get persistentvolumeclaims golden/*'],
+    allowed: { object: exporting('exported', 'golden') },
+    denied: { object: exporting('exported', 'closed') },
+    says: /user jane is not allowed to export the claim closed\/exported/,
+  },
+  {
+    id: 'C23',
+    what: 'exports from naming a claim that is not there',
+    given: [claim('disk')],
+    allowed: { object: exporting('disk') },
+    denied: { object: exporting('missing') },
+    says: /claim \S+\/missing does not exist/,
+  },
+  {
+    id: 'U1',
+    what: 'the parameters disks are made with',
+    given: [],
+    allowed: { oldObject: parameters('2'), object: withLabel(parameters('2')) },
+    denied: { oldObject: parameters('2'), object: parameters('1') },
+    says: /storageClassParameters.*cannot be changed/,
+  },
+  {
+    id: '3',
+    what: 'claims from being taken over by a DataVolume of their name',
+    given: [claim('taken')],
+    allowed: { object: dataVolume('free') },
+    denied: { object: dataVolume('taken') },
+    says: /claim taken exists and was not made for this DataVolume/,
+  },
+  {
+    id: '31',
+    what: 'volumes of other namespaces from being cloned without the right to',
+    given: [],
+    rights: ['create datavolumes/source golden/*'],
+    allowed: { object: dataVolume('disk', { pvc: { namespace: 'golden', name: 'fedora' } }) },
+    denied: { object: dataVolume('disk', { pvc: { namespace: 'closed', name: 'fedora' } }) },
+    says: /user jane is not allowed to clone from closed\/fedora/,
+  },
+  {
+    id: 'H5',
+    what: 'volumes from being smaller than the disk of their image',
+    given: [{ ...aHyperCloudImage(), status: { virtualSize: 2 ** 31 } }],
+    allowed: { object: virtualDisk('2Gi') },
+    denied: { object: virtualDisk('1Gi') },
+    says: /1073741824 bytes.*2147483648/,
+  },
+];
+
+const classed = (className: string) => ({
+  metadata: { annotations: { 'harvesterhci.io/storageClassName': className } },
+  spec: { targetStorageClassName: className },
+});
+
+/** What is filled in, and what is left as it was written. */
+export interface FillRow {
+  readonly id: string;
+  readonly given: readonly Draft[];
+  readonly cases: readonly { readonly what: string; readonly object: Draft; readonly becomes: object }[];
+}
+
+const image = (spec: Loose = {}, metadata: Loose = {}): Draft => aHarvesterImage(spec, { uid: undefined, ...metadata });
+const longhorn = storageClass('fast', { numberOfReplicas: '2', fsType: 'ext4' });
+
+export const fillRows: readonly FillRow[] = [
+  {
+    id: 'M1',
+    given: [],
+    cases: [
+      {
+        what: 'what is left out',
+        object: image({ backend: undefined, retry: undefined }),
+        becomes: { spec: { backend: 'backingimage', retry: 3 } },
+      },
+      { what: 'what is written', object: image({ retry: 0 }), becomes: { spec: { backend: 'csi', retry: 0 } } },
+    ],
+  },
+  {
+    id: 'M2',
+    given: [],
+    cases: [
+      {
+        what: 'a name that is a label',
+        object: image({}, { labels: { 'harvesterhci.io/imageDisplayName': 'forged', mine: 'x' } }),
+        becomes: { metadata: { labels: { 'harvesterhci.io/imageDisplayName': 'leap', mine: 'x' } } },
+      },
+      {
+        what: 'one that is not',
+        object: image({ displayName: 'Debian 12 (bookworm)' }),
+        becomes: {
+          metadata: {
+            labels: {
+              'harvesterhci.io/imageDisplayName': 'sha256-a1cd6a6fc47cf333614fba284f440e2d2ed96275fe880a72',
+            },
+          },
+        },
+      },
+    ],
+  },
+  {
+    id: 'M3',
+    given: [longhorn],
+    cases: [
+      {
+        what: 'the parameters of a class of Longhorn, those that are known',
+        object: image({ backend: 'backingimage', targetStorageClassName: 'fast' }),
+        becomes: {
+          spec: { storageClassParameters: { numberOfReplicas: '2', staleReplicaTimeout: '30', migratable: 'true' } },
+        },
+      },
+      {
+        what: 'what is asked for where no class says otherwise',
+        object: image({
+          backend: 'backingimage',
+          storageClassParameters: { numberOfReplicas: '1', migratable: 'false' },
+        }),
+        becomes: {
+          spec: { storageClassParameters: { numberOfReplicas: '1', staleReplicaTimeout: '30', migratable: 'true' } },
+        },
+      },
+    ],
+  },
+  {
+    id: 'M4',
+    given: [longhorn],
+    cases: [
+      {
+        what: 'the field, from the annotation',
+        object: image({}, { annotations: { 'harvesterhci.io/storageClassName': 'fast' } }),
+        becomes: classed('fast'),
+      },
+      {
+        what: 'the annotation, from the field',
+        object: image({ targetStorageClassName: 'fast' }),
+        becomes: classed('fast'),
+      },
+    ],
+  },
+];
