@@ -1,13 +1,11 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { buildCrd } from '#infra/generate/crd.ts';
 import { objects } from '#infra/generate/declared.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
-import { servedKinds } from '#shared/api/kinds.ts';
 
 interface Doc {
   readonly apiVersion: string;

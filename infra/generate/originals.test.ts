@@ -84,21 +84,19 @@ const words: Readonly<Record<string, unknown>> = {
 const least = (schema: Schema, field = ''): unknown => {
   if (schema['x-kubernetes-int-or-string'] === true) return '1Gi';
   if (schema.enum !== undefined) return schema.enum[0];
-  switch (schema.type) {
-    case 'object':
-      return Object.fromEntries(
-        (schema.required ?? []).map((name) => [name, least(schema.properties?.[name] ?? {}, name)]),
-      );
-    case 'array':
-      return [];
-    case 'integer':
-    case 'number':
-      return schema.minimum ?? 1;
-    case 'boolean':
-      return true;
-    default:
-      return schema.format === 'date-time' ? '2026-01-01T00:00:00Z' : (words[field] ?? 'text');
-  }
+  return leastOf[schema.type ?? '']?.(schema) ?? textOf(schema, field);
+};
+
+const textOf = ({ format }: Schema, field: string): unknown =>
+  format === 'date-time' ? '2026-01-01T00:00:00Z' : (words[field] ?? 'text');
+
+const leastOf: Readonly<Record<string, (schema: Schema) => unknown>> = {
+  object: ({ required = [], properties = {} }) =>
+    Object.fromEntries(required.map((name) => [name, least(properties[name] ?? {}, name)])),
+  array: () => [],
+  integer: ({ minimum = 1 }) => minimum,
+  number: ({ minimum = 1 }) => minimum,
+  boolean: () => true,
 };
 
 interface Leaf {

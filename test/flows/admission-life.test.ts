@@ -144,7 +144,9 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 30
     await asAdmin(['delete', 'pvc', 'on-it']);
     await until(ready, /used by VirtualMachineBackup default\/nightly/);
     await asAdmin(['delete', backups, 'nightly']);
-    await until(['get', 'vmimage', 'stays'], /NotFound/);
+    await vi.waitFor(async () => expect(await asAdmin(['get', 'vmimage', 'stays'])).toMatch(/NotFound/), {
+      timeout: 60_000,
+    });
     await server.close();
   });
 

@@ -75,12 +75,11 @@ describe.skipIf(!hasKubectl())('the door, where other objects count', { timeout:
       const items = group.map((one) => objectOf(one.asked));
       const { passed, refused } = await sendAll(door.kubectl, verbOf(asked), items, flags);
       const isWhole = passed.length + refused.length === group.length && (passed.length === 0 || refused.length === 0);
-      if (!isWhole)
-        wrong.push(`of ${group.length} passed\n${passed.join('\n')}\nand were refused\n${refused.join('\n')}`);
-      else
-        for (const [index, row] of group.entries()) {
-          if (isWrong(refused[index], row)) wrong.push(`${row.title}: ${refused[index] ?? passed[index]}`);
-        }
+      const odd = group.flatMap((row, index) =>
+        isWrong(refused[index], row) ? [`${row.title}: ${refused[index] ?? passed[index]}`] : [],
+      );
+      const mixed = `of ${group.length} passed\n${passed.join('\n')}\nand were refused\n${refused.join('\n')}`;
+      wrong.push(...(isWhole ? odd : [mixed]));
     }
     return wrong;
   };

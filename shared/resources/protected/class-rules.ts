@@ -160,6 +160,6 @@ export const checkClass = async (
   kube: KubeClient,
 ): Promise<AdmissionAnswer> => {
   const request = { storageClass: object as StorageClass, isNew: operation === 'CREATE', kube };
-  const faults = (await Promise.all(storageClassRules.map(({ check }) => check(request)))).flat();
+  const faults = (await Promise.all(storageClassRules.map(async ({ check }) => check(request)))).flat();
   return faults.length > 0 ? refused('Invalid', faults) : { kind: 'allowed', warnings: await adviceOn(request) };
 };
