@@ -71,6 +71,50 @@ describe('the raw HTTP client', () => {
     await expect(collect(response.body)).rejects.toMatchObject({ code: 'Stalled', retryable: true });
   });
 
+  describe('pours', () => {
+    const poured = async (http: HttpClient, url: string, most = Infinity, signal?: AbortSignal): Promise<Buffer> => {
+      const parts: Buffer[] = [];
+      let length = 0;
+      const response = await http.get({ url: new URL(url), ...(signal === undefined ? {} : { signal }) });
+      await response.pour((chunk) => {
+        length += chunk.length;
+        if (length > most) throw new Error('too much');
+        parts.push(Buffer.from(chunk));
+      });
+      return Buffer.concat(parts);
+    };
+
+    it('all of it, however late it is asked for', async () => {
+      const body = Buffer.alloc(4 * 1024 * 1024, 'bytes');
+      const origin = await open((request) => fileAnswer(request, body));
+      const response = await client(['127.0.0.1'], 100).get({ url: new URL(origin.url) });
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const parts: Buffer[] = [];
+      await response.pour((chunk) => void parts.push(Buffer.from(chunk)));
+      expect(Buffer.concat(parts).equals(body)).toBe(true);
+    });
+
+    it('nothing, where there is nothing', async () => {
+      const origin = await open(() => ({ body: Buffer.alloc(0) }));
+      expect(await poured(client(), origin.url)).toEqual(Buffer.alloc(0));
+    });
+
+    it('until its taker has enough, and throws what that throws', async () => {
+      const origin = await open((request) => fileAnswer(request, Buffer.alloc(4 * 1024 * 1024)));
+      await expect(poured(client(), origin.url, 100_000)).rejects.toThrow('too much');
+    });
+
+    it('until the server goes silent, cuts the connection, or the caller gives up', async () => {
+      const silent = { headers: { 'content-length': 1000 }, body: Buffer.alloc(1000), stallAfter: 10 };
+      const origin = await open(() => silent);
+      await expect(poured(client(['127.0.0.1'], 150), origin.url)).rejects.toMatchObject({ code: 'Stalled' });
+      const cut = await open(() => ({ headers: { 'content-length': 1000 }, body: Buffer.alloc(1000), cutAfter: 10 }));
+      await expect(poured(client(), cut.url)).rejects.toMatchObject({ code: 'Interrupted' });
+      const signal = AbortSignal.timeout(100);
+      await expect(poured(client(), origin.url, Infinity, signal)).rejects.toMatchObject({ name: 'TimeoutError' });
+    });
+  });
+
   it('never says Stalled because the reader is slow', async () => {
     const body = Buffer.alloc(4 * 1024 * 1024, 7);
     const origin = await open((request) => fileAnswer(request, body));

@@ -5,7 +5,7 @@ import { getCACertificates } from 'node:tls';
 import { Agent, type Dispatcher, Pool, ProxyAgent, buildConnector } from 'undici';
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import { HttpFailure, toHttpFailure, toProxyFailure } from '#shared/clients/http/errors.ts';
-import { idleGuarded } from '#shared/clients/http/idle.ts';
+import { exchange } from '#shared/clients/http/exchange.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { traceHeaders } from '#shared/runtime/trace.ts';
 import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
@@ -16,7 +16,11 @@ export interface HttpResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** The body, once. Throws HttpFailure when it is cut or idles; leaving the loop early closes the connection. */
   readonly body: AsyncIterable<Buffer>;
-  /** Gives the body up; must be called where `body` is not read. */
+  /**
+   * The body in place of `body`, without back-pressure: every chunk as it arrives, valid during the call. Throws as `body` does, and what `take` throws.
+   */
+  pour(take: (chunk: Buffer) => void): Promise<void>;
+  /** Gives the body up; must be called where it is not read. */
   discard(): void;
 }
 
@@ -106,14 +110,6 @@ const createConnector = (options: HttpClientOptions): buildConnector.connector =
   };
 };
 
-const flatten = (headers: Dispatcher.ResponseData['headers']): Record<string, string> => {
-  const flat: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) flat[name.toLowerCase()] = typeof value === 'string' ? value : value.join(', ');
-  }
-  return flat;
-};
-
 const poolOptionsOf = ({ connections = 8, idleMs }: HttpClientOptions) => ({
   connections,
   pipelining: 1,
@@ -175,28 +171,22 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
     get: async ({ url, path = `${url.pathname}${url.search}`, method = 'GET', headers = {}, body, signal }) => {
       signal?.throwIfAborted();
       const { dispatcher, proxy } = ways.to(url);
-      try {
-        const response = await dispatcher.request({
+      const answer = await exchange({
+        dispatcher,
+        request: {
           origin: url.origin,
           path,
           method,
           body: body ?? null,
           headers: { ...ownHeaders, ...recordedTrace(), ...headers },
-          signal: signal ?? null,
-        });
-        response.body.on('error', () => {});
-        return {
-          status: response.statusCode,
-          headers: flatten(response.headers),
-          body: idleGuarded(response.body, { idleMs: options.idleMs, host: url.host, signal }),
-          discard: () => response.body.destroy(),
-        };
-      } catch (error) {
-        signal?.throwIfAborted();
-        throw proxy === undefined
-          ? toHttpFailure(error, url.host)
-          : toProxyFailure(error, url.host, new URL(proxy).host);
-      }
+        },
+        idleMs: options.idleMs,
+        host: url.host,
+        signal,
+        toFailure: (error) =>
+          proxy === undefined ? toHttpFailure(error, url.host) : toProxyFailure(error, url.host, new URL(proxy).host),
+      });
+      return { ...answer, body: answer.body() };
     },
     close: ways.close,
   };

@@ -238,6 +238,7 @@ describe('with a token service of its own', () => {
       status: 401,
       headers: { 'www-authenticate': `Bearer realm="http://${tokens.host}/token"` },
       body: (async function* nothing() {})() as AsyncIterable<Buffer>,
+      pour: () => Promise.resolve(),
       discard: () => {},
     };
     const tls = { get: () => Promise.resolve(answer), close: () => Promise.resolve() };

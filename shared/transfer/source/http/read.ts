@@ -25,14 +25,20 @@ const checkRange = (session: Session, response: HttpResponse, wanted: { first: n
   );
 };
 
-/** Copies the body into `target`; a body that is too long shows by its length. */
+class TooLong extends Error {}
+
+/** Copies the body into `target`; gives more than its length for a body that is too long. */
 const copyBody = async (session: Session, response: HttpResponse, target: Uint8Array): Promise<number> => {
   let length = 0;
-  for await (const chunk of response.body) {
-    session.receivedBytes += chunk.length;
-    if (length + chunk.length <= target.length) target.set(chunk, length);
-    length += chunk.length;
-    if (length > target.length) break;
+  try {
+    await response.pour((chunk) => {
+      session.receivedBytes += chunk.length;
+      if (length + chunk.length <= target.length) target.set(chunk, length);
+      length += chunk.length;
+      if (length > target.length) throw new TooLong();
+    });
+  } catch (error) {
+    if (!(error instanceof TooLong)) throw error;
   }
   return length;
 };

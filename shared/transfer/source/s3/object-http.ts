@@ -1,5 +1,6 @@
 // An S3 object as an HTTP file, so that the HTTP source reads it: found once, pinned, resumed and read by ranges in the same way.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
+import { pourFrom } from '#shared/clients/http/exchange.ts';
 import type { ObjectContent, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -45,13 +46,20 @@ const toResponse = (content: ObjectContent): HttpResponse => ({
     ...(content.contentType === undefined ? {} : { 'content-type': content.contentType }),
   },
   body: content.body,
+  pour: pourFrom(content.body),
   discard: () => content.discard(),
 });
 
 async function* nothing(): AsyncGenerator<Buffer, void, undefined> {}
 
 /** What an empty object answers to every range. */
-const rangeOutside: HttpResponse = { status: 416, headers: {}, body: nothing(), discard: () => {} };
+const rangeOutside: HttpResponse = {
+  status: 416,
+  headers: {},
+  body: nothing(),
+  pour: () => Promise.resolve(),
+  discard: () => {},
+};
 
 /**
  * Reads of an object whose bucket keeps versions stay with the version that was met first. `If-Range` becomes `If-Match`, which stores know
