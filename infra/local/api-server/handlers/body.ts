@@ -33,6 +33,16 @@ const parseAs = (text: string, parser: (text: string) => unknown): unknown => {
   }
 };
 
+/** YAML, and quickly where it is JSON, as nearly all of it is: a parser of YAML takes thirty times as long. */
+export const parseYaml = (text: string): unknown => {
+  if (!text.startsWith('{')) return parse(text) as unknown;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return parse(text) as unknown;
+  }
+};
+
 export interface Body {
   /** Undefined when the body is empty. */
   readonly value: unknown;
@@ -47,7 +57,7 @@ export const readDocument = async (request: Request): Promise<Body> => {
   if (type !== '' && type !== 'application/json' && type !== 'application/yaml') throw unsupportedMediaType(accepted);
   const text = await readText(request);
   if (text.trim() === '') return { value: undefined, strictErrors: [] };
-  if (type === 'application/yaml') return { value: parseAs(text, (yaml) => parse(yaml) as unknown), strictErrors: [] };
+  if (type === 'application/yaml') return { value: parseAs(text, parseYaml), strictErrors: [] };
   const value = parseAs(text, (json) => JSON.parse(json) as unknown);
   return { value, strictErrors: findDuplicateFields(text).map((path) => `duplicate field "${path}"`) };
 };

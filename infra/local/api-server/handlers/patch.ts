@@ -1,5 +1,4 @@
 // PATCH in its four forms: JSON patch, merge patch, strategic merge patch (built-in kinds only) and apply.
-import { parse } from 'yaml';
 import { decodeObject } from '../objects/decode.ts';
 import { type ApiObject, type Fields, inGoOrder, isFields, toText } from '../objects/object.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
@@ -9,7 +8,7 @@ import { applyStrategicMergePatch } from '../patch/strategic-merge.ts';
 import type { Resource } from '../registry/resource.ts';
 import { type JsonObject, stableJson } from '../schema/json.ts';
 import { badRequest, failure, unsupportedMediaType } from '../status/status.ts';
-import { mediaTypeOf, readText } from './body.ts';
+import { mediaTypeOf, parseYaml, readText } from './body.ts';
 import type { Call } from './call.ts';
 import { type WriteOptions, parseWriteOptions } from './options.ts';
 import { applyChange } from './apply.ts';
@@ -30,7 +29,7 @@ const mediaTypeUnknown = () =>
 
 const parsePatch = (text: string, type: string): unknown => {
   try {
-    return type === apply ? (parse(text) as unknown) : (JSON.parse(text) as unknown);
+    return type === apply ? parseYaml(text) : (JSON.parse(text) as unknown);
   } catch (error) {
     throw badRequest(`error decoding patch: ${error instanceof Error ? error.message : String(error)}`);
   }
