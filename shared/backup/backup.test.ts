@@ -8,6 +8,7 @@ import { lookThrough } from '#shared/backup/look.ts';
 import { readMemory } from '#shared/backup/memory.ts';
 import { parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
 import { syncImage } from '#shared/backup/sync.ts';
+import { tickBackups } from '#shared/backup/tick.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import {
@@ -359,6 +360,30 @@ describe('an image that its user deletes', () => {
     three.setTarget();
     await three.tick();
     expect(await three.image(image)).toBeDefined();
+  });
+});
+
+describe('a target that hangs', () => {
+  it('is told of on every image in the end, although no tick has time for all of them', async () => {
+    const images = Array.from({ length: 30 }, (_, index) => {
+      const base = wanted();
+      return one.ready({ ...base, metadata: { namespace: 'default', name: `image-${index}` } });
+    });
+    for (let minute = 0; minute < 12; minute += 1) {
+      const deadline = new AbortController();
+      let asked = 0;
+      store.fault = () => {
+        // The first ones take all the time there is.
+        if ((asked += 1) >= 8) deadline.abort(new Error('the deadline passed'));
+        return new Unavailable('no answer within 10 s');
+      };
+      one.time.clock += 60_000;
+      await tickBackups(one.deps, deadline.signal).catch(() => {});
+    }
+    const told = await Promise.all(
+      images.map(async (image) => conditionOf(await one.image(image), 'DataReady')?.reason),
+    );
+    expect(new Set(told)).toEqual(new Set(['BackupTargetUnavailable']));
   });
 });
 

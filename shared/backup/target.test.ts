@@ -43,6 +43,11 @@ describe('a backup target', () => {
       { type: 'nfs', server: '10.0.0.1', path: '/export/backups' },
     ],
     [{ type: 'nfs', endpoint: 'nas:/x' }, { name: 'nfs://nas:/x' }],
+    [{ type: 'nfs', endpoint: 'nas:/x//' }, { name: 'nfs://nas:/x' }],
+    [
+      { type: 'nfs', endpoint: 'nas:/' },
+      { name: 'nfs://nas:/', path: '/' },
+    ],
   ])('is read from %o', (fields, expected) => {
     expect(targetOf(read(fields))).toMatchObject(expected);
   });

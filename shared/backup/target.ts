@@ -119,8 +119,10 @@ const readS3 = (where: string, fields: Fields, secret: TargetText['secret']): Re
 };
 
 const readNfs = (where: string, fields: Fields): ReadTarget => {
-  const [, server, path] = /^(?:nfs:\/\/)?(\[[0-9a-fA-F:]+\]|[^:/\s]+):(\/(?!\/)\S*)$/.exec(fields.endpoint) ?? [];
+  const [, server, written] = /^(?:nfs:\/\/)?(\[[0-9a-fA-F:]+\]|[^:/\s]+):(\/(?!\/)\S*)$/.exec(fields.endpoint) ?? [];
   const refreshSeconds = secondsOf(fields);
+  // The same place has the same name.
+  const path = written?.replace(/(?!^)\/+$/, '');
   if (server === undefined || path === undefined || [server, ...path.split('/')].some((part) => /^\.\.?$/.test(part)))
     return faulty(where, 'endpoint of an NFS export is written nfs://<server>:/<path>');
   if (refreshSeconds === undefined) return faulty(where, refreshFault);

@@ -8,6 +8,7 @@ import { forgiving } from '#shared/backup/forgiving.ts';
 import { giveSign, wasSilent } from '#shared/backup/clusters.ts';
 import { isItsMinute } from '#shared/backup/hourly.ts';
 import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts';
+import { inParallel } from '#shared/backup/look.ts';
 import { type Memory, readMemory, remember } from '#shared/backup/memory.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { noteDeletions } from '#shared/backup/removal.ts';
@@ -51,19 +52,33 @@ const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, sig
         read.is !== 'set' ||
         isItsMinute(backed.image.ref.uid, deps.now()) ||
         hasNews(backed, cluster, read.target.name)));
+  const due: BackedImage[] = [];
+  for await (const backed of allImages(deps)) {
+    const { namespace, name } = backed.object.metadata;
+    await forgiving(deps, `restore of ${namespace}/${name}`, () => retryRestored(deps, backed));
+    if (isDueFor(backed)) due.push(backed);
+  }
+  await inParallel(turned(due, Math.floor(deps.now() / 60_000)), async ({ type, object }) => {
+    if (signal.aborted) return;
+    const { namespace, name } = object.metadata;
+    const ref = { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name };
+    await forgiving(deps, `image ${namespace}/${name}`, () => syncImage(deps, ref, read));
+  });
+};
+
+async function* allImages({ kube }: BackupDeps): AsyncGenerator<BackedImage, void, undefined> {
   for (const type of imageTypes) {
-    for await (const object of deps.kube.listAll(type)) {
-      if (signal.aborted) return;
+    for await (const object of kube.listAll(type)) {
       const backed = readImage(type, object);
-      if (backed === undefined) continue;
-      const { namespace, name } = object.metadata;
-      await forgiving(deps, `restore of ${namespace}/${name}`, () => retryRestored(deps, backed));
-      if (!isDueFor(backed)) continue;
-      await forgiving(deps, `image ${namespace}/${name}`, () =>
-        syncImage(deps, { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name }, read),
-      );
+      if (backed !== undefined) yield backed;
     }
   }
+}
+
+/** Where a target hangs, a tick ends before all had their turn: each minute another one is the first. */
+const turned = <T>(items: readonly T[], minute: number): readonly T[] => {
+  const first = items.length === 0 ? 0 : (minute * 8) % items.length;
+  return [...items.slice(first), ...items.slice(0, first)];
 };
 
 /** A target that is cleared and set again is looked through again. */
