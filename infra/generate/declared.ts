@@ -1,5 +1,7 @@
 // What the code declares, gathered in one place for the builders: served kinds, and what is made and read for them.
 import type { ChildAccess } from '#infra/generate/rbac.ts';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
@@ -18,6 +20,17 @@ export const children: readonly ChildAccess[] = [
 ].flatMap((alike) =>
   alike.slice(0, 1).map(({ type }) => ({ type, verbs: [...new Set(alike.flatMap(({ verbs }) => verbs))] })),
 );
+
+/** Kinds whose objects own Jobs, and so whatever these work on. */
+export const jobOwners: readonly ResourceType[] = drivenKinds
+  .filter((driven) => driven.sidecars(backends).some(({ type }) => type.plural === jobs.plural))
+  .map(({ kind }) => kind.type);
+
+/** Kinds whose objects what is golden may belong to: crons own their versions by label. */
+export const goldenOwners: readonly ResourceType[] = [
+  ...jobOwners,
+  dataImportCronKind.type as unknown as ResourceType,
+];
 
 /** Kinds that are made and not followed. */
 export const made: readonly ChildAccess[] = drivenKinds.flatMap(({ makes = [] }) => makes);

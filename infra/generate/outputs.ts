@@ -1,6 +1,6 @@
 // Every generated file of the repository by its path: what main.ts writes, or compares in --check.
 import { buildCrd } from '#infra/generate/crd.ts';
-import { children, made, needed, objects, reads } from '#infra/generate/declared.ts';
+import { children, goldenOwners, jobOwners, made, needed, objects, reads } from '#infra/generate/declared.ts';
 import { buildService, buildTransferService } from '#infra/generate/services.ts';
 import {
   type EventSources,
@@ -79,12 +79,12 @@ const rbac = (): Outputs => ({
       toYaml(
         `${wiring}, ${kindsAndBackends}`,
         fn.access === undefined
-          ? buildDriverAccess(fn, { objects, children, made, reads })
+          ? buildDriverAccess(fn, { objects, owners: jobOwners, children, made, reads })
           : buildOwnAccess(fn.name, fn.access),
       ),
     ]),
   ),
-  'infra/rbac/admission.yaml': toYaml(`${wiring}, ${kindsAndBackends}`, buildAdmissionAccess([...objects, ...needed])),
+  'infra/rbac/admission.yaml': toYaml(`${wiring}, ${kindsAndBackends}`, buildAdmissionAccess(goldenOwners, needed)),
   'infra/rbac/transfer.yaml': toYaml(wiring, buildTransferAccess(transferFunction.name, transferFunction.reads)),
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(

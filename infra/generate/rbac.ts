@@ -4,6 +4,8 @@ import { type Manifest, partOf } from '#infra/generate/manifest.ts';
 import { type EventFunction, type Verb } from '#infra/generate/event-functions.ts';
 import { admissionLookups, deadLetterFunction, pollLookups, templateHolders } from '#infra/generate/wiring.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
+import { volumeSnapshotClasses, volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
@@ -65,16 +67,31 @@ export const grant = (name: string, rules: readonly Rule[]): readonly Manifest[]
 const templateRules: readonly Rule[] = [
   // The schedule that was drawn for the common images, kept where the operator keeps it.
   rule(hyperConvergeds as unknown as ResourceType, ['patch'], 'status'),
-  ...[...templateHolders, nodes as unknown as ResourceType].map((type) => rule(type, ['get', 'list'])),
+  ...[...templateHolders, nodes as unknown as ResourceType].map((type) => rule(type, ['list'])),
+  // What was said of a template already.
+  rule(kubeEvents, ['get']),
   ...[dataImportCronKind.type, dataSourceKind.type].map((type) =>
     rule(type as unknown as ResourceType, ['create', 'delete']),
   ),
   rule(namespaces as unknown as ResourceType, ['get', 'create']),
 ];
 
+/** Nothing but the status is written of these. */
+const statusOnly = new Set([downloaderKind, storageProfileKind].map(({ type }) => type.plural));
+
+/** How what is read beside children is asked for, where one way is enough. */
+const readings: Readonly<Record<string, readonly Verb[]>> = {
+  [kubeEvents.plural]: ['list'],
+  [volumeSnapshotClasses.plural]: ['list'],
+  [volumeSnapshotContents.plural]: ['get'],
+  [namespaces.plural]: ['get'],
+};
+
 /** What drivers of images work with. */
 export interface DriverScope {
   readonly objects: readonly ResourceType[];
+  /** Those of them that have children with an owner reference, which blocks their deletion. */
+  readonly owners: readonly ResourceType[];
   readonly children: readonly ChildAccess[];
   readonly made: readonly ChildAccess[];
   readonly reads: readonly ResourceType[];
@@ -86,16 +103,16 @@ export interface DriverScope {
  */
 export const buildDriverAccess = (
   fn: EventFunction,
-  { objects, children, made, reads }: DriverScope,
+  { objects, owners, children, made, reads }: DriverScope,
 ): readonly Manifest[] =>
   grant(fn.name, [
     ...objects.flatMap((type) => [
-      rule(type, ['get', 'list', 'patch']),
+      rule(type, statusOnly.has(type.plural) ? ['get', 'list'] : ['get', 'list', 'patch']),
       rule(type, ['update'], 'status'),
-      rule(type, ['update'], 'finalizers'),
     ]),
+    ...owners.map((type) => rule(type, ['update'], 'finalizers')),
     ...[...children, ...made].map(({ type, verbs }) => rule(type, ['get', ...verbs])),
-    ...reads.map((type) => rule(type, ['get', 'list'])),
+    ...reads.map((type) => rule(type, readings[type.plural] ?? ['get', 'list'])),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
     rule(leases, ['get', 'create', 'update', 'patch']),
@@ -135,9 +152,15 @@ export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Ma
     uniqueTypes(watched).map((type) => rule(type, ['get', 'list', 'watch'])),
   );
 
-export const buildAdmissionAccess = (objects: readonly ResourceType[]): readonly Manifest[] =>
+/** `owners` may have golden children, `needed` tell whether a backend can work. */
+export const buildAdmissionAccess = (
+  owners: readonly ResourceType[],
+  needed: readonly ResourceType[],
+): readonly Manifest[] =>
   grant('admission', [
-    ...uniqueTypes([...objects, ...admissionLookups]).map((type) => rule(type, ['get', 'list'])),
+    ...owners.map((type) => rule(type, ['get'])),
+    ...needed.map((type) => rule(type, ['list'])),
+    ...admissionLookups.map(({ type, verbs }) => rule(type, verbs)),
     // Whether the author of an object may use what it is made from.
     rule(subjectAccessReviews, ['create']),
   ]);

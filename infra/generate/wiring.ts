@@ -5,8 +5,13 @@ import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+
+const erased = (type: unknown): ResourceType => type as ResourceType;
 
 /** Where events go that nobody could handle: the function that shows them to people. */
 export const deadLetterFunction = { name: 'cron-tick', path: '/dead-letters' } as const;
@@ -100,14 +105,19 @@ export const metricsFunction = {
   summary: 'Tells Prometheus what the cluster holds: recomputed from the objects for each scrape.',
 } as const;
 
-/** What the rules of admission look up beside the served kinds. */
-export const admissionLookups = [
-  storageClasses,
-  persistentVolumeClaims,
-  templateVersions,
-  virtualMachines,
-  volumeSnapshotClasses,
-] as readonly unknown[] as readonly ResourceType[];
+/** What the rules of admission look up beside the owners of what is to be kept, and how. */
+export const admissionLookups: readonly { readonly type: ResourceType; readonly verbs: readonly ('get' | 'list')[] }[] = [
+  // Images by the class they are kept in, and by their display name.
+  { type: erased(harvesterImageKind.type), verbs: ['list'] },
+  { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
+  { type: erased(dataSourceKind.type), verbs: ['get'] },
+  { type: erased(storageProfileKind.type), verbs: ['get'] },
+  { type: erased(storageClasses), verbs: ['get', 'list'] },
+  { type: erased(persistentVolumeClaims), verbs: ['get'] },
+  { type: erased(templateVersions), verbs: ['get'] },
+  { type: erased(virtualMachines), verbs: ['get', 'list'] },
+  { type: erased(volumeSnapshotClasses), verbs: ['get'] },
+];
 
 /** What polls need to log in to a source, by name and never listed. */
 export const pollLookups: readonly ResourceType[] = [secrets, configMaps];

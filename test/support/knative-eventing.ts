@@ -38,6 +38,9 @@ const isOfKind =
   (object: KubeObject): object is T =>
     object.kind === kind;
 
+/** It reads its ConfigMaps where it says it runs. */
+const pingEnvironment = { NAMESPACE: 'knative-eventing', POD_NAME: 'ping', K_NO_SHUTDOWN_AFTER: '59' };
+
 /** `delivered` is told of every delivery. Seconds with a leading field: Knative's cron takes six. */
 export const createKnativeEventing =
   (assets: KnativeAssets, schedule: string, delivered: (one: Delivered) => void) =>
@@ -112,7 +115,7 @@ export const createKnativeEventing =
     await admin.create(pingSources, { ...ping, spec: { ...ping.spec, schedule } } as KubeObject);
     const status = { sinkUri: sink, conditions: [{ type: 'Ready', status: 'True' }] };
     await admin.mergePatch(pingSources, keyOf(ping), { status }, { subresource: 'status' });
-    run(assets.ping, kubeconfigs.admin, { POD_NAME: 'ping', K_NO_SHUTDOWN_AFTER: '59' }, ['-disable-ha']);
+    run(assets.ping, kubeconfigs.admin, pingEnvironment, ['-disable-ha']);
 
     return {
       broker,
