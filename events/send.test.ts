@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CloudEvent } from '#events/event.ts';
 import { createHandlerPost, type FetchHandler } from '#events/post.ts';
 import { createSender, type SenderOptions } from '#events/send.ts';
@@ -35,6 +38,20 @@ const given = (statuses: readonly (number | Error)[], options: Partial<SenderOpt
 };
 
 describe('createSender', () => {
+  it('shows the token of its file, as it is at the time, and none where there is no file', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'bullion-token-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const tokenFile = join(folder, 'token');
+    const { send, requests } = given([], { tokenFile });
+    await send(event);
+    for (const token of ['first', 'second']) {
+      await writeFile(tokenFile, `${token}\n`);
+      await send(event);
+    }
+    const shown = requests.map(({ headers }) => headers.get('authorization'));
+    expect(shown).toEqual([null, 'Bearer first', 'Bearer second']);
+  });
+
   it.each([404, 413, 425, 429, 502, 503, 504])(
     'retries status %d with the pauses of a Knative source',
     async (status) => {

@@ -1,4 +1,5 @@
 // Typed event → sink, with a deadline and the bounded retries of Knative's own sources. Used by functions, the forwarder and the ping source.
+import { readFile } from 'node:fs/promises';
 import { type Delivery, type RetryPolicy, type Sleep, deliver, sleep as realSleep } from '#events/delivery.ts';
 import { type Encoding, encodeEvent } from '#events/encode.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -31,7 +32,19 @@ export interface SenderOptions {
   /** Headers of every request beside the event's. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly sleep?: Sleep;
+  /** File with a bearer token; it may be missing, and changes before it expires. */
+  readonly tokenFile?: string | undefined;
 }
+
+/** None where there is no file: whether one is asked for is the receiver's to say. */
+const authorization = async (file: string | undefined): Promise<Readonly<Record<string, string>>> => {
+  if (file === undefined) return {};
+  try {
+    return { authorization: `Bearer ${(await readFile(file, 'utf8')).trim()}` };
+  } catch {
+    return {};
+  }
+};
 
 export const createSender = (options: SenderOptions): Send => {
   const { sink, post = createPost(), encoding, policy = directPolicy, sleep = realSleep } = options;
@@ -39,7 +52,8 @@ export const createSender = (options: SenderOptions): Send => {
   return async (event, signal) => {
     const message = encodeEvent(event, encoding);
     const trace = currentContext().trace ?? traceOfExtensions(event.extensions) ?? newTrace();
-    const headers = { ...message.headers, ...options.headers, ...traceHeaders(trace) };
+    const shown = await authorization(options.tokenFile);
+    const headers = { ...message.headers, ...options.headers, ...traceHeaders(trace), ...shown };
     return deliver((limit) => post(sink, { ...message, headers }, limit), { policy, timeoutMs, sleep, signal });
   };
 };

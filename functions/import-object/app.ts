@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import { type ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { handleStoreEvent } from '#shared/object-import/handle.ts';
-import { notificationDoor } from '#shared/object-import/door.ts';
+import { isPlain, notificationDoor } from '#shared/object-import/door.ts';
 import { anyEventFunction } from '#shared/runtime/event-function.ts';
 
 export interface ImportObjectDeps extends ObjectImportDeps {
@@ -18,3 +18,15 @@ export const createApp = (deps: ImportObjectDeps): Hono => {
   });
   return new Hono().use(notificationDoor(deps, deps.token)).route('/', events);
 };
+
+interface Door {
+  fetch(request: Request): Response | Promise<Response>;
+}
+
+/**
+ * Object stores have no token of Knative's: where callers are asked for one (`asked`), a plain notification passes by the token that stores
+ * and we share, and by none where there is none.
+ */
+export const withStores = (app: Door, ...[asked, token]: [Door, string | undefined]): Door => ({
+  fetch: (request) => (token !== undefined && isPlain(request) ? app.fetch(request) : asked.fetch(request)),
+});

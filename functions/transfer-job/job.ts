@@ -84,7 +84,7 @@ const work = async (
   const reporter =
     config.sink === undefined
       ? undefined
-      : createReporter({ owner: config.owner, send: createProgressSender(config.sink), onLoss });
+      : createReporter({ owner: config.owner, send: createProgressSender(config.sink, config.sinkTokenFile), onLoss });
   const phases = createPhaseSpans();
   const { report, tell } = await transfer(config.transfer, config.host, {
     run: config.run,

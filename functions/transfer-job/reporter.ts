@@ -25,8 +25,13 @@ export interface ReporterOptions {
 }
 
 /** One try for each report: the next report is two seconds away and says more. */
-export const createProgressSender = (sink: string): Send =>
-  createSender({ sink, timeoutMs: patienceMs, policy: { retries: 0, delayMs: () => 0, isRetried: () => false } });
+export const createProgressSender = (sink: string, tokenFile?: string): Send =>
+  createSender({
+    sink,
+    tokenFile,
+    timeoutMs: patienceMs,
+    policy: { retries: 0, delayMs: () => 0, isRetried: () => false },
+  });
 
 export const createReporter = ({ owner, send, onLoss }: ReporterOptions): Reporter => {
   let underWay: Promise<void> = Promise.resolve();

@@ -1,44 +1,33 @@
 // The README table of what each service account may do, from the very roles that are installed. Called by blocks.ts.
 import { parseAllDocuments } from 'yaml';
+import type { Manifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { toTable } from '#infra/generate/readme.ts';
+import { type Right, rightsOf } from '#infra/generate/rights.ts';
 
-interface Rule {
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-}
+const columns = [
+  ['may create', ['create']],
+  ['may change', ['update', 'patch']],
+  ['may delete', ['delete']],
+  ['may read', ['get', 'list', 'watch']],
+] as const;
 
-interface Role {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly rules: readonly Rule[];
-}
+/** `secrets`, `secrets transfer-keys here`: the resource, the objects where they are named, and `here` where it is our own namespace alone. */
+const wordsOf = ({ resource, names, namespace }: Right): string =>
+  [`\`${resource}\``, ...names.map((name) => `\`${name}\``), ...(namespace === undefined ? [] : ['here'])].join(' ');
 
-const reading = new Set(['get', 'list', 'watch']);
-
-const listOf = (names: readonly string[]): string => {
-  const unique = [...new Set(names)].toSorted();
-  return unique.length === 0 ? 'nothing' : unique.map((name) => `\`${name}\``).join(', ');
+const cellOf = (rights: readonly Right[], verbs: readonly string[]): string => {
+  const words = new Set(rights.filter(({ verb }) => verbs.includes(verb)).map(wordsOf));
+  return words.size === 0 ? 'nothing' : [...words].toSorted().join(', ');
 };
 
-const having = ({ rules }: Role, isMeant: (verb: string) => boolean): readonly string[] =>
-  rules.filter(({ verbs }) => verbs.some(isMeant)).flatMap(({ resources }) => resources);
-
-/** Roles of people (`users.yaml`) are not accounts. */
 export const toAccountTable = (): string => {
-  const roles = Object.entries(manifestOutputs())
-    .filter(([path]) => path.startsWith('infra/rbac/') && !path.endsWith('/users.yaml'))
-    .flatMap(([, text]) => parseAllDocuments(text).map((document) => document.toJS() as Role))
-    .filter(({ kind }) => kind === 'ClusterRole');
-  const header = ['account', 'may create', 'may change', 'may delete', 'may read'];
+  const manifests = Object.values(manifestOutputs()).flatMap((text) =>
+    parseAllDocuments(text).map((document) => document.toJS() as Manifest),
+  );
+  const byAccount = Map.groupBy(rightsOf(manifests), ({ account }) => account);
   return toTable(
-    header,
-    roles.map((role) => [
-      `\`${role.metadata.name.replace('bullion-', '')}\``,
-      listOf(having(role, (verb) => verb === 'create')),
-      listOf(having(role, (verb) => verb === 'update' || verb === 'patch')),
-      listOf(having(role, (verb) => verb === 'delete')),
-      listOf(having(role, (verb) => reading.has(verb))),
-    ]),
+    ['account', ...columns.map(([title]) => title)],
+    [...byAccount].map(([account, rights]) => [`\`${account}\``, ...columns.map(([, verbs]) => cellOf(rights, verbs))]),
   );
 };

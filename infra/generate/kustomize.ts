@@ -7,7 +7,14 @@ import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.
 import { buildMonitoring } from '#infra/generate/monitoring.ts';
 import { buildExportVolume, exportMountPatch } from '#infra/generate/nfs.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
-import { type SourceRef, audienceOf, buildEventPolicy, subjectsOf } from '#infra/generate/oidc.ts';
+import {
+  type SourceRef,
+  audienceOf,
+  brokerAudience,
+  buildEventPolicy,
+  buildTransferPolicy,
+  subjectsOf,
+} from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
@@ -69,7 +76,10 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   'infra/kustomization.yaml': kustomization({ resources: ['base'] }),
   'infra/components/network-policies/policies.yaml': toYaml('infra/generate/network.ts', buildNetworkPolicies()),
   'infra/components/network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
-  'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [buildEventPolicy(senders(manifests))]),
+  'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [
+    buildEventPolicy(senders(manifests)),
+    buildTransferPolicy(),
+  ]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),
   'infra/components/nfs-backups/volume.yaml': toYaml('infra/generate/nfs.ts', buildExportVolume()),
   'infra/components/nfs-backups/kustomization.yaml': component({
@@ -106,6 +116,7 @@ const oidcPatches = (): readonly object[] => [
     patch('Service', name, [
       add('/spec/template/spec/containers/0/env/-', { name: 'OIDC_AUDIENCE', value: audienceOf(name) }),
       add('/spec/template/spec/containers/0/env/-', { name: 'OIDC_SUBJECTS', value: subjectsOf(name).join(',') }),
+      add('/spec/template/spec/containers/0/env/-', { name: 'TRANSFER_SINK_AUDIENCE', value: brokerAudience }),
     ]),
   ),
   ...eventFunctions.flatMap((fn) =>

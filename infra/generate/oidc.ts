@@ -1,4 +1,5 @@
 // Who may send to whom once Knative Eventing has `authentication-oidc` enabled. Called by kustomize.ts for the component `oidc`.
+import { eventTypes } from '#events/catalogue.ts';
 import { broker } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
@@ -22,6 +23,24 @@ export const subjectsOf = (name: string): readonly string[] => [
     ),
   ...(name === deadLetterFunction.name ? [account(`${broker.name}-*`)] : []),
 ];
+
+/** Where events of Jobs go. */
+export const brokerAudience = `eventing.knative.dev/broker/${systemNamespace}/${broker.name}`;
+
+/**
+ * Jobs run in the namespaces of images, under accounts we do not know: whoever has an account of the cluster may tell of progress, and of nothing
+ * else. What is told is shown, and decides nothing.
+ */
+export const buildTransferPolicy = (): Manifest => ({
+  apiVersion: 'eventing.knative.dev/v1alpha1',
+  kind: 'EventPolicy',
+  metadata: { name: 'transfers', namespace: systemNamespace, labels: partOf('events') },
+  spec: {
+    to: [{ ref: { apiVersion: broker.apiVersion, kind: broker.kind, name: broker.name } }],
+    from: [{ sub: 'system:serviceaccount:*' }],
+    filters: [{ exact: { type: eventTypes.transferProgressed } }],
+  },
+});
 
 /** Something that sends to the Broker. */
 export interface SourceRef {

@@ -215,10 +215,20 @@ describe.skipIf(!hasKubectl)('with the component oidc', () => {
       const environment = Object.fromEntries(container.env.map(({ name: variable, value }) => [variable, value]));
       const rules = callerRulesOf(parseConfig(z.object(callerSettings), environment));
       expect(rules?.audience).toBe(spec.subscriber.audience);
+      expect(environment['TRANSFER_SINK_AUDIENCE']).toBe('eventing.knative.dev/broker/bullion-system/bullion');
       expect(rules?.subjects).toContain(
         `system:serviceaccount:bullion-system:${metadata.name}-oidc-eventing.knative.dev-trigger`,
       );
     }
+  });
+
+  it('Jobs may tell the Broker of progress, and of nothing else', () => {
+    const policy = render(own).find(({ kind, metadata }) => kind === 'EventPolicy' && metadata.name === 'transfers');
+    expect(policy?.spec).toEqual({
+      to: [{ ref: { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: 'bullion' } }],
+      from: [{ sub: 'system:serviceaccount:*' }],
+      filters: [{ exact: { type: 'dev.bullion.transfer.progressed' } }],
+    });
   });
 });
 

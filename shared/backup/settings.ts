@@ -50,5 +50,5 @@ export const createBackupDeps = (config: BackupConfig, log: Logger): BackupDeps 
   lostSeconds: config.backupLostHours * 3600,
   now: Date.now,
   log,
-  ...(config.sink === undefined ? {} : { send: createSender({ sink: config.sink }) }),
+  ...(config.sink === undefined ? {} : { send: createSender({ sink: config.sink, tokenFile: config.sinkTokenFile }) }),
 });

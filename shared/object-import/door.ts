@@ -14,7 +14,7 @@ const maxBytes = 1024 * 1024;
 /** Seconds a store is asked to wait after a fault that names no time of its own. */
 const retryAfterSeconds = 5;
 
-const isPlain = (request: Request): boolean => {
+export const isPlain = (request: Request): boolean => {
   const { headers } = request;
   const isEvent =
     headers.has('ce-specversion') || (headers.get('content-type') ?? '').startsWith('application/cloudevents');

@@ -10,7 +10,14 @@ import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { ImportRules } from '#shared/object-import/rules.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import { type DriverConfig, driverSettings } from '#shared/resources/settings.ts';
-import { kubeSettings, serverSettings, setting, wholeNumber } from '#shared/runtime/config.ts';
+import {
+  callerSettings,
+  kubeSettings,
+  serverSettings,
+  setting,
+  traceSettings,
+  wholeNumber,
+} from '#shared/runtime/config.ts';
 import { createListingClock } from '#shared/object-import/sweep.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -27,6 +34,8 @@ const json = z.string().transform((text, context): unknown => {
 export const objectImportSettings = {
   ...serverSettings,
   ...kubeSettings,
+  ...callerSettings,
+  ...traceSettings,
   allowedAddresses: driverSettings.allowedAddresses,
   ...proxySettings,
   objectStoreEndpoint: driverSettings.objectStoreEndpoint,

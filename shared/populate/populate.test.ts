@@ -176,6 +176,20 @@ describe('buildTransferJob', () => {
     ]);
   });
 
+  it('has a token of the Broker alone where that asks for one, and a trace where somebody records it', () => {
+    const told = { eventSink: 'http://broker', eventAudience: 'broker', traceEndpoint: 'http://collector:4318' };
+    const { spec } = buildTransferJob({ ...request, target: block }, { ...testSettings, ...told }).spec.template;
+    const [{ env = [], volumeMounts = [] }] = spec.containers as never as [typeof container & object];
+    expect(spec.automountServiceAccountToken).toBe(false);
+    expect(spec.volumes).toContainEqual({
+      name: 'oidc-token',
+      projected: { sources: [{ serviceAccountToken: { audience: 'broker', expirationSeconds: 3600, path: 'token' } }] },
+    });
+    expect(volumeMounts).toContainEqual({ name: 'oidc-token', mountPath: '/oidc' });
+    expect(env).toContainEqual({ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://collector:4318' });
+    expect(env.find(({ name }) => name === 'TRACEPARENT')?.value).toContain(imageRef.uid.replaceAll('-', ''));
+  });
+
   it('meets the restricted Pod Security Standard and has no token', () => {
     expect(pod).toMatchObject({
       restartPolicy: 'Never',

@@ -24,6 +24,8 @@ export interface PopulateSettings {
   readonly uploadIdleSeconds: number;
   /** Where transfer-job posts progress; left out: it posts none. */
   readonly eventSink?: string | undefined;
+  /** Audience of the token it shows there; left out: it has none. */
+  readonly eventAudience?: string | undefined;
   /** Where transfer-job sends its traces; left out: it makes none. */
   readonly traceEndpoint?: string | undefined;
   /** Seconds one attempt may take. */

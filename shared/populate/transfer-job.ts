@@ -23,6 +23,8 @@ export type TransferMode = TransferSpec['mode'];
 const devicePath = '/dev/bullion-target';
 const mountPath = '/target';
 const scratchDir = '/scratch';
+/** Where Knative mounts tokens, and transfer-job looks for one. */
+const tokenPath = '/oidc';
 
 /** KubeVirt runs guests as this user, so that it can read what we write. */
 export const qemuUser = 107;
@@ -127,8 +129,15 @@ const traceOf = ({ owner }: TransferRequest, { traceEndpoint }: PopulateSettings
         { name: 'TRACEPARENT', value: toTraceparent(traceOfObject(owner.uid)) },
       ];
 
+/** For the Broker alone: the API server takes no token of this audience. Renewed by the kubelet when four fifths of its time are over. */
+const tokenVolume = (audience: string): Volume => ({
+  name: 'oidc-token',
+  projected: { sources: [{ serviceAccountToken: { audience, expirationSeconds: 3600, path: 'token' } }] },
+});
+
 const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
   { name: 'scratch', emptyDir: {} },
+  ...(settings.eventAudience === undefined ? [] : [tokenVolume(settings.eventAudience)]),
   ...mountsOfSource(request.source, settings).volumes,
   ...mountsOfExport(request.export, settings).volumes,
   ...mountsOfBackup(request.backup, settings).volumes,
@@ -145,7 +154,8 @@ const mountsOf = (
   const devices = [...ofSource.devices, ...(target?.volumeMode === 'Block' ? [{ name: 'target', devicePath }] : [])];
   const ofTarget = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
   const ofPlaces = [...mountsOfExport(exported, settings).mounts, ...mountsOfBackup(backup, settings).mounts];
-  const mounts = [...ofSource.mounts, ...ofPlaces, ...ofTarget];
+  const ofToken = settings.eventAudience === undefined ? [] : [{ name: 'oidc-token', mountPath: tokenPath }];
+  const mounts = [...ofSource.mounts, ...ofPlaces, ...ofTarget, ...ofToken];
   return {
     volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...mounts],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),

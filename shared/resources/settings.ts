@@ -56,6 +56,11 @@ export const driverSettings = {
     'URL that transfer Jobs post their progress to; without it K_SINK is taken.',
     z.url().optional(),
   ),
+  transferSinkAudience: setting(
+    'TRANSFER_SINK_AUDIENCE',
+    'Audience of the token that transfer Jobs show there; without it they have no token at all.',
+    z.string().optional(),
+  ),
   transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
   transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
   ...addressSettings,
@@ -146,6 +151,7 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   transferUrl: config.transferUrl,
   uploadIdleSeconds: config.uploadIdleSeconds,
   eventSink: config.transferSink ?? config.sink,
+  eventAudience: config.transferSinkAudience,
   traceEndpoint: config.traceEndpoint,
   attemptSeconds: config.attemptSeconds,
   childSeconds: config.childSeconds,
@@ -161,7 +167,8 @@ export const createDriverDeps = (
   log: Logger,
 ): DriverDeps & { readonly warm: () => Promise<void> } => {
   const kube = createLateKubeClient(config.kubeconfig);
-  const send = config.sink === undefined ? undefined : createSender({ sink: config.sink });
+  const send =
+    config.sink === undefined ? undefined : createSender({ sink: config.sink, tokenFile: config.sinkTokenFile });
   const { allowedAddresses, plainRegistries } = config;
   const architecture = architectures[process.arch] ?? process.arch;
   return {

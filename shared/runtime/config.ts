@@ -76,6 +76,11 @@ export const addressSettings = {
 /** What every function that sends events can be told. */
 export const sinkSettings = {
   sink: setting('K_SINK', 'URL that events are sent to; without it none is sent.', z.url().optional()),
+  sinkTokenFile: setting(
+    'K_SINK_TOKEN_FILE',
+    'File with the token that is shown there, read for each event; Knative mounts one where it asks for it. Without the file none is shown.',
+    z.string().default('/oidc/token'),
+  ),
 } as const;
 
 /** What every function that takes a part in an import can be told about telling of it. */

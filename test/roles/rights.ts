@@ -1,60 +1,7 @@
-// The rights that manifests grant to each service account, one verb on one resource each, and which of them a set of calls needed.
-import type { Manifest } from '#infra/generate/manifest.ts';
+// What a set of calls needed of the rights there are: called and not granted, granted and not called.
+import { type Right, describe } from '#infra/generate/rights.ts';
 import type { AccountCall } from '#test/roles/calls.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-
-export interface Right {
-  readonly account: string;
-  readonly verb: string;
-  readonly group: string;
-  readonly resource: string;
-  /** Where it holds; left out: everywhere. */
-  readonly namespace?: string | undefined;
-  /** Objects it holds for; empty: all. */
-  readonly names: readonly string[];
-}
-
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-  readonly resourceNames?: readonly string[];
-}
-
-interface Binding extends Manifest {
-  readonly roleRef: { readonly kind: string; readonly name: string };
-  readonly subjects: readonly { readonly name: string; readonly namespace: string }[];
-}
-
-/** Every right of every account of ours, each once. Roles that are not among the manifests are Kubernetes' own and left out. */
-export const rightsOf = (manifests: readonly Manifest[]): readonly Right[] => {
-  const bindings = manifests.filter(({ kind }) => kind.endsWith('RoleBinding')) as unknown as readonly Binding[];
-  const rights = bindings.flatMap(({ metadata, roleRef, subjects }) => {
-    const role = manifests.find(
-      (one) =>
-        one.kind === roleRef.kind &&
-        one.metadata.name === roleRef.name &&
-        (roleRef.kind === 'ClusterRole' || one.metadata.namespace === metadata.namespace),
-    );
-    const rules = (role?.['rules'] ?? []) as readonly Rule[];
-    return subjects.flatMap(({ name }) => rules.flatMap((rule) => rightsOfRule(name, metadata.namespace, rule)));
-  });
-  return [...new Map(rights.map((right) => [describe(right), right])).values()];
-};
-
-const rightsOfRule = (account: string, namespace: string | undefined, rule: Rule): readonly Right[] =>
-  rule.verbs.flatMap((verb) =>
-    rule.apiGroups.flatMap((group) =>
-      rule.resources.map((resource) => ({
-        account,
-        verb,
-        group,
-        resource,
-        namespace,
-        names: rule.resourceNames ?? [],
-      })),
-    ),
-  );
 
 /** Whether a call is let through by a right, whoever has it. */
 export const covers = (right: Right, call: AccountCall): boolean =>
@@ -63,13 +10,6 @@ export const covers = (right: Right, call: AccountCall): boolean =>
   right.resource === call.resource &&
   (right.namespace === undefined || right.namespace === call.namespace) &&
   (right.names.length === 0 || right.names.includes(call.name));
-
-/** One line about a right, such as `cron-tick: patch events`. */
-export const describe = ({ account, verb, group, resource, namespace, names }: Right): string => {
-  const of = group === '' ? resource : `${resource}.${group}`;
-  const where = namespace === undefined ? '' : ` in ${namespace}`;
-  return `${account}: ${verb} ${of}${names.length === 0 ? '' : ` (${names.join(', ')})`}${where}`;
-};
 
 /** What was called without a right that lets it through. A server refuses that; owner references alone slip through where it does not look. */
 export const missing = (rights: readonly Right[], calls: readonly AccountCall[]): readonly string[] =>

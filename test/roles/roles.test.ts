@@ -6,7 +6,8 @@ import type { Manifest } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type AccountCall, readCalls } from '#test/roles/calls.ts';
-import { type Right, missing, rightsOf, unused } from '#test/roles/rights.ts';
+import { missing, unused } from '#test/roles/rights.ts';
+import { type Right, rightsOf } from '#infra/generate/rights.ts';
 
 const manifests = Object.values(manifestOutputs()).flatMap((text) =>
   parseAllDocuments(text).map((document) => document.toJS() as Manifest),

@@ -93,6 +93,7 @@ export interface Volume {
   readonly emptyDir?: Readonly<Record<string, unknown>>;
   readonly secret?: { readonly secretName: string; readonly optional?: boolean };
   readonly configMap?: { readonly name: string; readonly optional?: boolean };
+  readonly projected?: { readonly sources: readonly { readonly serviceAccountToken: object }[] };
   readonly nfs?: { readonly server: string; readonly path: string; readonly readOnly?: boolean };
 }
 

@@ -1,0 +1,56 @@
+// What cron-tick does beside ticks, by its own account: the certificate of admission, and events that nobody could handle.
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { kubeEvents, secrets } from '#shared/api/foreign/core.ts';
+import { validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
+import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
+import { tendCertificate } from '#shared/certificate/tend.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
+
+const { authoritySecret, serverSecret, configuration } = admissionCertificate;
+const year = 365 * 24 * 3600_000;
+
+describe("cron-tick's account", () => {
+  let cluster: TestCluster;
+  let kube: KubeClient;
+  beforeAll(async () => {
+    cluster = await startTestCluster();
+    kube = createKubeClient(loadKubeConfig(join(cluster.dataDir, 'accounts', 'cron-tick.kubeconfig')));
+  });
+  afterAll(() => cluster?.close());
+
+  const secretOf = async (name: string): Promise<string> =>
+    JSON.stringify((await cluster.kube.get(secrets, { namespace: systemNamespace, name }))?.data ?? {});
+  const trusted = async () =>
+    (await cluster.kube.get(validatingWebhookConfigurations, { name: configuration }))?.webhooks?.[0]?.clientConfig
+      .caBundle;
+
+  it('counts dead letters about one object on one Event', async () => {
+    const { broker } = cluster.eventing;
+    const extensions = {
+      apiversion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachineImage',
+      name: 'odd',
+      namespace,
+    };
+    for (const id of ['first', 'second']) {
+      const about = { source: '/test', type: 'dev.knative.apiserver.resource.update', extensions };
+      await broker.publish({ id, ...about, datacontenttype: 'application/json', data: { metadata: 'none' } });
+      await broker.idle();
+    }
+    const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=odd' });
+    expect(items.map(({ reason, count }) => [reason, count])).toEqual([['EventNotHandled', 2]]);
+  });
+
+  it('makes the certificate of admission and has it trusted, and makes it anew when its time is over', async () => {
+    const before = await trusted();
+    await tendCertificate(kube, Date.now());
+    const made = [await secretOf(authoritySecret), await secretOf(serverSecret), await trusted()];
+    expect(made[2]).not.toBe(before);
+    await tendCertificate(kube, Date.now() + 20 * year);
+    const anew = [await secretOf(authoritySecret), await secretOf(serverSecret), await trusted()];
+    for (const [index, text] of anew.entries()) expect(text).not.toBe(made[index]);
+  });
+});
