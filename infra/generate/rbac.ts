@@ -10,7 +10,15 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
-import { jobs, kubeEvents, namespaces, nodes, pods, secrets } from '#shared/api/foreign/core.ts';
+import {
+  jobs,
+  kubeEvents,
+  namespaces,
+  nodes,
+  persistentVolumeClaims,
+  pods,
+  secrets,
+} from '#shared/api/foreign/core.ts';
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -76,8 +84,8 @@ const templateRules: readonly Rule[] = [
   rule(namespaces as unknown as ResourceType, ['get', 'create']),
 ];
 
-/** Nothing but the status is written of these. */
-const statusOnly = new Set([downloaderKind, storageProfileKind].map(({ type }) => type.plural));
+/** Nothing but the status is written of these: nobody holds them, and they wait for nobody. */
+const statusOnly = new Set([storageProfileKind.type.plural]);
 
 /** How what is read beside children is asked for, where one way is enough. */
 const readings: Readonly<Record<string, readonly Verb[]>> = {
@@ -185,6 +193,10 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
     rule(downloaderKind.type, ['get', 'delete']),
     rule(pods, ['list']),
     rule(jobs, ['get', 'create', 'delete']),
+    // Its Jobs belong to what they serve, and go first: where a cluster checks that, it takes a right of its own.
+    ...[harvesterImageKind.type, persistentVolumeClaims].map((type) =>
+      rule(type as ResourceType, ['update'], 'finalizers'),
+    ),
   ]),
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
