@@ -27,7 +27,7 @@ describe("cron-tick's account", () => {
     (await cluster.kube.get(validatingWebhookConfigurations, { name: configuration }))?.webhooks?.[0]?.clientConfig
       .caBundle;
 
-  it('counts dead letters about one object on one Event', async () => {
+  it('counts dead letters about one object, from one function, on one Event', async () => {
     const { broker } = cluster.eventing;
     const extensions = {
       apiversion: 'hypercloud.tmaxanc.com/v1alpha1',
@@ -41,7 +41,8 @@ describe("cron-tick's account", () => {
       await broker.idle();
     }
     const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=odd' });
-    expect(items.map(({ reason, count }) => [reason, count])).toEqual([['EventNotHandled', 2]]);
+    // One for each function that could make nothing of it.
+    expect(new Set(items.map(({ reason, count }) => `${reason} ${count}`))).toEqual(new Set(['EventNotHandled 2']));
   });
 
   it('makes the certificate of admission and has it trusted, and makes it anew when its time is over', async () => {
