@@ -25,8 +25,8 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
     collector = await startCollector();
     origin = await startOrigin((request) => fileAnswer(request, bytes));
     cluster = await startTestCluster({ functionEnvironment: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
-    await settle(cluster.kube, anImage('watched', { source: { http: `${origin.url}/disk.raw` } }));
-  });
+    await settle(cluster.kube, anImage('watched', { source: { http: `${origin.url}/disk.raw` } }), 180);
+  }, 300_000);
   afterAll(async () => {
     await cluster?.close();
     await origin?.close();
@@ -87,7 +87,11 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
 
   it('and one that fails is counted by its reason', async () => {
     const source = { http: `${origin.url}/disk.raw` };
-    const { state } = await settle(cluster.kube, anImage('broken', { source, checksum: `sha256:${'0'.repeat(64)}` }));
+    const { state } = await settle(
+      cluster.kube,
+      anImage('broken', { source, checksum: `sha256:${'0'.repeat(64)}` }),
+      100,
+    );
     expect(state).toBe('Error');
     const failed = (await metrics()).filter((line) => line.startsWith('bullion_failed_objects{'));
     expect(failed).toEqual([expect.stringMatching(/namespace="default",reason="\w+"\} 1$/)]);
