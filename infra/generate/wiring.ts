@@ -106,18 +106,19 @@ export const metricsFunction = {
 } as const;
 
 /** What the rules of admission look up beside the owners of what is to be kept, and how. */
-export const admissionLookups: readonly { readonly type: ResourceType; readonly verbs: readonly ('get' | 'list')[] }[] = [
-  // Images by the class they are kept in, and by their display name.
-  { type: erased(harvesterImageKind.type), verbs: ['list'] },
-  { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
-  { type: erased(dataSourceKind.type), verbs: ['get'] },
-  { type: erased(storageProfileKind.type), verbs: ['get'] },
-  { type: erased(storageClasses), verbs: ['get', 'list'] },
-  { type: erased(persistentVolumeClaims), verbs: ['get'] },
-  { type: erased(templateVersions), verbs: ['get'] },
-  { type: erased(virtualMachines), verbs: ['get', 'list'] },
-  { type: erased(volumeSnapshotClasses), verbs: ['get'] },
-];
+export const admissionLookups: readonly { readonly type: ResourceType; readonly verbs: readonly ('get' | 'list')[] }[] =
+  [
+    // Images by the class they are kept in, and by their display name.
+    { type: erased(harvesterImageKind.type), verbs: ['list'] },
+    { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
+    { type: erased(dataSourceKind.type), verbs: ['get'] },
+    { type: erased(storageProfileKind.type), verbs: ['get'] },
+    { type: erased(storageClasses), verbs: ['get', 'list'] },
+    { type: erased(persistentVolumeClaims), verbs: ['get'] },
+    { type: erased(templateVersions), verbs: ['get'] },
+    { type: erased(virtualMachines), verbs: ['get', 'list'] },
+    { type: erased(volumeSnapshotClasses), verbs: ['get'] },
+  ];
 
 /** What polls need to log in to a source, by name and never listed. */
 export const pollLookups: readonly ResourceType[] = [secrets, configMaps];

@@ -101,6 +101,14 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     'whose is what is to go: functions/validate/protected.test',
   ],
   [/^admission: get virtualmachinetemplateversions/, 'images of a template: functions/validate/protected.test'],
+  [
+    /^admission: (?:get|list) virtualmachines\.|^admission: get volumesnapshotclasses/,
+    'what machines and classes hold: functions/validate/protected.test',
+  ],
+  [
+    /^(?:initialize|cron-tick): patch hyperconvergeds\/status/,
+    'a schedule that is drawn: resources/templates/sync.test',
+  ],
   [/^transfer: delete jobs/, 'a download that is cancelled: flows/download'],
   [/^transfer: update secrets/, 'keys that have had their time, months later: exchange/access/keys'],
 ];
