@@ -7,6 +7,7 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
+import { validatorDigest } from '#shared/golden/version.ts';
 import { NotFound } from '#shared/runtime/errors.ts';
 import { orphansIn } from '#test/faults/invariants.ts';
 import { aFault, aSnapshotClass, aStorageClass, aSuccess, testTime } from '#test/support/builders.ts';
@@ -21,6 +22,8 @@ export interface CronScenario {
   readonly name: string;
   readonly spec?: Partial<DataImportCronSpec>;
   readonly attempt: WorldOptions['attempt'];
+  /** Its source is a file of which nobody tells the digest: it is put anew twice, with the same bytes. */
+  readonly isFile?: boolean;
   /** When the user deletes it is chosen by the seed. */
   readonly isDeleted?: boolean;
 }
@@ -35,6 +38,20 @@ export const cronScenarios: readonly CronScenario[] = [
   // Longer than a version lasts: imports on their way are superseded.
   { name: 'cron-superseded', attempt: () => slow },
   { name: 'cron-keeps-one', spec: { importsToKeep: 1 }, attempt: () => success },
+  {
+    name: 'cron-file',
+    spec: {
+      importsToKeep: 1,
+      template: {
+        spec: {
+          source: { http: { url: 'https://images.example/disk.img' } },
+          storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
+        },
+      },
+    },
+    isFile: true,
+    attempt: () => success,
+  },
   { name: 'cron-deleted', spec: { retentionPolicy: 'None' }, isDeleted: true, attempt: () => success },
 ];
 
@@ -50,9 +67,13 @@ const limitMs = 6 * 3_600_000;
 const digestOf = (char: string): string => `sha256:${char.repeat(64)}`;
 const newest = `golden-${'c'.repeat(12)}`;
 
+/** What the bytes of a file turn out to be. */
+const ofBytes = `golden-${'ab'.repeat(6)}`;
+
 /** The source changes as time goes by. */
-const say = (now: number): Observation => {
+const say = (now: number, isFile: boolean): Observation => {
   const char = 'abc'[Math.min(2, Math.floor((now - testTime) / versionMs))] ?? 'c';
+  if (isFile) return { is: 'found', digest: validatorDigest([char]), message: `it is ${char}`, memory: { etag: char } };
   return { is: 'found', digest: digestOf(char), message: `it is ${char}`, memory: { sourceDigest: digestOf(char) } };
 };
 
@@ -148,15 +169,16 @@ const unfinishedIn = (world: World): readonly string[] =>
     .map(({ metadata, status }) => `import ${metadata.name} was left ${status?.phase}`);
 
 /** What is wrong once everything is quiet. */
-const endIn = (world: World, { spec, isDeleted }: CronScenario): readonly string[] => {
+const endIn = (world: World, { spec, isDeleted, isFile }: CronScenario): readonly string[] => {
+  const last = isFile === true ? ofBytes : newest;
   if (isDeleted === true) return leftIn(world);
   const offered = sourceIn(world)?.spec.source.pvc?.name;
   const volumes = world.kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name);
   const keep = spec?.importsToKeep ?? mostKept;
   return [
     ...(isUpToDate(cronIn(world)) ? [] : [`the cron is not up to date: ${JSON.stringify(cronIn(world)?.status)}`]),
-    ...(offered === newest ? [] : [`${offered} is in use in place of ${newest}`]),
-    ...(volumes.includes(newest) ? [] : [`${newest} is not there`]),
+    ...(offered === last ? [] : [`${offered} is in use in place of ${last}`]),
+    ...(volumes.includes(last) ? [] : [`${last} is not there`]),
     ...(volumes.length <= keep ? [] : [`${volumes.length} versions are kept in place of ${keep}: ${volumes.join()}`]),
     ...unfinishedIn(world),
   ];
@@ -173,7 +195,7 @@ export const runCron = async (
     chaos: storm,
     stormMs,
     attempt: scenario.attempt,
-    observe: (_: unknown, now: number) => say(now),
+    observe: (_: unknown, now: number) => say(now, scenario.isFile === true),
   };
   const world = createWorld({ ...options, ...over });
   world.kube.seed(storageClasses, aStorageClass('local'));

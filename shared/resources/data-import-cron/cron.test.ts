@@ -378,6 +378,28 @@ describe('a DataImportCron', () => {
     expect(all().volumes).toEqual([nameOf('b'), nameOf('d'), nameOf('e')].filter((name) => name !== nameOf('x')));
   });
 
+  it('keeps what is backed up: what its user wants kept, and what somebody has a snapshot of', async () => {
+    aCron({ importsToKeep: 1 });
+    await importVersion('a');
+    kube.edit(persistentVolumeClaims, { namespace, name: nameOf('a') }, ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, [annotations.backup]: 'true' };
+    });
+    await importVersion('b');
+    const backup = {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: { namespace, name: 'nightly' },
+      spec: { source: { persistentVolumeClaimName: nameOf('b') } },
+      status: { readyToUse: true },
+    };
+    kube.seed(volumeSnapshots, backup);
+    await importVersion('c');
+    expect(all().volumes).toEqual([nameOf('a'), nameOf('b'), nameOf('c')]);
+    await kube.delete(volumeSnapshots, backup.metadata);
+    await importVersion('d');
+    expect(all().volumes).toEqual([nameOf('a'), nameOf('d')]);
+  });
+
   it('never collects what it offers, though it is told to keep none', async () => {
     aCron({ importsToKeep: 0 });
     await importVersion('a');
@@ -538,6 +560,7 @@ describe('machines', () => {
       data: { cron: { name: 'cron' }, version: nameOf('a'), digest: digestOf('a') },
     });
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
+    expect(cronNow().status?.counts).toEqual({ polled: 4, imported: 2, superseded: 2, failed: 1, collected: 1 });
   });
 
   it('hear of every poll, also of the first one, and an answer heard of again changes nothing', async () => {

@@ -229,6 +229,59 @@ describe('templates of an SSP', () => {
     expect([source('fedora-amd64'), source('fedora-arm64')]).toEqual([undefined, undefined]);
   });
 
+  it('are made anew when their cron or their DataSource is deleted', async () => {
+    anSsp([fedora]);
+    await sync();
+    await kube.delete(dataSourceKind.type, { namespace, name: 'fedora' });
+    await kube.delete(dataSourceKind.type, { namespace, name: 'win11' });
+    await kube.delete(dataImportCronKind.type, { namespace, name: 'fedora-cron' });
+    await sync();
+    expect([crons(), labelOf('fedora')]).toEqual([['fedora-cron'], 'fedora-cron']);
+    expect(source('win11')?.spec.source).toEqual({ pvc: { namespace, name: 'win11' } });
+  });
+
+  it('lose what was made for an architecture that left the cluster, and never had what nobody knows', async () => {
+    const many = template('fedora-cron', 'fedora', {
+      annotations: { 'ssp.kubevirt.io/dict.architectures': 'arm64,amd64,vax' },
+    });
+    const at = (...workloadArchitectures: string[]) => ({
+      enableMultipleArchitectures: true,
+      cluster: { controlPlaneArchitectures: ['amd64'], workloadArchitectures },
+    });
+    anSsp([many], at('amd64', 'arm64'));
+    await sync();
+    expect(crons()).toEqual(['fedora-cron-amd64', 'fedora-cron-arm64']);
+    editSsp([many], at('amd64'));
+    await sync();
+    await sync();
+    expect([crons(), source('fedora-arm64')]).toEqual([['fedora-cron-amd64'], undefined]);
+    expect(source('fedora')?.spec.source).toEqual({ dataSource: { name: 'fedora-amd64' } });
+  });
+
+  it('stand for the former golden volume for as long as their DataSource does, judged or not yet', async () => {
+    const many = template('fedora-cron', 'fedora', {
+      annotations: { 'ssp.kubevirt.io/dict.architectures': 'amd64' },
+    });
+    const cluster = { workloadArchitectures: ['amd64'] };
+    volume('fedora');
+    volume('fedora-amd64');
+    const former = { pvc: { namespace, name: 'fedora' } };
+    kube.seed(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: { name: 'fedora-amd64', namespace },
+      spec: { source: former },
+    });
+    anSsp([many], { enableMultipleArchitectures: true, cluster });
+    await sync();
+    expect(crons()).toEqual([]);
+    kube.edit(dataSourceKind.type, { name: 'fedora-amd64', namespace }, (object) => {
+      object.status = { source: former, conditions: [{ type: 'Ready', status: 'True' }] } as never;
+    });
+    await sync();
+    expect([crons(), labelOf('fedora-amd64')]).toEqual([[], undefined]);
+  });
+
   it('go on using the golden volume made before there were architectures', async () => {
     volume('fedora');
     const many = template('fedora-cron', 'fedora', {
@@ -311,6 +364,13 @@ describe('a HyperConverged', () => {
     aHco({ enableMultiArchBootImageImport: true });
     await sync();
     expect(crons()).toContain('fedora-image-cron-arm64');
+  });
+
+  it('goes by the architectures that machines run on, not by those of the control plane', async () => {
+    const nodeInfo = { controlPlaneArchitectures: ['amd64'], workloadsArchitectures: ['arm64'] };
+    aHco({ enableMultiArchBootImageImport: true }, { nodeInfo });
+    await sync();
+    expect(crons().filter((name) => name.startsWith('fedora'))).toEqual(['fedora-image-cron-arm64']);
   });
 
   it('is left to its operator where there is one, unless told otherwise', async () => {

@@ -69,7 +69,7 @@ const readAsks = async (
   holders: TemplateHolders,
 ): Promise<{ readonly asks: readonly Ask[]; readonly problems: readonly Reported[] }> => {
   const problems: Reported[] = [];
-  const nodeArchitectures = await architecturesFor(deps, settings, holders.hyperConvergeds);
+  const { all: nodeArchitectures, workloads } = await architecturesFor(deps, settings, holders.hyperConvergeds);
   const toAsk = (
     object: HyperConverged | Ssp,
     list: () => TemplateList | Problem,
@@ -95,7 +95,7 @@ const readAsks = async (
     return toAsk(ssp, () => sspTemplates(ssp), named.length === 0 ? [settings.architecture] : named);
   });
   const hyper = holders.hyperConvergeds.map((hco) =>
-    toAsk(hco, () => effectiveTemplates(hco, commonTemplates, nodeArchitectures), nodeArchitectures),
+    toAsk(hco, () => effectiveTemplates(hco, commonTemplates, workloads), nodeArchitectures),
   );
   return { asks: [...own, ...hyper], problems };
 };
@@ -110,12 +110,13 @@ const architecturesFor = async (
   { kube }: DriverDeps,
   { architecture }: TemplateSettings,
   [first]: readonly HyperConverged[],
-): Promise<readonly string[]> => {
-  if (first === undefined) return [architecture];
+): Promise<{ readonly all: readonly string[]; readonly workloads: readonly string[] }> => {
+  if (first === undefined) return { all: [architecture], workloads: [architecture] };
   const { controlPlaneArchitectures = [], workloadsArchitectures = [] } = first.status?.nodeInfo ?? {};
   const said = [...new Set([...controlPlaneArchitectures, ...workloadsArchitectures])];
   const known = said.length > 0 ? said : await readNodeArchitectures(kube);
-  return known.length > 0 ? known : [architecture];
+  const all = known.length > 0 ? known : [architecture];
+  return { all, workloads: workloadsArchitectures.length > 0 ? workloadsArchitectures : all };
 };
 
 const ensureNamespace = async ({ kube }: DriverDeps, name: string): Promise<void> => {

@@ -17,6 +17,7 @@ const namespace = 'golden';
 const digest = `sha256:${'a'.repeat(64)}`;
 const pinned = `docker://r.example/disk@${digest}`;
 const hex = 'b'.repeat(64);
+const lastUse = 'cdi.kubevirt.io/storage.import.lastUseTime';
 
 /** A version of a cron, the volume of an `image` that stands on one, or `plain`, from a registry; or from a file: a version, the `disk` of a machine, and images that are volumes. */
 type Kind = 'golden' | 'image' | 'plain' | 'version' | 'disk' | 'hypercloud' | 'harvester';
@@ -218,7 +219,7 @@ describe('volumes that want the same bytes', () => {
   });
 
   it('are cloned from a golden volume, whoever they are', async () => {
-    const { add, driveAll, fetching, fill } = share();
+    const { add, driveAll, fetching, fill, kube } = share();
     add('golden');
     await driveAll(['golden']);
     fill();
@@ -226,6 +227,14 @@ describe('volumes that want the same bytes', () => {
     add('disk', 'local', 'plain');
     await driveAll(['disk']);
     expect(fetching().length).toBe(1);
+    fill();
+    await driveAll(['disk']);
+    // Versions say when they were last cloned from.
+    const used = kube.all(persistentVolumeClaims).map(({ metadata }) => [metadata.name, metadata.annotations?.[lastUse]]);
+    expect(used).toEqual([
+      ['golden', '2026-01-02T03:04:05.000Z'],
+      ['disk', undefined],
+    ]);
   });
 
   it.each<readonly [first: 'golden' | 'image', second: 'golden' | 'image']>([
