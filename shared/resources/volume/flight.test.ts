@@ -230,7 +230,9 @@ describe('volumes that want the same bytes', () => {
     fill();
     await driveAll(['disk']);
     // Versions say when they were last cloned from.
-    const used = kube.all(persistentVolumeClaims).map(({ metadata }) => [metadata.name, metadata.annotations?.[lastUse]]);
+    const used = kube
+      .all(persistentVolumeClaims)
+      .map(({ metadata }) => [metadata.name, metadata.annotations?.[lastUse]]);
     expect(used).toEqual([
       ['golden', '2026-01-02T03:04:05.000Z'],
       ['disk', undefined],
