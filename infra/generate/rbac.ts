@@ -7,6 +7,7 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
@@ -90,6 +91,7 @@ const statusOnly = new Set([storageProfileKind.type.plural]);
 /** How what is read beside children is asked for, where one way is enough. */
 const readings: Readonly<Record<string, readonly Verb[]>> = {
   [kubeEvents.plural]: ['list'],
+  [virtualMachineBackups.plural]: ['list'],
   [volumeSnapshotClasses.plural]: ['list'],
   [volumeSnapshotContents.plural]: ['get'],
   [namespaces.plural]: ['get'],
