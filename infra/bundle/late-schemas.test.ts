@@ -29,16 +29,33 @@ describe('late schemas', () => {
       'const A = z.string();\nconst B = z.array(A);\n',
       'const A = /* @__PURE__ */ late(() => z.string());\nconst B = /* @__PURE__ */ late(() => z.array(A));\n',
     ],
+    [
+      'made of another one',
+      'const B = A.extend({\n  name: z.string()\n});\n',
+      'const B = /* @__PURE__ */ late(() => A.extend({\n  name: z.string()\n}));\n',
+    ],
+    [
+      'of which there are the fields alone',
+      'const shape = {\n  name: z.string(),\n  of: A.optional()\n};\n',
+      'const shape = /* @__PURE__ */ late(() => ({\n  name: z.string(),\n  of: A.optional()\n}));\n',
+    ],
+    [
+      'of which there are the fields alone, on one line',
+      'const shape = { name: z.string() };\n',
+      'const shape = /* @__PURE__ */ late(() => ({ name: z.string() }));\n',
+    ],
   ])('a schema %s is made when it is asked', (_what, code, changed) => {
     expect(withLateSchemas(code)).toBe(head + changed);
   });
 
-  it.each(['const parse = (text) => z.string().parse(text);\n', 'const size = 3;\n', '  const Inner = z.string();\n'])(
-    '%j stays as it is',
-    (code) => {
-      expect(withLateSchemas(code)).toBe(code);
-    },
-  );
+  it.each([
+    'const parse = (text) => z.string().parse(text);\n',
+    'const size = 3;\n',
+    '  const Inner = z.string();\n',
+    'const kind = { type: 3 };\n',
+  ])('%j stays as it is', (code) => {
+    expect(withLateSchemas(code)).toBe(code);
+  });
 
   it('behave as schemas do, in whatever they are put into', async () => {
     const late = await load();
@@ -61,6 +78,10 @@ describe('late schemas', () => {
       size: 3,
     });
     expect(A instanceof z.ZodObject).toBe(true);
+    const shape = late(() => ({ size: z.number(), name: z.string() }));
+    expect(z.object({ ...shape, own: z.string() }).safeParse({}).error?.issues).toHaveLength(3);
+    expect(z.object(shape).parse({ size: 1, name: 'x' })).toEqual({ size: 1, name: 'x' });
+    expect('size' in shape && Object.keys(shape)).toEqual(['size', 'name']);
     expect(made).toBe(1);
   });
 });

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { buildCrd } from '#infra/generate/crd.ts';
 import { type ApiServerHandle, startApiServer } from '#infra/local/api.ts';
 import { freePorts } from '#infra/local/free-ports.ts';
@@ -52,6 +52,16 @@ const originals = ['harvester', 'hypercloud', 'cdi'].flatMap((name) =>
       )
     : [],
 );
+
+const samples = new URL('../../../../shared/examples/', import.meta.url);
+const examples = (existsSync(samples) ? readdirSync(samples) : [])
+  .filter((file) => file.endsWith('.yaml'))
+  .flatMap((file) =>
+    parseAllDocuments(readFileSync(new URL(file, samples), 'utf8')).map((document) => ({
+      file,
+      object: document.toJS() as KubeObject,
+    })),
+  );
 
 const originalOf = ({ type }: ServedKind): OriginalCrd | undefined =>
   originals.find(({ spec }) => spec.group === type.group && spec.names.kind === type.kind);
@@ -220,6 +230,19 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
         expect(refused).toEqual([]);
       },
     );
+
+    it('and every manifest that users bring', async () => {
+      const refused: string[] = [];
+      for (const { file, object } of examples) {
+        const kind = servedKinds.find(
+          ({ type }) => apiVersionOf(type) === object.apiVersion && type.kind === object.kind,
+        );
+        const said = kind === undefined ? undefined : await send(kind, { ...object, metadata: { name: 'one' } });
+        if (said !== undefined) refused.push(`${file}: ${said}`);
+      }
+      expect(refused).toEqual([]);
+      expect(examples.length).toBeGreaterThan(8);
+    });
 
     it('and no field that nobody has', async () => {
       const [{ kind, original }] = pairs as [(typeof pairs)[number]];

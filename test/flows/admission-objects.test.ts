@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Asked } from '#test/support/admission.ts';
+import { type Asked, aHarvesterImage } from '#test/support/admission.ts';
 import { type Door, sendAll, startDoor } from '#test/support/door.ts';
 import { createStage, grantRights } from '#test/support/door-scenes.ts';
 import { fillRows, imageRows } from '#test/support/image-rows.ts';
@@ -120,6 +120,19 @@ describe.skipIf(!hasKubectl())('the door, where other objects count', { timeout:
     const { stdout } = await door.kubectl(args, objectOf(asked));
     expect(stdout).toMatch(/targetStorageClassName: standard/);
     expect(stdout).toMatch(/harvesterhci.io\/storageClassName: standard/);
+  });
+
+  it('lets an image be applied again and again, and what was filled in stays', async () => {
+    const { metadata, ...rest } = aHarvesterImage({ displayName: 'applied' }, { name: 'applied', uid: undefined });
+    const apply = (more: object = {}) =>
+      door.kubectl(['apply', '--server-side', '-f', '-'], { ...rest, metadata: { ...metadata, ...more } });
+    for (const more of [{}, {}, { labels: { mine: 'x' } }]) {
+      const { stdout, stderr } = await apply(more);
+      expect([stdout, stderr]).toEqual([expect.stringContaining('serverside-applied'), '']);
+    }
+    const { stdout } = await door.kubectl(['get', 'vmimage', 'applied', '-o', 'yaml']);
+    expect(stdout).toMatch(/harvesterhci.io\/imageDisplayName: applied\n +mine: x/);
+    expect(stdout).toMatch(/targetStorageClassName: standard/);
   });
 
   it('gives advice on a second default class and an unknown driver, and takes both (P17, P20)', async () => {
