@@ -85,7 +85,6 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     new RegExp(`^${driver}: patch volumesnapshots`),
     'the size a restored disk needs: data-import-cron/rights-and-sizes.test',
   ],
-  [new RegExp(`^${driver}: delete datasources`), 'a cron that keeps nothing: data-import-cron/cron.test'],
   [new RegExp(`^${driver}: delete virtualmachineimagedownloaders`), 'a day later: downloader/downloader.test'],
   [new RegExp(`^${driver}: delete pods`), 'the pod that shows a local export: volume-export/export.test'],
   [new RegExp(`^${driver}: update leases`), 'a name whose holder is gone: resources/name-claim.test'],
@@ -108,10 +107,6 @@ const unreached: readonly (readonly [RegExp, string])[] = [
   [
     /^(?:initialize|cron-tick): patch hyperconvergeds\/status/,
     'a schedule that is drawn: resources/templates/sync.test',
-  ],
-  [
-    new RegExp(`^${driver}: list virtualmachinebackups`),
-    'what stands on an image that is to go: backingimage/plan.test',
   ],
   [/^transfer: delete jobs/, 'a download that is cancelled: flows/download'],
   [/^transfer: update secrets/, 'keys that have had their time, months later: exchange/access/keys'],
