@@ -378,6 +378,21 @@ describe('a DataImportCron', () => {
     expect(all().volumes).toEqual([nameOf('b'), nameOf('d'), nameOf('e')].filter((name) => name !== nameOf('x')));
   });
 
+  it('goes on with what its data source stands for, where a pass died before the status was written', async () => {
+    aCron();
+    await importVersion('a');
+    await poll('b');
+    const before = cronNow().status!;
+    await finishImport(nameOf('b'));
+    expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('b'));
+    kube.edit(dataImportCronKind.type, { namespace, name: 'cron' }, (cron) => {
+      cron.status = structuredClone(before) as never;
+    });
+    await poll('c');
+    expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('b'));
+    expect(cronNow().status?.lastImportedPVC?.name).toBe(nameOf('b'));
+  });
+
   it('keeps what is backed up: what its user wants kept, and what somebody has a snapshot of', async () => {
     aCron({ importsToKeep: 1 });
     await importVersion('a');

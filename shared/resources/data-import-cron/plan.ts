@@ -16,12 +16,13 @@ import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type Verdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { takeSnapshot, useVersion } from '#shared/resources/data-import-cron/using.ts';
-import { classOf, hasSnapshot, hasVolume, targetName } from '#shared/resources/data-import-cron/version.ts';
+import { classOf, hasSnapshot, hasVolume, isUsable, targetName } from '#shared/resources/data-import-cron/version.ts';
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
 export const plan = (cron: CronSubject, seen: CronSeen, context: PlanContext): CronStep => {
-  const state: CronState = { ...cron.state, nextPoll: cron.object.metadata.annotations?.[cdiAnnotations.nextCronTime] };
+  const nextPoll = cron.object.metadata.annotations?.[cdiAnnotations.nextCronTime];
+  const state: CronState = { ...cron.state, ...offeredNow(cron, seen), nextPoll };
   if (seen.rival !== undefined) return planRival(cron, state, seen.rival.metadata.name);
   if (cron.digest === '') return waitForDigest(cron, seen, state);
   const short = shortDigest(cron.digest);
@@ -35,6 +36,18 @@ export const plan = (cron: CronSubject, seen: CronSeen, context: PlanContext): C
     actions: [...actions, ...step.actions],
     state: { ...step.state, notes: told, counts: countNotes(step.state.counts, told) },
   };
+};
+
+/**
+ * A pass may have died, or been overtaken, between the data source and the status: where the version of the status has gone since, the one that
+ * the data source stands for is in use.
+ */
+const offeredNow = ({ state }: CronSubject, { versions, dataSource }: CronSeen): Partial<CronState> => {
+  const isFull = (name: string | undefined): boolean => isUsable(versions.get(name ?? '') ?? {});
+  const { pvc, snapshot } = dataSource?.spec.source ?? {};
+  const name = pvc?.name ?? snapshot?.name;
+  if (state.offered === undefined || isFull(state.offered) || !isFull(name)) return {};
+  return { offered: name, format: snapshot === undefined ? 'pvc' : 'snapshot' };
 };
 
 const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep => {
