@@ -641,6 +641,34 @@ describe('where a CDI is installed', () => {
   });
 });
 
+describe('what `kubectl get dic` shows', () => {
+  const valueAt = (jsonPath: string): unknown =>
+    jsonPath
+      .slice(1)
+      .split('.')
+      .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], cronNow());
+
+  it('is version, age, last and next poll, and what a poll decided', async () => {
+    aCron();
+    await importVersion('a');
+    const shown = Object.fromEntries(
+      (dataImportCronKind.columns ?? [])
+        .filter(({ jsonPath }) => !jsonPath.includes('['))
+        .map(({ name, jsonPath }) => [name, valueAt(jsonPath)]),
+    );
+    const time = expect.stringMatching(/^2026-03-01T/) as string;
+    expect(shown).toMatchObject({
+      Version: nameOf('a'),
+      Format: 'pvc',
+      Imported: time,
+      LastPoll: time,
+      NextPoll: time,
+      Decision: 'Changed',
+      Age: expect.any(String) as string,
+    });
+  });
+});
+
 describe('monitoring', () => {
   const outdated = () => {
     const [metric] = cronMetricsOf(cronNow());
