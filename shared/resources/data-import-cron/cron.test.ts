@@ -820,6 +820,17 @@ describe('polls', () => {
     expect([asked.length, digestNow()]).toEqual([before + 1, digestOf('b')]);
   });
 
+  it('that are heard of minutes later are made again: somebody may have asked for one since', async () => {
+    aCron();
+    const askedAt = time;
+    time += 3 * minute;
+    await recordObservation(deps, refOf(cronNow()), found('a'), askedAt);
+    answer = () => found('b');
+    time += minute;
+    await tick(deps);
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('b'));
+  });
+
   it('that are heard of twice leave alone what somebody wrote in between', async () => {
     aCron();
     const askedAt = time;

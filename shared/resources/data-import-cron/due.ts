@@ -127,6 +127,17 @@ export const isOvertaken = ({ metadata }: DataImportCron, askedAt: number): bool
 export const isContradicted = ({ status }: DataImportCron, observation: Observation): boolean =>
   observation.is === 'found' && observation.memory.sourceDigest !== status?.lastPoll?.sourceDigest;
 
+/** Milliseconds after which an answer is too old to put off a poll that is due: somebody may have asked for one since. */
+const freshMs = 120_000;
+
+/** What an answer that is heard of late says of the next poll: a newer one is to be had at once. */
+export const isStale = (askedAt: number, now: number): boolean => now - askedAt > freshMs;
+
+export const dueAgain = (recorded: Recorded, now: number): Recorded =>
+  recorded.annotations[cdiAnnotations.nextCronTime] === undefined
+    ? recorded
+    : { ...recorded, annotations: { ...recorded.annotations, [cdiAnnotations.nextCronTime]: secondIso(now) } };
+
 /** Metadata of a cron that is due now. */
 export const askAgain = (now: number): object => ({
   annotations: { [cdiAnnotations.nextCronTime]: secondIso(now) },

@@ -12,7 +12,9 @@ import {
   askAgain,
   duePoll,
   isContradicted,
+  dueAgain,
   isOvertaken,
+  isStale,
   joinRequests,
   pollKey,
   recordOf,
@@ -153,7 +155,8 @@ const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, asked
       await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
     return done;
   }
-  const recorded = recordOf(seenBy(deps, cron), observation, deps.now());
+  const answered = recordOf(seenBy(deps, cron), observation, deps.now());
+  const recorded = isStale(askedAt, deps.now()) ? dueAgain(answered, deps.now()) : answered;
   const { annotations, lastPoll } = recorded;
   const { resourceVersion } = cron.metadata;
   if (deps.cdi === 'use') {
