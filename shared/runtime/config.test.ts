@@ -37,6 +37,7 @@ describe('parseConfig', () => {
       bucket: 'b',
       attempts: 3,
       eager: true,
+      sinkTokenFile: '/oidc/token',
     });
   });
 
@@ -64,6 +65,7 @@ describe('settingRows', () => {
       ['HOST', '127.0.0.1'],
       ['LOG_LEVEL', 'info'],
       ['K_SINK', ''],
+      ['K_SINK_TOKEN_FILE', '/oidc/token'],
       ['BUCKET', undefined],
       ['ATTEMPTS', undefined],
       ['EAGER', 'false'],

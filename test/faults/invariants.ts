@@ -175,7 +175,11 @@ export const summaryOf = (world: World) => {
         writers: world.cluster.contents.get(volume.metadata.uid!)?.writers,
       }))
       .toSorted((a, b) => a.name.localeCompare(b.name)),
-    snapshots: world.kube.all(volumeSnapshots).map(({ status }) => status),
+    // Contents are named by the UIDs of their snapshots, which differ from run to run.
+    snapshots: world.kube.all(volumeSnapshots).map(({ status }) => {
+      const { boundVolumeSnapshotContentName: content, ...rest } = status ?? {};
+      return { ...rest, isBound: content !== undefined };
+    }),
     jobs: world.kube
       .all(jobs)
       .map(({ metadata }) => withoutUid(metadata.name))

@@ -82,10 +82,14 @@ describe('golden images from files', { timeout: 600_000 }, () => {
     const second = put('second', '"3"');
     await flow.pollNow('tagged');
     await untilOffered(flow, 'tagged', versionOf('tagged', second));
-    const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
-    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(
-      [versionOf('tagged', first), versionOf('tagged', second)].sort(),
-    );
+    // What was fetched under a provisional name goes once the version is there.
+    const claims = async (): Promise<readonly string[]> => {
+      const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
+      return items.map(({ metadata }) => metadata.name).sort();
+    };
+    await expect
+      .poll(claims, { timeout: 60_000 })
+      .toEqual([versionOf('tagged', first), versionOf('tagged', second)].sort());
     await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'tagged');
   });
 
