@@ -1,7 +1,7 @@
 // A volume that is not filled yet: keep its Job going, and mark the volume once the Job says that every byte is verified and flushed.
-import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { create, patch, remove } from '#shared/backends/actions.ts';
+import { create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/backends/state.ts';
@@ -19,7 +19,8 @@ type Filling = CsiSeen & { readonly volume: PersistentVolumeClaim };
 export const planFilling = (image: Image, seen: Filling, context: PlanContext): Plan => {
   const { volume, importJob: job } = seen;
   const leaving = [volume, job].find((child) => child?.metadata.deletionTimestamp !== undefined);
-  if (leaving !== undefined) return planLeaving(image, `${leaving.kind} ${leaving.metadata.name}`, context);
+  if (leaving !== undefined)
+    return planLeaving(image, { what: `${leaving.kind} ${leaving.metadata.name}`, job }, context);
   const record = recordOf(volume);
   if (record !== undefined && record.strategy !== 'copy') return planByStorage(image, seen, record, context);
   if (job === undefined) return planJob(image, seen, context);
@@ -29,10 +30,17 @@ export const planFilling = (image: Image, seen: Filling, context: PlanContext): 
     : followTransfer(image, { job, run, warnings: seen.warnings }, context);
 };
 
-const planLeaving = (image: Image, what: string, context: PlanContext): Plan => {
+interface Leaving {
+  /** `Job import-1` */
+  readonly what: string;
+  readonly job: Job | undefined;
+}
+
+/** A pod that waits for a volume on its way out is what keeps it: neither would ever come to an end. */
+const planLeaving = (image: Image, { what, job }: Leaving, context: PlanContext): Plan => {
   const message = `${what} is being deleted; starting again once it is gone`;
   return {
-    actions: [],
+    actions: removeJob(job),
     state: waitingState(image, image.state, { phase: 'Pending', reason: 'ChildDeleted', message }, context),
   };
 };

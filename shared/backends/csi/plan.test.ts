@@ -411,6 +411,16 @@ const rows: readonly Row[] = [
     state: { phase: 'Pending', reason: 'VolumeMissing', progress: 0, attempts: 0 },
   },
   {
+    name: 'the volume is on its way out under a Job: the Job goes, whose pod would hold it for ever',
+    image: anImage({ state: { phase: 'Downloading', attempts: 1 } }),
+    seen: seen({
+      volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
+      importJob: active,
+    }),
+    actions: ['delete Job import-<uid>'],
+    state: { phase: 'Pending', reason: 'ChildDeleted' },
+  },
+  {
     name: 'the volume is on its way out: nothing is made until it is gone',
     seen: seen({
       volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),

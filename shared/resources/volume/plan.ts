@@ -38,7 +38,7 @@ const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan =
   if (claim === undefined)
     return volume.state.phase === 'Available' ? planLost(volume) : planClaim(volume, seen, context);
   if (claim.status?.phase === 'Lost') return planLost(volume);
-  if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, claim, context);
+  if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, seen, context);
   const population = populationOf(claim) ?? populationKnown(volume);
   return population === undefined
     ? planFilling(volume, { ...seen, claim }, context)
@@ -86,10 +86,11 @@ const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan => {
   };
 };
 
-const planLeaving = (volume: Volume, { kind, metadata }: KubeObject, context: PlanContext): Plan => {
-  const message = `${kind} ${metadata.name} is being deleted; starting again once it is gone`;
+/** A pod that waits for a claim on its way out is what keeps it: neither would ever come to an end. */
+const planLeaving = (volume: Volume, { claim, job }: VolumeSeen, context: PlanContext): Plan => {
+  const message = `PersistentVolumeClaim ${claim?.metadata.name} is being deleted; starting again once it is gone`;
   const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
-  return { actions: [], state: waitingState(volume, volume.state, step, context) };
+  return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
 };
 
 /** A snapshot that was taken for this clone alone has done its work. */
