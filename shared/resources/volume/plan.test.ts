@@ -265,6 +265,13 @@ const rows: readonly Row[] = [
     { phase: 'Failed', reason: 'VolumeLost' },
   ],
   [
+    'a claim that is being deleted under a Job takes it along, whose pod would hold it for ever',
+    aVolume(),
+    { claim: leaving(aClaim(clone('copy'))), storageClass, job: active },
+    ['delete Job import-<uid>'],
+    { reason: 'ChildDeleted' },
+  ],
+  [
     'a claim that is being deleted is waited for',
     aVolume(),
     { claim: leaving(aClaim(clone('snapshot'))), storageClass },
