@@ -33,7 +33,7 @@ const parseAs = (text: string, parser: (text: string) => unknown): unknown => {
   }
 };
 
-/** YAML, and quickly where it is JSON, as nearly all of it is: a parser of YAML takes thirty times as long. */
+/** YAML, and quickly where it is JSON, as nearly all of it is: a parser of YAML takes a hundred times as long. */
 export const parseYaml = (text: string): unknown => {
   if (!text.startsWith('{')) return parse(text) as unknown;
   try {
