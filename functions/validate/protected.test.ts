@@ -7,7 +7,8 @@ import { protectedRules } from '#shared/resources/protected/rules.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Asked, type Draft, ask, clusterOf, patched, rightOf, withAccess } from '#test/support/admission.ts';
 import { imageRows } from '#test/support/image-rows.ts';
-import { exemptRows, protectedRows } from '#test/support/protected-rows.ts';
+import { exemptRows } from '#test/support/exempt-rows.ts';
+import { protectedRows } from '#test/support/protected-rows.ts';
 
 /** As the API server asks: validation sees what mutation made of it. */
 const validate = async (asked: Asked, given: readonly Draft[], rights?: readonly string[]) => {

@@ -14,8 +14,10 @@ import { imageRules } from '#shared/resources/image-rules.ts';
 import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
 import { doorRows } from '#test/support/door-rows.ts';
-import { fillRows, imageRows } from '#test/support/image-rows.ts';
-import { exemptRows, protectedRows } from '#test/support/protected-rows.ts';
+import { fillRows } from '#test/support/fill-rows.ts';
+import { imageRows } from '#test/support/image-rows.ts';
+import { exemptRows } from '#test/support/exempt-rows.ts';
+import { protectedRows } from '#test/support/protected-rows.ts';
 
 const text = readFileSync(new URL('RULES.md', import.meta.url), 'utf8');
 const rows = text

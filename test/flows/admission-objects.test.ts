@@ -6,8 +6,10 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Asked, aHarvesterImage } from '#test/support/admission.ts';
 import { type Door, sendAll, startDoor } from '#test/support/door.ts';
 import { createStage, grantRights } from '#test/support/door-scenes.ts';
-import { fillRows, imageRows } from '#test/support/image-rows.ts';
-import { exemptRows, protectedRows } from '#test/support/protected-rows.ts';
+import { fillRows } from '#test/support/fill-rows.ts';
+import { imageRows } from '#test/support/image-rows.ts';
+import { exemptRows } from '#test/support/exempt-rows.ts';
+import { protectedRows } from '#test/support/protected-rows.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
 const rows = [...imageRows, ...protectedRows];

@@ -5,7 +5,7 @@ import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/ob
 import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-type Loose = Record<string, unknown>;
+export type Loose = Record<string, unknown>;
 
 /** An object as a test writes it; types are the API's business. */
 export interface Draft {

@@ -1,7 +1,10 @@
 // One row for each rule of RULES.md that needs no more than an object and its older self: what passes, what does not, and what is said.
-import { type Draft, aHarvesterImage as image, aHyperCloudImage as hyperCloud } from '#test/support/admission.ts';
-
-type Loose = Record<string, unknown>;
+import {
+  type Draft,
+  type Loose,
+  aHarvesterImage as image,
+  aHyperCloudImage as hyperCloud,
+} from '#test/support/admission.ts';
 
 export interface DoorRow {
   /** As RULES.md has it; several where one line holds them all. */

@@ -1,8 +1,7 @@
 // Rules about images and volumes that look at other objects, one row each: what is there, a request that passes and one that does not.
-import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
-import type { ProtectedRow } from '#test/support/protected-rows.ts';
-
-type Loose = Record<string, unknown>;
+import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { claim, storageClass } from '#test/support/row-objects.ts';
+import type { ProtectedRow } from '#test/support/rule-row.ts';
 
 const imported = { conditions: [{ type: 'Imported', status: 'True' }] };
 
@@ -20,16 +19,9 @@ const plain = source('plain');
 const encrypted = source('encrypted', cryptoOf('encrypt', 'plain'));
 const fresh = source('fresh', {}, { conditions: [] });
 
-const storageClass = (name: string, parameters: Loose = {}): Draft => ({
-  apiVersion: 'storage.k8s.io/v1',
-  kind: 'StorageClass',
-  metadata: { name },
-  provisioner: 'driver.longhorn.io',
-  parameters,
-});
-const encrypting = storageClass('vault', { encrypted: 'true' });
+const encrypting = storageClass('vault', {}, { encrypted: 'true' });
 const readable = storageClass('readable');
-const tied = storageClass('tied', { encrypted: 'true', backingImage: 'vmi-other' });
+const tied = storageClass('tied', {}, { encrypted: 'true', backingImage: 'vmi-other' });
 
 const copy = (operation: string, of: string, spec: Loose = {}): Draft =>
   aHarvesterImage(
@@ -38,18 +30,25 @@ const copy = (operation: string, of: string, spec: Loose = {}): Draft =>
   );
 const into = (className: string): Draft => copy('encrypt', 'plain', { targetStorageClassName: className });
 
+/** What stands in the way of a copy that is otherwise encrypted from `plain` into `vault`. */
+const copying = (
+  id: string,
+  what: string,
+  ...[given, { object, says }]: [readonly Draft[], { readonly object: Draft; readonly says: RegExp }]
+): ProtectedRow => ({
+  id,
+  what,
+  given: [plain, encrypting, ...given],
+  allowed: { object: into('vault') },
+  denied: { object },
+  says,
+});
+
 const exporting = (pvcName: string, pvcNamespace = 'default'): Draft =>
   aHarvesterImage(
     { backend: 'backingimage', sourceType: 'export-from-volume', url: undefined, pvcName, pvcNamespace },
     { uid: undefined },
   );
-const claim = (name: string, namespace = 'default'): Draft => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolumeClaim',
-  metadata: { name, namespace },
-  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
-});
-
 const dataVolume = (name: string, from: Loose = { blank: {} }): Draft => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'DataVolume',
@@ -94,22 +93,14 @@ export const imageRows: readonly ProtectedRow[] = [
     },
     says: /user jane is not allowed to use the image closed/,
   },
-  {
-    id: 'C12',
-    what: 'clones from naming an image that is not there',
-    given: [plain, encrypting],
-    allowed: { object: into('vault') },
-    denied: { object: copy('encrypt', 'missing', { targetStorageClassName: 'vault' }) },
+  copying('C12', 'clones from naming an image that is not there', [], {
+    object: copy('encrypt', 'missing', { targetStorageClassName: 'vault' }),
     says: /image \S+\/missing does not exist/,
-  },
-  {
-    id: 'C13',
-    what: 'what is encrypted from being encrypted again',
-    given: [plain, encrypted, encrypting],
-    allowed: { object: into('vault') },
-    denied: { object: copy('encrypt', 'encrypted', { targetStorageClassName: 'vault' }) },
+  }),
+  copying('C13', 'what is encrypted from being encrypted again', [encrypted], {
+    object: copy('encrypt', 'encrypted', { targetStorageClassName: 'vault' }),
     says: /image \S+\/encrypted is encrypted already/,
-  },
+  }),
   {
     id: 'C14',
     what: 'what is not encrypted from being decrypted',
@@ -118,50 +109,30 @@ export const imageRows: readonly ProtectedRow[] = [
     denied: { object: copy('decrypt', 'plain') },
     says: /image \S+\/plain is not encrypted/,
   },
-  {
-    id: 'C15',
-    what: 'clones from an image that is not ready',
-    given: [plain, fresh, encrypting],
-    allowed: { object: into('vault') },
-    denied: { object: copy('encrypt', 'fresh', { targetStorageClassName: 'vault' }) },
+  copying('C15', 'clones from an image that is not ready', [fresh], {
+    object: copy('encrypt', 'fresh', { targetStorageClassName: 'vault' }),
     says: /image \S+\/fresh is not ready/,
-  },
-  {
-    id: 'C16',
-    what: 'an encrypted image from having no class',
-    given: [plain, encrypting],
-    allowed: { object: into('vault') },
-    denied: { object: copy('encrypt', 'plain') },
+  }),
+  copying('C16', 'an encrypted image from having no class', [], {
+    object: copy('encrypt', 'plain'),
     says: /targetStorageClassName.*is required to encrypt/,
-  },
-  {
-    id: 'C17',
-    what: 'an encrypted image from a class that is not there',
-    given: [plain, encrypting],
-    allowed: { object: into('vault') },
-    denied: { object: into('missing') },
+  }),
+  copying('C17', 'an encrypted image from a class that is not there', [], {
+    object: into('missing'),
     says: /storage class "missing" does not exist/,
-  },
-  {
-    id: 'C18',
-    what: 'an encrypted image from a class that does not encrypt',
-    given: [plain, encrypting, readable],
-    allowed: { object: into('vault') },
-    denied: { object: into('readable') },
+  }),
+  copying('C18', 'an encrypted image from a class that does not encrypt', [readable], {
+    object: into('readable'),
     says: /storage class "readable\S*" does not encrypt/,
-  },
-  {
-    id: 'C19',
-    what: 'an encrypted image from the class of another image',
-    given: [plain, encrypting, tied],
-    allowed: { object: into('vault') },
-    denied: { object: into('tied') },
+  }),
+  copying('C19', 'an encrypted image from the class of another image', [tied], {
+    object: into('tied'),
     says: /is that of the backing image vmi-other/,
-  },
+  }),
   {
     id: 'C22',
     what: 'claims from being exported by who may not read them',
-    given: [claim('exported', 'golden')],
+    given: [claim({ name: 'exported', namespace: 'golden' })],
     rights: ['get persistentvolumeclaims golden/*'],
     allowed: { object: exporting('exported', 'golden') },
     denied: { object: exporting('exported', 'closed') },
@@ -170,7 +141,7 @@ export const imageRows: readonly ProtectedRow[] = [
   {
     id: 'C23',
     what: 'exports from naming a claim that is not there',
-    given: [claim('disk')],
+    given: [claim({ name: 'disk' })],
     allowed: { object: exporting('disk') },
     denied: { object: exporting('missing') },
     says: /claim \S+\/missing does not exist/,
@@ -186,7 +157,7 @@ export const imageRows: readonly ProtectedRow[] = [
   {
     id: '3',
     what: 'claims from being taken over by a DataVolume of their name',
-    given: [claim('taken')],
+    given: [claim({ name: 'taken' })],
     allowed: { object: dataVolume('free') },
     denied: { object: dataVolume('taken') },
     says: /claim taken exists and was not made for this DataVolume/,
@@ -207,96 +178,5 @@ export const imageRows: readonly ProtectedRow[] = [
     allowed: { object: virtualDisk('2Gi') },
     denied: { object: virtualDisk('1Gi') },
     says: /1073741824 bytes.*2147483648/,
-  },
-];
-
-const classed = (className: string) => ({
-  metadata: { annotations: { 'harvesterhci.io/storageClassName': className } },
-  spec: { targetStorageClassName: className },
-});
-
-/** What is filled in, and what is left as it was written. */
-export interface FillRow {
-  readonly id: string;
-  readonly given: readonly Draft[];
-  readonly cases: readonly { readonly what: string; readonly object: Draft; readonly becomes: object }[];
-}
-
-const image = (spec: Loose = {}, metadata: Loose = {}): Draft => aHarvesterImage(spec, { uid: undefined, ...metadata });
-const longhorn = storageClass('fast', { numberOfReplicas: '2', fsType: 'ext4' });
-
-export const fillRows: readonly FillRow[] = [
-  {
-    id: 'M1',
-    given: [],
-    cases: [
-      {
-        what: 'what is left out',
-        object: image({ backend: undefined, retry: undefined }),
-        becomes: { spec: { backend: 'backingimage', retry: 3 } },
-      },
-      { what: 'what is written', object: image({ retry: 0 }), becomes: { spec: { backend: 'csi', retry: 0 } } },
-    ],
-  },
-  {
-    id: 'M2',
-    given: [],
-    cases: [
-      {
-        what: 'a name that is a label',
-        object: image({}, { labels: { 'harvesterhci.io/imageDisplayName': 'forged', mine: 'x' } }),
-        becomes: { metadata: { labels: { 'harvesterhci.io/imageDisplayName': 'leap', mine: 'x' } } },
-      },
-      {
-        what: 'one that is not',
-        object: image({ displayName: 'Debian 12 (bookworm)' }),
-        becomes: {
-          metadata: {
-            labels: {
-              'harvesterhci.io/imageDisplayName': 'sha256-a1cd6a6fc47cf333614fba284f440e2d2ed96275fe880a72',
-            },
-          },
-        },
-      },
-    ],
-  },
-  {
-    id: 'M3',
-    given: [longhorn],
-    cases: [
-      {
-        what: 'the parameters of a class of Longhorn, those that are known',
-        object: image({ backend: 'backingimage', targetStorageClassName: 'fast' }),
-        becomes: {
-          spec: { storageClassParameters: { numberOfReplicas: '2', staleReplicaTimeout: '30', migratable: 'true' } },
-        },
-      },
-      {
-        what: 'what is asked for where no class says otherwise',
-        object: image({
-          backend: 'backingimage',
-          storageClassParameters: { numberOfReplicas: '1', migratable: 'false' },
-        }),
-        becomes: {
-          spec: { storageClassParameters: { numberOfReplicas: '1', staleReplicaTimeout: '30', migratable: 'true' } },
-        },
-      },
-    ],
-  },
-  {
-    id: 'M4',
-    given: [longhorn],
-    cases: [
-      {
-        what: 'the field, from the annotation',
-        object: image({}, { annotations: { 'harvesterhci.io/storageClassName': 'fast' } }),
-        becomes: classed('fast'),
-      },
-      {
-        what: 'the annotation, from the field',
-        object: image({ targetStorageClassName: 'fast' }),
-        becomes: classed('fast'),
-      },
-    ],
   },
 ];

@@ -1,0 +1,141 @@
+// What passes although it looks like what the rules refuse: asked of the functions, and of API servers.
+import { type Asked, type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { advised, goodAdvice } from '#test/support/class-rows.ts';
+import {
+  claim,
+  exported,
+  exporting,
+  image,
+  imageClass,
+  machine,
+  ofMachine,
+  ofTemplate,
+  storageClass,
+  templateVersion,
+  uid,
+  unfinished,
+  withoutMark,
+} from '#test/support/row-objects.ts';
+import type { ExemptRow } from '#test/support/rule-row.ts';
+
+const gone = aHyperCloudImage({}, { uid: 'uid-7' });
+const account: Draft = {
+  apiVersion: 'v1',
+  kind: 'ServiceAccount',
+  metadata: { name: 'quiet', namespace: 'default' },
+};
+const pod: Draft = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'writer', namespace: 'default' },
+  spec: {
+    serviceAccountName: 'quiet',
+    containers: [{ name: 'a', image: 'a' }],
+    volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'root' } }],
+  },
+  status: { phase: 'Running' },
+};
+const isOver = (type: string): Draft => ({ ...exporting, status: { conditions: [{ type, status: 'True' }] } });
+
+const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[], Asked]): ExemptRow => ({
+  ids: ids.split(' '),
+  what,
+  given,
+  asked,
+});
+
+export const exemptRows: readonly ExemptRow[] = [
+  exempt('P7', 'a golden claim whose image is gone', [], { oldObject: claim() }),
+  exempt('P7', 'a golden claim of an image whose name another one has taken', [gone], { oldObject: claim() }),
+  exempt('P6', 'marks of a claim whose image is gone', [], { oldObject: claim(), object: withoutMark }),
+  exempt('D2', 'a template version that was made anew', [templateVersion('t-2')], { oldObject: ofTemplate }),
+  exempt('P14', 'a class whose images say another one', [aHyperCloudImage({}, image.metadata)], {
+    oldObject: storageClass('fast'),
+  }),
+  exempt(
+    'P14',
+    'a class whose last image is on its way out',
+    [{ ...image, metadata: { ...image.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }],
+    { oldObject: storageClass('fast') },
+  ),
+  exempt('P12', 'a machine that was imported whole', [image, claim()], {
+    object: machine('ubuntu-image-pvc', { labels: { 'migration.harvesterhci.io/imported': 'true' } }),
+  }),
+  exempt('P13', 'a machine with notes that are no JSON', [], {
+    object: machine('x', { annotations: { 'harvesterhci.io/volumeClaimTemplates': '{' } }),
+  }),
+  exempt('P5', 'a claim by a function of ours', [imageClass, image], {
+    object: claim({}, { storageClassName: 'lh-uid-1' }),
+    username: 'system:serviceaccount:bullion-system:initialize',
+  }),
+  exempt('C1', 'a display name that is no label value', [], {
+    object: aHarvesterImage({ displayName: `Debian 12 (bookworm), 日本 ${'x'.repeat(70)}` }, { uid: undefined }),
+  }),
+  exempt('C20', 'an export of a claim that a running pod mounts', [account, claim({ name: 'root' }), pod], {
+    object: aHarvesterImage(
+      { backend: 'cdi', sourceType: 'export-from-volume', url: undefined, pvcName: 'root', pvcNamespace: 'default' },
+      { uid: undefined },
+    ),
+  }),
+  exempt('U10', 'an edit of an image whose display name another one has', [aHarvesterImage({}, { name: 'twin' })], {
+    oldObject: aHarvesterImage(),
+    object: aHarvesterImage({ description: 'x' }),
+  }),
+  exempt('U11', 'an edit of an image that could not be created today', [], {
+    oldObject: aHarvesterImage({ url: 'nowhere' }),
+    object: aHarvesterImage({ url: 'nowhere', description: 'x' }),
+  }),
+  exempt('D0 D1', 'an image that has no class yet, under a template version', [templateVersion('t-1')], {
+    oldObject: unfinished,
+  }),
+  exempt('D0', 'an image that disks were copied from', [claim({ name: 'root' }, { storageClassName: 'fast' })], {
+    oldObject: { ...aHarvesterImage({ backend: 'cdi' }), status: { storageClassName: 'fast' } },
+  }),
+  exempt('P1', 'a claim that only has the name of an image', [image], { oldObject: claim({ name: 'ubuntu' }) }),
+  exempt('P2 P4', 'a claim of a class of others that is not there', [], {
+    object: claim({}, { storageClassName: 'longhorn-static' }),
+  }),
+  exempt('P3', 'a claim for the state of a machine', [], {
+    object: claim({}, { storageClassName: 'vmstate-persistence' }),
+  }),
+  exempt('P4', 'a claim that is bound by hand', [], { object: claim({}, { storageClassName: '' }) }),
+  ...['Imported', 'RetryLimitExceeded'].map((type) =>
+    exempt('P8', `a claim whose export has come to its end (${type})`, [isOver(type)], {
+      oldObject: claim({ name: 'root', ...exported }),
+    }),
+  ),
+  exempt('P8', 'a claim whose image is gone', [], { oldObject: claim({ name: 'root', ...exported }) }),
+  exempt('P9', 'a claim of a machine that was made anew', [machine('x', { uid: 'vm-2' })], {
+    oldObject: claim({ name: 'root', ...ofMachine }),
+  }),
+  exempt(
+    'P9',
+    'a claim of a machine on its way out',
+    [machine('root', { uid, deletionTimestamp: '2026-01-01T00:00:00Z' })],
+    { oldObject: claim({ name: 'root', ...ofMachine }) },
+  ),
+  exempt('P9', 'a claim with notes that are no JSON', [machine('x')], {
+    oldObject: claim({ name: 'root', annotations: { 'harvesterhci.io/owned-by': '{' } }),
+  }),
+  exempt('P17', 'a class of an unknown driver without advice', [], {
+    object: { ...storageClass('fast'), provisioner: 'unknown.example' },
+  }),
+  exempt('P18', 'advice on a class of another driver', [], {
+    object: { ...advised(goodAdvice, { dataEngine: 'v1' }).object, provisioner: 'other.example' },
+  }),
+  exempt('P21', 'a class that was there before', [], {
+    oldObject: storageClass('fast', {}, { dataLocality: 'strict-local' }),
+    object: storageClass('fast', { labels: { a: 'b' } }, { dataLocality: 'strict-local' }),
+  }),
+  exempt('H1', 'an image in a file system', [], {
+    object: aHyperCloudImage({ pvc: { volumeMode: 'Filesystem', resources: { requests: { storage: '3Gi' } } } }),
+  }),
+  exempt('H4', 'a volume of an image that is not there yet', [], {
+    object: {
+      apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+      kind: 'VirtualMachinePvc',
+      metadata: { name: 'disk', namespace: 'default' },
+      spec: { virtualMachineImageName: 'later' },
+    },
+  }),
+];
