@@ -13,12 +13,14 @@ import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import {
   type MemoryCluster,
-  type MemoryStore,
+  backedUp,
+  conditionOf,
   createMemoryCluster,
-  createMemoryStore,
+  kept as keptIn,
   secretKey,
 } from '#test/support/backup-world.ts';
 import { aHarvesterImage, aHyperCloudImage, aStorageClass } from '#test/support/builders.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 
 const disk = 'd'.repeat(64);
 const otherDisk = 'e'.repeat(64);
@@ -28,20 +30,8 @@ let store: MemoryStore;
 let one: MemoryCluster;
 
 const cluster = () => createMemoryCluster(new Map([['backups', store]]));
-const conditionOf = (image: ImageObject | undefined, type: string) =>
-  image?.status?.conditions?.find((condition) => condition.type === type);
-const wanted = (over: object = {}) => {
-  const base = aHyperCloudImage();
-  return { ...base, spec: { ...base.spec, backup: true, ...over } };
-};
-/** An image that is in the target, with its metadata. */
-const kept = async (where: MemoryCluster, object: unknown = wanted(), name = disk) => {
-  const image = where.ready(object);
-  await where.tick();
-  where.finishJob(image, name);
-  await where.tick();
-  return image;
-};
+const wanted = (over: object = {}) => backedUp(aHyperCloudImage(), over);
+const kept = (where: MemoryCluster, object: unknown = wanted(), of = disk) => keptIn(where, object, of);
 /** Deletes as a user does: the object stays until its finalizers are gone. */
 const userDeletes = async ({ kube, deps }: MemoryCluster, object: ImageObject) => {
   const type = kube.all<ImageObject>().find(({ metadata }) => metadata.uid === object.metadata.uid)!;
@@ -447,8 +437,7 @@ describe('a restore', () => {
   });
 
   it('gives golden volumes of Harvester the name that what is made from them refers to (harvester#11145)', async () => {
-    const spec = { ...aHarvesterImage().spec, backup: true };
-    const first = await kept(one, { ...aHarvesterImage(), spec });
+    const first = await kept(one, backedUp(aHarvesterImage()));
     two.setTarget();
     await two.tick();
     const restored = (await two.image(first))!;
@@ -592,7 +581,7 @@ describe('a restore', () => {
   });
 
   it('leaves an image of the same display name alone, names both, and goes on with the others (harvester#6772)', async () => {
-    const image = await kept(one, { ...aHarvesterImage(), spec: { ...aHarvesterImage().spec, backup: true } });
+    const image = await kept(one, backedUp(aHarvesterImage()));
     two.kube.seed(harvesterType, {
       ...aHarvesterImage(),
       metadata: { namespace: 'default', name: 'other', labels: { 'harvesterhci.io/imageDisplayName': 'leap' } },

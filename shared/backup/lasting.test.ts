@@ -9,13 +9,9 @@ import { mostUids, noteDeletions, writeTombstone } from '#shared/backup/removal.
 import { findTarget } from '#shared/backup/open.ts';
 import { syncImage } from '#shared/backup/sync.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
-import {
-  type MemoryCluster,
-  type MemoryStore,
-  createMemoryCluster,
-  createMemoryStore,
-} from '#test/support/backup-world.ts';
+import { type MemoryCluster, backedUp, clusterOn, kept as keptIn } from '#test/support/backup-world.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 
 const disk = 'd'.repeat(64);
 const otherDisk = 'e'.repeat(64);
@@ -25,22 +21,8 @@ const hyperCloud = imageTypes[1]!;
 let store: MemoryStore;
 let one: MemoryCluster;
 
-const cluster = (): MemoryCluster => {
-  const made = createMemoryCluster(new Map([['backups', store]]));
-  made.setTarget();
-  return made;
-};
-const wanted = (): ImageObject => {
-  const base = aHyperCloudImage();
-  return { ...base, spec: { ...base.spec, backup: true } } as unknown as ImageObject;
-};
-const kept = async (where: MemoryCluster, name = disk): Promise<ImageObject> => {
-  const image = where.ready(wanted());
-  await where.tick();
-  where.finishJob(image, name);
-  await where.tick();
-  return image;
-};
+const wanted = (): ImageObject => backedUp(aHyperCloudImage());
+const kept = (where: MemoryCluster, of = disk): Promise<ImageObject> => keptIn(where, wanted(), of);
 const metadataAt = (at: string) => {
   const parsed = parseMetadata(store.objects.get(at) ?? Buffer.alloc(0));
   return 'value' in parsed ? parsed.value : undefined;
@@ -48,7 +30,7 @@ const metadataAt = (at: string) => {
 
 beforeEach(() => {
   store = createMemoryStore();
-  one = cluster();
+  one = clusterOn(store);
 });
 
 describe('a backup that is written down', () => {
@@ -76,7 +58,7 @@ describe('a backup that is written down', () => {
 
   it('is written again within the hour where the cluster that wrote the same first deleted its image', async () => {
     const image = await kept(one);
-    const two = cluster();
+    const two = clusterOn(store);
     const same = await kept(two);
     expect((await two.image(same))?.status?.backup?.object).toBe(key);
     expect(metadataAt(key)?.image.uid).toBe(image.metadata.uid);
@@ -131,7 +113,7 @@ describe('a deletion', () => {
 
   it('counts for an entry that waits, although its metadata is still there', async () => {
     const image = await kept(one);
-    const two = cluster();
+    const two = clusterOn(store);
     await two.kube.delete(secrets, { namespace: 'default', name: 'backup-target' });
     await two.tick();
     expect((await readMemory(two.deps)).pending).toMatchObject([{ result: 'SecretMissing' }]);
@@ -165,7 +147,7 @@ describe('what a cluster restored and its user deletes', () => {
 
   it('stays in the target while its first cluster lives, and goes once that one has been silent for a week', async () => {
     const image = await kept(one);
-    const two = cluster();
+    const two = clusterOn(store);
     two.time.clock = one.time.clock;
     await two.tick();
     expect(await two.image(image)).toBeDefined();
@@ -179,14 +161,14 @@ describe('what a cluster restored and its user deletes', () => {
     expect(metadataAt(key)).toBeUndefined();
     expect((await readMemory(two.deps)).deleted).toMatchObject([{ isNoted: true }]);
     expect((await readMemory(two.deps)).deleted[0]).not.toHaveProperty('left');
-    const three = cluster();
+    const three = clusterOn(store);
     await three.tick(2);
     expect(await three.image(image)).toBeUndefined();
   });
 
   it('is written again by its first cluster, which was thought lost, as soon as that is back', async () => {
     const image = await kept(one);
-    const two = cluster();
+    const two = clusterOn(store);
     two.time.clock = one.time.clock;
     await two.tick();
     await deletes(two, image);
@@ -202,7 +184,7 @@ describe('what a cluster restored and its user deletes', () => {
 
   it('stays where the first cluster has another image of the name by then', async () => {
     const image = await kept(one);
-    const two = cluster();
+    const two = clusterOn(store);
     two.time.clock = one.time.clock;
     await two.tick();
     await deletes(one, image);

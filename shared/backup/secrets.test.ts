@@ -7,13 +7,9 @@ import { readMemory } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { serializeMetadata } from '#shared/backup/metadata.ts';
 import { secretsOfClass } from '#shared/backup/secret.ts';
-import {
-  type MemoryCluster,
-  type MemoryStore,
-  createMemoryCluster,
-  createMemoryStore,
-} from '#test/support/backup-world.ts';
+import { type MemoryCluster, backedUp, clusterOn, conditionOf } from '#test/support/backup-world.ts';
 import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 
 const disk = 'd'.repeat(64);
 const hyperCloud = imageTypes[1]!;
@@ -21,23 +17,13 @@ const harvester = imageTypes[0]!;
 let store: MemoryStore;
 let one: MemoryCluster;
 
-const cluster = (): MemoryCluster => {
-  const made = createMemoryCluster(new Map([['backups', store]]));
-  made.setTarget();
-  return made;
-};
-const inTeam = (): ImageObject => {
-  const base = aHyperCloudImage({ metadata: { namespace: 'team', name: 'ubuntu' } });
-  return { ...base, spec: { ...base.spec, backup: true } } as unknown as ImageObject;
-};
+const inTeam = (): ImageObject => backedUp(aHyperCloudImage({ metadata: { namespace: 'team', name: 'ubuntu' } }));
 const giveSecret = ({ kube }: MemoryCluster, name = 'backup-target', namespace = 'team') =>
   kube.seed(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } });
-const conditionOf = (image: ImageObject | undefined, type: string) =>
-  image?.status?.conditions?.find((condition) => condition.type === type);
 
 beforeEach(() => {
   store = createMemoryStore();
-  one = cluster();
+  one = clusterOn(store);
 });
 
 describe('a backup', () => {
@@ -66,7 +52,7 @@ describe('a restore', () => {
     await one.tick();
     one.finishJob(image, disk);
     await one.tick();
-    const two = cluster();
+    const two = clusterOn(store);
     await two.tick(3);
     expect(await two.image(image)).toBeUndefined();
     expect(two.kube.all(kubeEvents)).toMatchObject([
@@ -123,7 +109,7 @@ describe('a restore', () => {
 describe('a restored image that failed', () => {
   const retryOf = async (image: ImageObject) => (await one.image(image))?.metadata.annotations?.[annotations.retry];
   const restoredOne = async (over: object = {}): Promise<ImageObject> => {
-    const two = cluster();
+    const two = clusterOn(store);
     giveSecret(two);
     const image = two.ready(inTeam());
     await two.tick();

@@ -16,7 +16,7 @@ import { toTransferSource } from '#shared/populate/job-source.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { type BackupStore, backupBucket, backupCredentials, startBackupStore } from '#test/support/backup.ts';
-import { type MemoryCluster, createMemoryCluster } from '#test/support/backup-world.ts';
+import { type MemoryCluster, backedUp, conditionOf, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage, testSettings } from '#test/support/builders.ts';
 import { type ForwardProxy, startForwardProxy } from '#test/support/forward-proxy.ts';
 
@@ -106,12 +106,7 @@ describe('a store behind TLS', { timeout: 60_000 }, () => {
     const env = job?.spec?.template?.spec?.containers[0]?.env ?? [];
     return TransferSpec.parse(JSON.parse(env.find(({ name }) => name === 'BULLION_TRANSFER')?.value ?? ''));
   };
-  const conditionOf = (image: ImageObject | undefined, type: string) =>
-    image?.status?.conditions?.find((condition) => condition.type === type);
-  const wanted = (name: string): ImageObject => {
-    const base = aHyperCloudImage({ metadata: { name } });
-    return { ...base, spec: { ...base.spec, backup: true } } as unknown as ImageObject;
-  };
+  const wanted = (name: string): ImageObject => backedUp(aHyperCloudImage({ metadata: { name } }));
 
   const { certificate } = authority;
   it.each([

@@ -13,7 +13,7 @@ import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { type BackupStore, backupBucket, backupCredentials, startBackupStore } from '#test/support/backup.ts';
-import { type MemoryCluster, createMemoryCluster } from '#test/support/backup-world.ts';
+import { type MemoryCluster, backedUp, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
 import { secrets } from '#shared/api/foreign/core.ts';
 
@@ -161,8 +161,7 @@ describe('a backup target that is ill', { timeout: 60_000 }, () => {
     const report = await keep();
     const made = report.outcome === 'succeeded' ? (report.backup?.disk ?? '') : '';
     const one = cluster();
-    const base = aHyperCloudImage();
-    const image = one.ready({ ...base, spec: { ...base.spec, backup: true } });
+    const image = one.ready(backedUp(aHyperCloudImage()));
     await one.tick();
     one.finishJob(image, made);
     for (const how of ['refused', 'busy', 'cut'] as const) {

@@ -7,14 +7,11 @@ import { tickBackups } from '#shared/backup/tick.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type BackupRun, forgiving, shakyKube, shakyStore } from '#test/faults/backup.ts';
-import {
-  type MemoryCluster,
-  type MemoryStore,
-  createMemoryCluster,
-  createMemoryStore,
-} from '#test/support/backup-world.ts';
+import type { BackupRun } from '#test/faults/backup.ts';
+import { forgiving, shakyKube, shakyStore } from '#test/faults/shaky.ts';
+import { type MemoryCluster, backedUp, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 import { type Random, createRandom } from '#test/support/random.ts';
 
 const hyperCloud = imageTypes[1] as ResourceType<ImageObject>;
@@ -31,8 +28,7 @@ const find = ({ kube }: MemoryCluster, name: string): ImageObject | undefined =>
 
 const make = (side: Side, cluster: MemoryCluster): void => {
   for (const name of owned[side]) {
-    const base = aHyperCloudImage({ metadata: { namespace: 'default', name } });
-    cluster.ready({ ...base, spec: { ...base.spec, backup: true } }, diskOf(side, name));
+    cluster.ready(backedUp(aHyperCloudImage({ metadata: { namespace: 'default', name } })), diskOf(side, name));
   }
 };
 

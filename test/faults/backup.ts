@@ -9,19 +9,13 @@ import { sweepTarget } from '#shared/backup/sweep/sweep.ts';
 import { classify, dataPrefix } from '#shared/backup/place.ts';
 import { syncImage } from '#shared/backup/sync.ts';
 import { tickBackups } from '#shared/backup/tick.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { S3Failure } from '#shared/clients/s3/errors.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { Conflict, Unavailable } from '#shared/runtime/errors.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
-import {
-  type MemoryCluster,
-  type MemoryStore,
-  createMemoryCluster,
-  createMemoryStore,
-} from '#test/support/backup-world.ts';
+import { forgiving, shakyKube, shakyStore } from '#test/faults/shaky.ts';
+import { type MemoryCluster, backedUp, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 import { type Random, createRandom } from '#test/support/random.ts';
 
 export interface BackupRun {
@@ -31,64 +25,10 @@ export interface BackupRun {
   readonly summary: object;
 }
 
-/** The function's process is gone: nothing behind this point happened. */
-class Died extends Error {}
-
 const hyperCloud = imageTypes[1] as ResourceType<ImageObject>;
 const steps = 40;
 const names = ['a', 'b', 'c'];
 const diskOf = (name: string): string => name.repeat(64);
-
-const faultOf = (random: Random): Error =>
-  random.pick([
-    new Unavailable('503 SlowDown'),
-    new S3Failure('Denied', '403 AccessDenied'),
-    new Unavailable('the connection was cut'),
-    new Died('the function died'),
-  ]);
-
-/** A fault comes before the effect, or after it, when the answer is lost. */
-const shaky =
-  <A extends unknown[], R>(random: Random, odds: () => number, call: (...args: A) => Promise<R>) =>
-  async (...args: A): Promise<R> => {
-    if (random.chance(odds())) throw faultOf(random);
-    const result = await call(...args);
-    if (random.chance(odds())) throw faultOf(random);
-    return result;
-  };
-
-export const shakyStore = (store: MemoryStore, random: Random, odds: () => number): Store => ({
-  read: shaky(random, odds, (...given: Parameters<Store['read']>) => store.read(...given)),
-  sizeOf: shaky(random, odds, (...given: Parameters<Store['sizeOf']>) => store.sizeOf(...given)),
-  write: shaky(random, odds, (...given: Parameters<Store['write']>) => store.write(...given)),
-  remove: shaky(random, odds, (...given: Parameters<Store['remove']>) => store.remove(...given)),
-  list: async function* list(prefix) {
-    if (random.chance(odds())) throw faultOf(random);
-    if (random.chance(odds())) return;
-    for await (const entry of store.list(prefix)) {
-      yield entry;
-      if (random.chance(odds() / 4)) throw faultOf(random);
-    }
-  },
-});
-
-const apiFaultOf = (random: Random): Error =>
-  random.pick([new Unavailable('the API does not answer'), new Conflict('changed by others'), new Died('died')]);
-
-export const shakyKube = (kube: KubeClient, random: Random, odds: () => number): KubeClient =>
-  new Proxy(kube, {
-    get: (target, name: keyof KubeClient) => {
-      const method: unknown = target[name];
-      if (typeof method !== 'function' || name === 'listAll' || name === 'watch') return method;
-      return async (...args: unknown[]) => {
-        if (random.chance(odds())) throw apiFaultOf(random);
-        const result: unknown = await Reflect.apply(method, target, args);
-        const isWrite = name !== 'get' && name !== 'list';
-        if (isWrite && random.chance(odds())) throw new Died('died');
-        return result;
-      };
-    },
-  });
 
 interface Playing {
   readonly random: Random;
@@ -108,21 +48,11 @@ const refOf = (name: string) => ({
   name,
 });
 
-export const forgiving = async (work: () => Promise<unknown>): Promise<void> => {
-  try {
-    await work();
-  } catch (error) {
-    const isExpected = error instanceof Died || (error instanceof Error && 'retryable' in error);
-    if (!isExpected) throw error;
-  }
-};
-
 const imageOf = ({ one }: Pick<Playing, 'one'>, name: string): ImageObject | undefined =>
   one.kube.all<ImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
 
 const make = ({ one }: Pick<Playing, 'one'>, name: string): void => {
-  const base = aHyperCloudImage({ metadata: { namespace: 'default', name } });
-  one.ready({ ...base, spec: { ...base.spec, backup: true } }, diskOf(name));
+  one.ready(backedUp(aHyperCloudImage({ metadata: { namespace: 'default', name } })), diskOf(name));
 };
 
 const finishJobs = ({ one, random }: Playing, isCalm = false): void => {
@@ -225,7 +155,6 @@ export const runBackupStorm = async (seed: number, strength = 0.15): Promise<Bac
     shakyDeps,
     deleted: new Set(),
     violations: [],
-
     deletes,
   };
   one.setTarget(targets[0]);

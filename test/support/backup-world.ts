@@ -1,11 +1,12 @@
 // Clusters in memory that share a backup target in memory: what unit tests of backups play with. Bytes are not moved: a Job is ended by hand.
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { findCondition } from '#shared/api/conditions.ts';
 import {
   type Job,
-  type Pod,
   configMaps,
   jobs,
   namespaces,
+  persistentVolumeClaims,
   pods,
   secrets,
   storageClasses,
@@ -17,82 +18,13 @@ import { tickBackups } from '#shared/backup/tick.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { Conflict, InvalidInput } from '#shared/runtime/errors.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { aStorageClass, aVolume, testSettings, testTime } from '#test/support/builders.ts';
+import type { TransferReport } from '#shared/transfer/report.ts';
+import { aFault, aPod, aStorageClass, aVolume, testSettings, testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
-
-/** What a call of the store answers in place of what it would. */
-type Fault = (verb: keyof Store, key: string) => Error | undefined;
-
-export interface MemoryStore extends Store {
-  readonly objects: Map<string, Buffer>;
-  readonly calls: string[];
-  /** Asked before each call; an error it gives is thrown. */
-  fault: Fault;
-  /** While set, listings hold nothing. */
-  isBlind: boolean;
-  /** Milliseconds since the epoch, by the store's own clock: what is written gets it. */
-  clock: number;
-  /** When what `objects` holds was written; what is put there by hand is as old as the epoch. */
-  readonly times: Map<string, number>;
-}
-
-const revisionOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex').slice(0, 16);
-
-export const createMemoryStore = (): MemoryStore => {
-  const objects = new Map<string, Buffer>();
-  const ask = (verb: keyof Store, key: string): void => {
-    store.calls.push(`${verb} ${key}`);
-    const error = store.fault(verb, key);
-    if (error !== undefined) throw error;
-  };
-  const store: MemoryStore = {
-    objects,
-    calls: [],
-    fault: () => undefined,
-    isBlind: false,
-    clock: testTime,
-    times: new Map(),
-    read: async (key, mostBytes) => {
-      ask('read', key);
-      const bytes = objects.get(key);
-      if (bytes !== undefined && bytes.length > mostBytes) throw new InvalidInput(`${key} is too large`);
-      return bytes === undefined ? undefined : { bytes, revision: revisionOf(bytes) };
-    },
-    sizeOf: async (key) => {
-      ask('sizeOf', key);
-      return objects.get(key)?.length;
-    },
-    write: async (key, bytes, expected) => {
-      ask('write', key);
-      const present = objects.get(key);
-      const isAsExpected =
-        expected === undefined ||
-        (expected === 'nothing'
-          ? present === undefined
-          : present !== undefined && revisionOf(present) === expected.revision);
-      if (!isAsExpected) throw new Conflict(`${key} is another one`);
-      objects.set(key, Buffer.from(bytes));
-      store.times.set(key, store.clock);
-      return revisionOf(bytes);
-    },
-    remove: async (key) => {
-      ask('remove', key);
-      objects.delete(key);
-      store.times.delete(key);
-    },
-    list: async function* list(prefix) {
-      ask('list', prefix);
-      const keys = store.isBlind ? [] : [...objects.keys()].filter((key) => key.startsWith(prefix));
-      for (const key of keys.toSorted())
-        yield { key, size: objects.get(key)?.length ?? 0, modified: store.times.get(key) ?? 0 };
-    },
-  };
-  return store;
-};
+import type { MemoryStore } from '#test/support/memory-store.ts';
 
 export const secretKey = 's3cret-of-the-target';
 const endpoint = 'https://store.example';
@@ -115,30 +47,6 @@ export interface MemoryCluster {
 }
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
-
-const podOf = (job: Job, phase: 'Succeeded' | 'Failed', report: object): Pod =>
-  ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: {
-      name: `pod-of-${job.metadata.uid}`,
-      namespace: job.metadata.namespace,
-      labels: job.metadata.labels,
-      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: job.metadata.name, uid: job.metadata.uid ?? '' }],
-    },
-    spec: { containers: [] },
-    status: {
-      phase,
-      containerStatuses: [
-        {
-          name: 'transfer',
-          state: {
-            terminated: { exitCode: phase === 'Succeeded' ? 0 : 1, message: JSON.stringify(report) },
-          },
-        },
-      ],
-    },
-  }) as unknown as Pod;
 
 /** `stores` by bucket: what is not there cannot be reached. */
 export const createMemoryCluster = (
@@ -184,9 +92,9 @@ export const createMemoryCluster = (
   const keyOf = ({ metadata }: ImageObject) => ({ namespace: metadata.namespace, name: metadata.name });
   const jobOf = (object: ImageObject): Job =>
     kube.all<Job>(jobs).find(({ metadata }) => metadata.name === `backup-${object.metadata.uid}`)!;
-  const endJob = (object: ImageObject, phase: 'Succeeded' | 'Failed', report: object): void => {
+  const endJob = (object: ImageObject, phase: 'Succeeded' | 'Failed', report: TransferReport): void => {
     const job = jobOf(object);
-    kube.seed(pods, podOf(job, phase, report));
+    kube.seed(pods, aPod(job, job.metadata.uid!, phase, { exitCode: phase === 'Succeeded' ? 0 : 1, report }));
     kube.edit(jobs, { namespace: job.metadata.namespace, name: job.metadata.name }, (edited) => {
       const type = phase === 'Succeeded' ? 'Complete' : 'Failed';
       const lastTransitionTime = new Date(time.clock).toISOString();
@@ -243,17 +151,33 @@ export const createMemoryCluster = (
       for (const store of stores.values())
         (store as MemoryStore).objects.set(indexKey(dataPrefix, disk), Buffer.from('table'));
       const backup = { disk, chunks: 3, newChunks: 3, sentBytes: 1234 };
-      const inspection = { format: 'raw', compression: 'none', size: 2 ** 20, virtualSize: 2 ** 20 };
-      endJob(object, 'Succeeded', {
-        outcome: 'succeeded',
-        inspection,
-        receivedBytes: 0,
-        writtenBytes: 1234,
-        seconds: 1,
-        backup,
-      });
+      const inspection = { format: 'raw', compression: 'none', size: 2 ** 20, virtualSize: 2 ** 20 } as const;
+      const counts = { receivedBytes: 0, writtenBytes: 1234, seconds: 1 };
+      endJob(object, 'Succeeded', { outcome: 'succeeded', inspection, digests: {}, ...counts, backup });
     },
-    failJob: (object, message) =>
-      endJob(object, 'Failed', { outcome: 'failed', reason: 'TargetFailed', message, retryable: true }),
+    failJob: (object, message) => endJob(object, 'Failed', aFault({ reason: 'TargetFailed', message })),
   };
 };
+
+/** One that knows the target, whose store this is. */
+export const clusterOn = (store: Store): MemoryCluster => {
+  const made = createMemoryCluster(new Map([['backups', store]]));
+  made.setTarget();
+  return made;
+};
+
+/** The same image, to be kept in the target. */
+export const backedUp = (image: { readonly spec: object }, spec: object = {}): ImageObject =>
+  ({ ...image, spec: { ...image.spec, backup: true, ...spec } }) as unknown as ImageObject;
+
+/** An image that is in the target, with its metadata. */
+export const kept = async (where: MemoryCluster, object: unknown, disk: string): Promise<ImageObject> => {
+  const image = where.ready(object);
+  await where.tick();
+  where.finishJob(image, disk);
+  await where.tick();
+  return image;
+};
+
+export const conditionOf = (image: ImageObject | undefined, type: string) =>
+  findCondition(image?.status?.conditions, type);

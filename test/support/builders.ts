@@ -152,7 +152,7 @@ export const aPod = (
     kind: 'Pod',
     metadata: {
       name: `${job.metadata.name}-${suffix}`,
-      namespace: 'default',
+      namespace: job.metadata.namespace ?? 'default',
       uid: `pod-${suffix}`,
       creationTimestamp: '2026-01-02T03:01:00Z',
       labels: job.metadata.labels ?? {},

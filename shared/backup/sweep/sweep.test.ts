@@ -16,7 +16,7 @@ import type { Store } from '#shared/clients/store/store.ts';
 import { chunkKey, indexKey, parseIndex } from '#shared/transfer/chunks/chunk-index.ts';
 import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
 import { writeChunks } from '#shared/transfer/chunks/write.ts';
-import { type MemoryStore, createMemoryStore } from '#test/support/backup-world.ts';
+import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 
 const chunkBytes = 64 * 1024;
 const dir = mkdtempSync(join(tmpdir(), 'bullion-sweep-'));
