@@ -15,7 +15,7 @@ import { isUpToDate } from '#test/support/golden.ts';
 import type { Change } from '#test/support/memory-kube.ts';
 import { createRandom } from '#test/support/random.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
-import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import type { AttemptScript } from '#test/support/simulation/attempts.ts';
 import { type World, type WorldOptions, createWorld } from '#test/support/simulation/world.ts';
 
 export interface CronScenario {

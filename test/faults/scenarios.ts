@@ -8,7 +8,7 @@ import type { ServedKind } from '#shared/api/kind.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { ImageObject } from '#shared/resources/dialect.ts';
 import { aFault, aHarvesterImage, aHyperCloudImage, aSuccess } from '#test/support/builders.ts';
-import type { AttemptScript, WorkMode } from '#test/support/simulation/cluster.ts';
+import type { AttemptScript, WorkMode } from '#test/support/simulation/attempts.ts';
 
 export interface Scenario {
   readonly name: string;

@@ -8,7 +8,7 @@ import { type BackendRegistry, registrationOf } from '#shared/backends/registry.
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { aFault, aHarvesterImage, aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
-import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import type { AttemptScript } from '#test/support/simulation/attempts.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 

@@ -49,6 +49,13 @@ export const storm: Chaos = {
   webhookDown: 0.02,
 };
 
+/** Whether there is a storm just now, and whom it strikes. */
+export interface Weather {
+  readonly random: Random;
+  readonly isStormy: () => boolean;
+  readonly strikes: (kind: keyof Chaos) => boolean;
+}
+
 interface ApiFault {
   /** HTTP status; left out: the connection broke, or no answer came in time. */
   readonly code?: number;

@@ -51,7 +51,8 @@ export interface WatchingOptions {
   readonly now: () => number;
 }
 
-const taken: Sent = {
+/** What whoever sends something is told. */
+export const taken: Sent = {
   isDelivered: true,
   attempts: 1,
   last: { kind: 'answered', answer: { status: 202, headers: new Headers(), body: new Uint8Array() } },

@@ -3,7 +3,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type BackingImage, type BackingImageCopy, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { labels } from '#shared/api/names.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
-import type { AttemptScript } from '#test/support/simulation/cluster.ts';
+import type { AttemptScript } from '#test/support/simulation/attempts.ts';
 
 export interface LonghornOptions {
   readonly kube: MemoryKube;

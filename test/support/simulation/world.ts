@@ -3,55 +3,33 @@
 import { buildTransferProgressed } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import type { Sleep } from '#events/delivery.ts';
-import type { CloudEvent } from '#events/event.ts';
-import { parseEvent } from '#events/receive.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
-import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { Observation } from '#shared/golden/poll/observation.ts';
-import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
-import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
-import { tick } from '#shared/resources/tick.ts';
 import { AppError, Unavailable, isRetryable } from '#shared/runtime/errors.ts';
-import { silentLogger } from '#shared/runtime/log.ts';
-import { type Outcome, done } from '#shared/runtime/outcome.ts';
-import { testSettings, testTime } from '#test/support/builders.ts';
+import type { Outcome } from '#shared/runtime/outcome.ts';
+import { testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
-import { type Random, createRandom } from '#test/support/random.ts';
+import { createRandom } from '#test/support/random.ts';
+import type { Attempts } from '#test/support/simulation/attempts.ts';
+import { type Delivery, createBroker } from '#test/support/simulation/broker.ts';
 import { type Chaos, calm, drawApiFault } from '#test/support/simulation/chaos.ts';
-import {
-  type AttemptScript,
-  type SimulatedCluster,
-  type WorkMode,
-  createCluster,
-} from '#test/support/simulation/cluster.ts';
-import { type Route, createRoutes, startWatching } from '#test/support/simulation/eventing.ts';
+import { type SimulatedCluster, createCluster } from '#test/support/simulation/cluster.ts';
+import { startWatching } from '#test/support/simulation/eventing.ts';
+import { type FunctionsOptions, createFunctions } from '#test/support/simulation/functions.ts';
 import { type Verdict, createScheduler, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { createWebhooks } from '#test/support/simulation/webhooks.ts';
 
-export interface WorldOptions {
+export interface WorldOptions extends Pick<FunctionsOptions, 'backends' | 'observe'> {
   readonly seed?: number;
   readonly chaos?: Chaos;
   /** Milliseconds of virtual time until the chaos stops. */
   readonly stormMs?: number;
-  readonly attempt: (mode: WorkMode, attempt: number) => AttemptScript;
+  readonly attempt: Attempts;
   readonly snapshotError?: string;
-  /** Left out: those of the product. */
-  readonly backends?: BackendRegistry;
-  /** What sources of golden images say when they are asked, `now` ms since the epoch; left out: they are not asked. */
-  readonly observe?: (request: ObserveRequest, now: number) => Observation;
   /** Decides each call instead of the seed: for tests that kill at one exact place. */
   readonly judge?: (call: string, index: number) => Verdict | undefined;
-}
-
-interface Delivery {
-  readonly route: Route;
-  readonly event: CloudEvent;
-  readonly at: number;
-  readonly attempt: number;
 }
 
 export interface World {
@@ -86,14 +64,9 @@ const retryAfterSeconds = 5;
 
 const source = 'simulation';
 
-const accepted = {
-  kind: 'answered',
-  answer: { status: 202, headers: new Headers(), body: new Uint8Array() },
-} as const;
-
 export const createWorld = (options: WorldOptions): World => {
   const { seed = 1, chaos = calm, stormMs = 0 } = options;
-  const random: Random = createRandom(seed);
+  const random = createRandom(seed);
   let clock = testTime;
   let webhooksDownUntil = clock;
   const now = () => clock;
@@ -101,8 +74,6 @@ export const createWorld = (options: WorldOptions): World => {
   const protect = { persistentvolumeclaims: ['kubernetes.io/pvc-protection'], backingimages: ['longhorn.io'] };
   const kube = createMemoryKube({ now, protect, admit: webhooks.admit });
   const scheduler = createScheduler((name) => kube.as(`${ownAccountPrefix}${name}`));
-  const routes = createRoutes(now);
-  let queue: Delivery[] = [];
   let agenda: { readonly at: number; readonly what: () => void }[] = [];
   /** What waits for the clock and is no news when it comes. */
   let alarms: typeof agenda = [];
@@ -114,20 +85,10 @@ export const createWorld = (options: WorldOptions): World => {
   kube.onChange(() => (changes += 1));
 
   const isStormy = () => clock - testTime < stormMs;
-  const odds = (name: keyof Chaos) => isStormy() && random.chance(chaos[name]);
+  const strikes = (kind: keyof Chaos) => isStormy() && random.chance(chaos[kind]);
+  const broker = createBroker(now, { random, isStormy, strikes });
   const alarm = (afterMs: number, what: () => void) => void alarms.push({ at: clock + afterMs, what });
   const sleep: Sleep = (ms) => new Promise((resolve) => alarm(ms, resolve));
-
-  const send = (route: Route, event: CloudEvent, attempt = 1, after = 0) => {
-    const times = odds('drop') ? 0 : odds('repeat') ? 2 : 1;
-    for (let index = 0; index < times; index += 1) {
-      const delay = odds('delay') ? random.below(90_000) : 0;
-      queue.push({ route, event, attempt, at: clock + after + delay });
-    }
-  };
-  const publish = (event: CloudEvent) => {
-    for (const route of routes) if (route.wants(event)) send(route, event);
-  };
 
   const cluster = createCluster({
     kube,
@@ -135,7 +96,7 @@ export const createWorld = (options: WorldOptions): World => {
     attempt: options.attempt,
     ...(options.snapshotError === undefined ? {} : { snapshotError: options.snapshotError }),
     onProgress: (owner, progress) =>
-      publish(buildTransferProgressed({ owner, progress }, { source, now: new Date(clock) })),
+      broker.publish(buildTransferProgressed({ owner, progress }, { source, now: new Date(clock) })),
   });
 
   /** The forwarder asks an API as unreliable as everybody's, once it is there. */
@@ -143,73 +104,42 @@ export const createWorld = (options: WorldOptions): World => {
   const watched: KubeClient = {
     ...kube,
     list: (type, listOptions) =>
-      isBegun && odds('apiFault') ? Promise.reject(drawApiFault(random, 'list').error) : kube.list(type, listOptions),
+      isBegun && strikes('apiFault')
+        ? Promise.reject(drawApiFault(random, 'list').error)
+        : kube.list(type, listOptions),
   };
 
   /** The sink of the functions: deaf at times. */
   const announce: Announce = async ({ ref }, { phase }) => {
-    if (odds('apiFault')) return false;
+    if (strikes('apiFault')) return false;
     heard.push(`${ref.uid} ${phase}`);
     return true;
   };
 
-  const { observe } = options;
-  /** Answers go over the broker, and may be lost there. */
-  const polling: Pick<DriverDeps, 'observe' | 'send'> =
-    observe === undefined
-      ? {}
-      : {
-          observe: async (request) => observe(request, clock),
-          send: async (event) => {
-            publish(event);
-            return { isDelivered: true, attempts: 1, last: accepted };
-          },
-        };
-
-  const depsFor = (client: KubeClient): DriverDeps => ({
-    kube: client,
-    backends: options.backends ?? backends,
-    settings: testSettings,
-    now,
-    log: silentLogger,
-    announce,
-    ...polling,
-  });
-
-  const handle = ({ route, event }: Delivery, client: KubeClient): Promise<Outcome> => {
-    const deps = depsFor(client);
-    if (route.to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
-    if (route.to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
-    if (route.to === 'cron-tick') return tick(deps);
-    // Functions that drive nothing of what scenarios hold.
-    return Promise.resolve(done);
-  };
-
-  const again = ({ route, event, attempt }: Delivery, afterSeconds?: number) => {
-    const delayMs = route.again(attempt, afterSeconds);
-    if (delayMs !== undefined) send(route, event, attempt + 1, delayMs);
-  };
+  const { backends, observe } = options;
+  const callFunction = createFunctions({ now, backends, observe, publish: broker.publish, announce });
 
   const deliver = (delivery: Delivery) => {
     let outcome: Outcome | undefined;
-    const process = scheduler.spawn(delivery.route.to, async (client) => {
-      outcome = await handle(delivery, client);
+    const { route, event } = delivery;
+    const process = scheduler.spawn(route.to, async (client) => {
+      outcome = await callFunction(route.to, event, client);
     });
     void process.ended.then((end) => {
-      if (end === 'killed') again(delivery);
-      else if (outcome?.kind === 'retry') again(delivery, outcome.afterSeconds);
+      if (end === 'killed') broker.again(delivery);
+      else if (outcome?.kind === 'retry') broker.again(delivery, outcome.afterSeconds);
       if (typeof end !== 'object') return;
       const { error } = end;
       if (!isRetryable(error)) return void bugs.push(error);
-      again(delivery, (error instanceof AppError ? error.retryAfterSeconds : undefined) ?? retryAfterSeconds);
+      broker.again(delivery, (error instanceof AppError ? error.retryAfterSeconds : undefined) ?? retryAfterSeconds);
     });
   };
 
   const judge = (call: string): Verdict => {
     const forced = options.judge?.(call, trace.length - 1);
     if (forced !== undefined) return forced;
-    if (odds('death')) return random.chance(0.5) ? { is: 'kill' } : deathAfterEffect;
-    return odds('apiFault') ? { is: 'fault', fault: drawApiFault(random, call) } : { is: 'go' };
+    if (strikes('death')) return random.chance(0.5) ? { is: 'kill' } : deathAfterEffect;
+    return strikes('apiFault') ? { is: 'fault', fault: drawApiFault(random, call) } : { is: 'go' };
   };
 
   const releaseOne = async () => {
@@ -220,12 +150,9 @@ export const createWorld = (options: WorldOptions): World => {
   };
 
   const deliverDue = (): boolean => {
-    const due = queue.filter(({ at }) => at <= clock);
-    if (due.length === 0) return false;
-    const next = due[isStormy() ? random.below(due.length) : 0]!;
-    queue = queue.filter((delivery) => delivery !== next);
-    deliver(next);
-    return true;
+    const delivery = broker.take();
+    if (delivery !== undefined) deliver(delivery);
+    return delivery !== undefined;
   };
 
   const doDue = (): boolean => {
@@ -240,7 +167,7 @@ export const createWorld = (options: WorldOptions): World => {
   const happen = async (): Promise<boolean> => {
     await scheduler.settle();
     const isBusy = scheduler.waiting.length > 0;
-    if (isBusy && !odds('interleave')) {
+    if (isBusy && !strikes('interleave')) {
       await releaseOne();
       return true;
     }
@@ -263,19 +190,19 @@ export const createWorld = (options: WorldOptions): World => {
   const downWebhooks = () => (webhooksDownUntil = clock + random.below(maxWebhookOutageMs));
 
   const disturb = () => {
-    if (odds('clockJump')) clock += random.below(600_000);
-    if (odds('watchCut')) cutWatches();
-    if (odds('webhookDown')) downWebhooks();
+    if (strikes('clockJump')) clock += random.below(600_000);
+    if (strikes('watchCut')) cutWatches();
+    if (strikes('webhookDown')) downWebhooks();
   };
 
   const advance = (end: number): boolean => {
     disturb();
-    const due = [...queue, ...agenda, ...alarms].map(({ at }) => at);
+    const due = [...broker.times(), ...[...agenda, ...alarms].map(({ at }) => at)];
     clock = Math.max(clock, Math.min(nextTick, cluster.nextWake(), ...due));
     if (clock > end) return false;
     if (clock >= nextTick) {
       nextTick = clock + tickMs;
-      publish({ id: `tick-${clock}`, source, type: eventTypes.ping, extensions: {} });
+      broker.publish({ id: `tick-${clock}`, source, type: eventTypes.ping, extensions: {} });
     }
     return true;
   };
@@ -291,7 +218,7 @@ export const createWorld = (options: WorldOptions): World => {
     schedule: (afterMs, what) => void agenda.push({ at: testTime + afterMs, what }),
     webhooksDownUntil: (ms) => void (webhooksDownUntil = testTime + ms),
     run: async (limitMs) => {
-      await startWatching({ client: watched, onEvent: publish, sleep, now }).ready;
+      await startWatching({ client: watched, onEvent: broker.publish, sleep, now }).ready;
       isBegun = true;
       if (isStormy() && random.chance(chaos.webhookDown * 10)) downWebhooks();
       let quietSince = { changes: -1, tick: 0 };

@@ -1,0 +1,57 @@
+// The functions of a simulated world, as the Triggers call them.
+import type { CloudEvent } from '#events/event.ts';
+import { parseEvent } from '#events/receive.ts';
+import { type BackendRegistry, backends as ours } from '#shared/backends/registry.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Observation } from '#shared/golden/poll/observation.ts';
+import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
+import type { Announce } from '#shared/resources/announcer.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
+import { tick } from '#shared/resources/tick.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { type Outcome, done } from '#shared/runtime/outcome.ts';
+import { testSettings } from '#test/support/builders.ts';
+import { type Route, taken } from '#test/support/simulation/eventing.ts';
+
+export interface FunctionsOptions {
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Left out: those of the product. */
+  readonly backends?: BackendRegistry | undefined;
+  /** What sources of golden images say when they are asked, `now` ms since the epoch; left out: they are not asked. */
+  readonly observe?: ((request: ObserveRequest, now: number) => Observation) | undefined;
+  /** Answers of sources go over the broker, and may be lost there. */
+  readonly publish: (event: CloudEvent) => void;
+  readonly announce: Announce;
+}
+
+export type CallFunction = (to: Route['to'], event: CloudEvent, client: KubeClient) => Promise<Outcome>;
+
+export const createFunctions = ({
+  now,
+  backends = ours,
+  observe,
+  publish,
+  announce,
+}: FunctionsOptions): CallFunction => {
+  const polling: Pick<DriverDeps, 'observe' | 'send'> =
+    observe === undefined
+      ? {}
+      : {
+          observe: async (request) => observe(request, now()),
+          send: async (event) => {
+            publish(event);
+            return taken;
+          },
+        };
+
+  return (to, event, kube) => {
+    const deps = { kube, backends, settings: testSettings, now, log: silentLogger, announce, ...polling };
+    if (to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
+    if (to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
+    if (to === 'cron-tick') return tick(deps);
+    // Functions that drive nothing of what scenarios hold.
+    return Promise.resolve(done);
+  };
+};

@@ -1,0 +1,89 @@
+// The provisioner and the snapshotter of a simulated cluster: volumes that are bound and filled from what they are made of, and snapshots of them.
+import { type PersistentVolumeClaim, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import {
+  type VolumeSnapshot,
+  type VolumeSnapshotContent,
+  volumeSnapshotContents,
+  volumeSnapshots,
+} from '#shared/api/foreign/snapshot.ts';
+import { isOver } from '#test/support/simulation/jobs.ts';
+import { type ClusterRecord, claimNamed, classOf, contentOf, creationOf } from '#test/support/simulation/record.ts';
+import { targetOf } from '#test/support/simulation/workers.ts';
+
+/** What the storage fills a claim from; `undefined` for an empty one. */
+const originOf = (
+  record: ClusterRecord,
+  { spec: { dataSource } }: PersistentVolumeClaim,
+): { readonly isFilled: boolean } | 'not ready' | undefined => {
+  if (dataSource === undefined) return undefined;
+  const { kind, name } = dataSource;
+  return (kind === 'VolumeSnapshot' ? record.snapshotContents.get(name) : contentOf(record, name)) ?? 'not ready';
+};
+
+export const stepVolume = (record: ClusterRecord, claim: PersistentVolumeClaim): void => {
+  const { kube, contents } = record;
+  const { uid, deletionTimestamp } = claim.metadata;
+  const isUsed = kube.all(pods).some((pod) => !isOver(pod) && targetOf(record, pod)?.metadata.uid === uid);
+  if (deletionTimestamp !== undefined) return isUsed ? undefined : unprotect(record, claim);
+  if (claim.status?.phase === 'Bound') return;
+  const storageClass = classOf(record, claim);
+  if (storageClass === undefined) return;
+  if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && !isUsed) return;
+  const origin = originOf(record, claim);
+  if (origin === 'not ready') return;
+  if (origin !== undefined) contents.set(uid!, { isFilled: origin.isFilled, writers: 0 });
+  kube.edit(persistentVolumeClaims, claim.metadata, (edited) => {
+    edited.status = { phase: 'Bound', capacity: edited.spec.resources?.requests ?? {} };
+    const provisioner = { 'volume.kubernetes.io/storage-provisioner': storageClass.provisioner };
+    edited.metadata.annotations = { ...edited.metadata.annotations, ...provisioner };
+  });
+};
+
+const unprotect = ({ kube }: ClusterRecord, { metadata }: PersistentVolumeClaim): void =>
+  kube.edit(persistentVolumeClaims, metadata, (edited) => {
+    const { finalizers = [] } = edited.metadata;
+    edited.metadata.finalizers = finalizers.filter((name) => !name.endsWith('pvc-protection'));
+  });
+
+export interface SnapshotOptions {
+  /** Milliseconds from the making of one to its end. */
+  readonly snapshotMs?: number;
+  /** What each of them fails with. */
+  readonly snapshotError?: string;
+}
+
+export const stepSnapshot = (
+  record: ClusterRecord,
+  snapshot: VolumeSnapshot,
+  { snapshotMs = 2000, snapshotError: message }: SnapshotOptions,
+): void => {
+  const { kube, now, later, snapshotContents } = record;
+  if (snapshot.status?.readyToUse === true || snapshot.status?.error !== undefined) return;
+  if (now() - creationOf(snapshot) < snapshotMs) return later(creationOf(snapshot) + snapshotMs);
+  const { persistentVolumeClaimName: claimName } = snapshot.spec.source;
+  kube.edit(volumeSnapshots, snapshot.metadata, (edited) => {
+    snapshotContents.set(snapshot.metadata.name, { isFilled: contentOf(record, claimName)?.isFilled === true });
+    edited.status = message === undefined ? readyStatus(record, snapshot) : { readyToUse: false, error: { message } };
+  });
+  if (message === undefined) bind(record, snapshot);
+};
+
+const readyStatus = (record: ClusterRecord, { metadata, spec }: VolumeSnapshot) => {
+  const claim = claimNamed(record, spec.source.persistentVolumeClaimName);
+  const { storage: restoreSize } = claim?.spec.resources?.requests ?? {};
+  const size = restoreSize === undefined ? {} : { restoreSize };
+  return { readyToUse: true, boundVolumeSnapshotContentName: contentName(metadata), ...size };
+};
+
+const contentName = ({ uid }: VolumeSnapshot['metadata']): string => `content-of-${uid}`;
+
+const bind = (record: ClusterRecord, { metadata, spec }: VolumeSnapshot): void => {
+  const claim = claimNamed(record, spec.source.persistentVolumeClaimName);
+  const driver = classOf(record, claim)?.provisioner ?? '';
+  record.kube.seed(volumeSnapshotContents, {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshotContent',
+    metadata: { name: contentName(metadata) },
+    spec: { driver, sourceVolumeMode: claim?.spec.volumeMode ?? 'Filesystem' },
+  } as VolumeSnapshotContent);
+};
