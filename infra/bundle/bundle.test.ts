@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Bundle, buildBundles, listFunctions } from '#infra/bundle/build.ts';
+import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'bullion-bundles-'));
 const children: ChildProcess[] = [];
@@ -16,17 +17,7 @@ const servers = names.filter((name) => name !== 'transfer-job');
 
 beforeAll(async () => {
   bundles = await buildBundles(join(dir, 'functions'));
-  writeFileSync(
-    join(dir, 'kubeconfig'),
-    JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
-      users: [{ name: 'u', user: { token: 't' } }],
-      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-      'current-context': 'c',
-    }),
-  );
+  writeFileSync(join(dir, 'kubeconfig'), kubeconfigFor());
 }, 600_000);
 
 afterAll(() => {

@@ -1,6 +1,6 @@
 // Ports for servers that listen a while after their port was chosen. Called by ports.ts and the real API server.
 import { randomInt } from 'node:crypto';
-import { createServer } from 'node:net';
+import { type ListenOptions, createServer } from 'node:net';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
 /**
@@ -21,9 +21,15 @@ export const freePorts = async (count: number): Promise<readonly number[]> => {
   return [...found];
 };
 
-export const isFree = (port: number): Promise<boolean> =>
+/** On loopback. */
+export const isFree = (port: number): Promise<boolean> => canListen({ port, host: '127.0.0.1' });
+
+/** For a program that listens on all addresses. */
+export const isFreeEverywhere = (port: number): Promise<boolean> => canListen({ port });
+
+const canListen = (options: ListenOptions): Promise<boolean> =>
   new Promise((resolve) => {
     const probe = createServer();
     probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+    probe.listen(options, () => probe.close(() => resolve(true)));
   });

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -13,7 +12,7 @@ import { findAssets } from '#infra/envtest/assets.ts';
 import { findKnative } from '#infra/envtest/knative/assets.ts';
 import { createBroker } from '#infra/local/broker/broker.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { freePorts, isFreeEverywhere } from '#infra/local/free-ports.ts';
 import { type RealApiServer, startRealApiServer } from '#infra/local/real-api-server/server.ts';
 import { configMaps as anyConfigMaps, namespaces as anyNamespaces } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
@@ -43,11 +42,6 @@ const stable = (headers: Iterable<[string, string]>) =>
   Object.fromEntries([...headers].filter(([name]) => !volatile.test(name)));
 
 const freePort = async (): Promise<number> => (await freePorts(1))[0] ?? 0;
-const isFree = (port: number) =>
-  new Promise<boolean>((resolve) => {
-    const server = createServer().once('error', () => resolve(false));
-    server.listen(port, () => server.close(() => resolve(true)));
-  });
 
 const configMaps = anyConfigMaps as unknown as ResourceType;
 const namespaces = anyNamespaces as unknown as ResourceType;
@@ -103,7 +97,8 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
 
   describe.each(['Resource', 'Reference'] as const)('the forwarder in %s mode', (mode) => {
     it('sends what apiserver_receive_adapter sends', async ({ skip }) => {
-      if (!(await isFree(8080)) || !(await isFree(8008))) return skip('the adapter needs ports 8080 and 8008');
+      if (!(await isFreeEverywhere(8080)) || !(await isFreeEverywhere(8008)))
+        return skip('the adapter needs ports 8080 and 8008');
       const [theirs, ours] = [await sink(), await sink()];
       const gvr = ({ group, version, plural }: ResourceType) => ({
         gvr: { Group: group, Version: version, Resource: plural },

@@ -2,29 +2,26 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findKnative } from '#infra/envtest/knative/assets.ts';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { freePorts, isFreeEverywhere } from '#infra/local/free-ports.ts';
+import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 
 const knative = findKnative(process.env);
-if (knative === undefined) {
-  console.warn('test with queue-proxy skipped: node infra/envtest/knative/main.ts builds it');
-}
 /** queue-proxy's own doors, which cannot be chosen: administration and metrics. */
 const fixedPorts = { admin: 8022, metrics: [9090, 9091] } as const;
+const allPorts = [fixedPorts.admin, ...fixedPorts.metrics];
 const root = join(import.meta.dirname, '../../..');
 
-const isFree = (port: number) =>
-  new Promise<boolean>((resolve) => {
-    const server = createServer().once('error', () => resolve(false));
-    server.listen(port, () => server.close(() => resolve(true)));
-  });
-const canRun =
-  knative !== undefined && (await Promise.all([fixedPorts.admin, ...fixedPorts.metrics].map(isFree))).every(Boolean);
+const canRun = knative !== undefined && (await Promise.all(allPorts.map(isFreeEverywhere))).every(Boolean);
+if (!canRun) {
+  const why =
+    knative === undefined ? 'node infra/envtest/knative/main.ts builds it' : `it needs ports ${allPorts.join()}`;
+  console.warn(`test with queue-proxy skipped: ${why}`);
+}
 
 /** An event that any function takes and nobody has to do anything for. */
 const event = {
@@ -86,17 +83,7 @@ describe.skipIf(!canRun)('behind queue-proxy', () => {
 
   beforeAll(async () => {
     const [port = 0, proxyPort = 0, tlsPort = 0] = await freePorts(3);
-    writeFileSync(
-      join(folder, 'kubeconfig'),
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
-        users: [{ name: 'u', user: { token: 't' } }],
-        contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-        'current-context': 'c',
-      }),
-    );
+    writeFileSync(join(folder, 'kubeconfig'), kubeconfigFor());
     url = `http://127.0.0.1:${proxyPort}`;
     fn = start(process.execPath, ['functions/initialize/index.ts'], {
       PORT: String(port),

@@ -1,8 +1,8 @@
 // Knative's adapter, ping and broker-filter drive the functions, on a real API server: a whole import, a golden update, and deletions.
-import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findAssets } from '#infra/envtest/assets.ts';
 import { findKnative } from '#infra/envtest/knative/assets.ts';
+import { isFreeEverywhere } from '#infra/local/free-ports.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import {
@@ -21,20 +21,19 @@ import { type Delivered, createKnativeEventing } from '#test/support/knative-eve
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
 const knative = findKnative(process.env);
-const canRun = findAssets(process.env) !== undefined && knative !== undefined;
+const isBuilt = findAssets(process.env) !== undefined && knative !== undefined;
+const canRun = isBuilt && (await isFreeEverywhere(8080));
 if (!canRun) {
-  console.warn('the whole of Knative skipped: run `npm run envtest` and `node infra/envtest/knative/main.ts` first');
+  const why = isBuilt
+    ? 'its adapter needs port 8080'
+    : 'run `npm run envtest` and `node infra/envtest/knative/main.ts`';
+  console.warn(`the whole of Knative skipped: ${why}`);
 }
-const isFree = (port: number) =>
-  new Promise<boolean>((resolve) => {
-    const server = createServer().once('error', () => resolve(false));
-    server.listen(port, () => server.close(() => resolve(true)));
-  });
 
 /** Each second second, as Knative's cron has it. */
 const schedule = '*/2 * * * * *';
 
-describe.skipIf(!canRun || !(await isFree(8080)))('functions that Knative itself wakes', { timeout: 240_000 }, () => {
+describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_000 }, () => {
   const delivered: Delivered[] = [];
   let cluster: TestCluster;
   let origin: Origin;

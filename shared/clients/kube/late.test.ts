@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
+import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 import { startOrigin } from '#test/support/origin.ts';
 
 it('reads its configuration when it is first asked, again after it could not, and takes no collection for an object', async () => {
@@ -18,15 +19,7 @@ it('reads its configuration when it is first asked, again after it could not, an
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'a' } };
   const origin = await startOrigin(() => ({ body: Buffer.from(JSON.stringify(namespace)) }));
   onTestFinished(() => origin.close());
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: origin.url, 'insecure-skip-tls-verify': true } }],
-    users: [{ name: 'u', user: { token: 't' } }],
-    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'c',
-  };
-  writeFileSync(path, JSON.stringify(config));
+  writeFileSync(path, kubeconfigFor(origin.url, { 'insecure-skip-tls-verify': true }));
   expect(await kube.get(namespaces, { name: 'a' })).toEqual(namespace);
   expect(await kube.get(namespaces, { name: '' })).toBeUndefined();
   await expect(kube.delete(namespaces, { name: '' })).rejects.toMatchObject({ code: 'InvalidInput' });

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { buildBundles } from '#infra/bundle/build.ts';
 import { measureLoad } from '#test/bench/admission/load.ts';
 import { median } from '#test/bench/table.ts';
+import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 
 const functions = ['validate', 'mutate'] as const;
 type Started = (typeof functions)[number];
@@ -18,15 +19,6 @@ export interface ColdStart {
   readonly bareMs: number;
   readonly ratio: number;
 }
-
-const kubeconfig = {
-  apiVersion: 'v1',
-  kind: 'Config',
-  clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
-  users: [{ name: 'u', user: { token: 't' } }],
-  contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-  'current-context': 'c',
-};
 
 const ended = (child: ChildProcess): Promise<void> => new Promise((resolve) => child.once('exit', () => resolve()));
 
@@ -67,7 +59,7 @@ const timeFirstAnswer = async (name: Started, dir: string, body: string): Promis
 export const measureColdStarts = async (body: string, runs: number): Promise<readonly ColdStart[]> => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-admission-'));
   try {
-    writeFileSync(join(dir, 'kubeconfig'), JSON.stringify(kubeconfig));
+    writeFileSync(join(dir, 'kubeconfig'), kubeconfigFor());
     await buildBundles(join(dir, 'functions'));
     const taken: { readonly name: Started; readonly ms: number; readonly bareMs: number }[] = [];
     for (let turn = 0; turn <= runs; turn++) {
