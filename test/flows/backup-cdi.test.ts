@@ -1,12 +1,7 @@
 // A cluster whose CDI works on its own kinds restores an image of the backend cdi from an NFS export. CDI's part is played by a stand-in: it clones
 // claims, and reads no backups.
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
-import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -16,10 +11,10 @@ import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
-import { setTarget } from '#test/support/backup.ts';
+import { isBack, isKept, setTarget, untilImage } from '#test/support/backup.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { type NfsExport, startNfsExport } from '#test/support/nfs-export.ts';
 
-const mib = 2 ** 20;
 const namespace = 'default';
 const name = 'leap';
 const harvester = imageTypes[0] as ResourceType<ImageObject>;
@@ -59,54 +54,25 @@ const playCdi = async (kube: KubeClient, signal: AbortSignal): Promise<void> => 
 };
 
 describe('a cluster that has a CDI', { timeout: 600_000 }, () => {
-  let dir: string;
-  let raw: string;
-  let share: string;
-  let files: FileServer;
+  let nfs: NfsExport;
   let cluster: TestCluster | undefined;
   const stop = new AbortController();
   let cdi: Promise<void> | undefined;
 
   const start = async (environment: Readonly<Record<string, string>>): Promise<TestCluster> => {
-    cluster = await startTestCluster({
-      tickSeconds: 5,
-      functionEnvironment: { BACKUP_NFS_FOLDER: join(dir, 'mounts'), ...environment },
-    });
-    await setTarget(cluster.kube, { type: 'nfs', endpoint: `nfs://127.0.0.1:${share}` }, []);
+    cluster = await startTestCluster({ tickSeconds: 5, functionEnvironment: { ...nfs.environment, ...environment } });
+    await setTarget(cluster.kube, { type: 'nfs', endpoint: nfs.endpoint }, []);
     return cluster;
-  };
-  const until = async ({ kube }: TestCluster, types: readonly string[]): Promise<ImageObject> => {
-    let seen: ImageObject | undefined;
-    await expect
-      .poll(
-        async () => {
-          seen = await kube.get(harvester, { namespace, name });
-          const found = seen?.status?.conditions ?? [];
-          return types.every((type) => found.some((one) => one.type === type && one.status === 'True')) ? 'so' : found;
-        },
-        { timeout: 240_000, interval: 200 },
-      )
-      .toBe('so');
-    return seen!;
   };
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'bullion-backup-cdi-'));
-    raw = join(dir, 'disk.raw');
-    share = join(dir, 'export');
-    await mkdir(share);
-    await mkdir(join(dir, 'mounts'));
-    // What `mount 127.0.0.1:/` would bring there.
-    await symlink('/', join(dir, 'mounts', '127.0.0.1'));
-    await writeBootDisk(raw, { bytes: 16 * mib, dataBytes: 4 * mib });
-    files = await startFileServer();
+    nfs = await startNfsExport();
   });
   afterAll(async () => {
     stop.abort();
     await cdi?.catch(() => {});
     await cluster?.close();
-    await files?.close();
-    await rm(dir, { recursive: true, force: true });
+    await nfs?.close();
   });
 
   it('restores an image of the backend cdi from an export', async () => {
@@ -119,25 +85,25 @@ describe('a cluster that has a CDI', { timeout: 600_000 }, () => {
         backend: 'cdi',
         displayName: name,
         sourceType: 'download',
-        url: files.offer('disk.raw', raw),
+        url: nfs.url,
         targetStorageClassName: 'local',
         backup: true,
       },
     });
-    await until(first, ['DataReady', 'MetadataReady']);
+    await untilImage(first.kube, harvester, { namespace, name }, isKept);
     await first.close();
-    await files.close();
+    await nfs.files.close();
     const second = await start({ CDI: 'use' });
     const kube = createKubeClient(loadKubeConfig(second.kubeconfigPath));
     cdi = playCdi(kube, stop.signal);
-    const restored = await until(second, ['Ready', 'DataReady', 'MetadataReady']);
+    const restored = await untilImage(kube, harvester, { namespace, name }, isBack);
     expect(restored.status?.children?.volume).toBe(name);
     const made = await kube.get(dataVolumeKind.type, { namespace, name });
     expect(made?.status).toEqual({ phase: 'Succeeded' });
     await proveIdentical(
       await diskOf(second, { namespace, name }),
-      { file: raw, format: 'raw', compression: 'none' },
-      dir,
+      { file: nfs.raw, format: 'raw', compression: 'none' },
+      nfs.dir,
     );
     // What the disk was brought into first is gone again.
     await expect

@@ -9,6 +9,7 @@ import { bootLine, writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
+import { isTrue } from '#shared/api/conditions.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { backupBackingImages } from '#shared/api/foreign/backup.ts';
 import { jobs, kubeEvents, namespaces, persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
@@ -19,10 +20,14 @@ import { imageTypes } from '#shared/backup/image.ts';
 import {
   type BackupStore,
   backupCredentials,
+  isBack,
+  isKept,
+  isReady,
   setTarget,
   startBackupStore,
   targetFields,
   targetSecret,
+  untilImage,
 } from '#test/support/backup.ts';
 import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
 
@@ -31,8 +36,6 @@ const namespace = 'default';
 const [harvester, hypercloud] = imageTypes as unknown as [ResourceType<ImageObject>, ResourceType<ImageObject>];
 
 const volumeOf = (image: ImageObject | undefined): string => image?.status?.children?.volume ?? '';
-const conditionOf = (image: ImageObject | undefined, type: string) =>
-  image?.status?.conditions?.find((condition) => condition.type === type);
 
 describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
   let dir: string;
@@ -62,27 +65,12 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  const until = async (
-    cluster: TestCluster,
+  const until = (
+    { kube }: TestCluster,
     type: ResourceType<ImageObject>,
     name: string,
     isSo: (image: ImageObject) => boolean,
-  ): Promise<ImageObject> => {
-    let seen: ImageObject | undefined;
-    await expect
-      .poll(
-        async () => {
-          seen = await cluster.kube.get(type, { namespace, name });
-          return seen !== undefined && isSo(seen) ? 'so' : seen?.status;
-        },
-        { timeout: 300_000, interval: 200 },
-      )
-      .toBe('so');
-    return seen!;
-  };
-  const isKept = (image: ImageObject): boolean =>
-    ['DataReady', 'MetadataReady'].every((type) => conditionOf(image, type)?.status === 'True');
-  const isReady = (image: ImageObject): boolean => conditionOf(image, 'Ready')?.status === 'True';
+  ): Promise<ImageObject> => untilImage(kube, type, { namespace, name }, isSo);
   const harvesterImage = (name: string, spec: object): ImageObject => ({
     apiVersion: 'harvesterhci.io/v1beta1',
     kind: 'VirtualMachineImage',
@@ -183,7 +171,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
   it('is kept by Longhorn itself, and its metadata once that is done', async () => {
     const waiting = await until(first, harvester, 'longhorn', isReady);
     const name = waiting.status?.children?.backingImage ?? '';
-    expect(conditionOf(waiting, 'DataReady')?.status).not.toBe('True');
+    expect(isTrue(waiting.status?.conditions, 'DataReady')).toBe(false);
     await tellOfLonghornBackup(first, name);
     const kept = await until(first, harvester, 'longhorn', isKept);
     expect(kept.status).toMatchObject({ backupTarget: { bucketName: 'backups' } });
@@ -203,19 +191,19 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
     await mkdir(backups, { recursive: true });
     await copyFile(join(dir, backingImage), join(backups, backingImage));
     await setTarget(second.kube, targetFields(backup.server));
-    const restored = await until(second, hypercloud, 'jammy', (image) => isReady(image) && isKept(image));
+    const restored = await until(second, hypercloud, 'jammy', isBack);
     expect(restored.spec['storageClassName']).toBe('local');
     await prove(second, volumeOf(restored));
     await makeDisk(second, 'of-csi', 'local', restored.status?.children?.snapshot);
     await prove(second, 'of-csi');
-    const cdi = await until(second, harvester, 'cdi', (image) => isReady(image) && isKept(image));
+    const cdi = await until(second, harvester, 'cdi', isBack);
     await prove(second, volumeOf(cdi));
     await cloneDisk(second, 'of-cdi', volumeOf(cdi));
     await prove(second, 'of-cdi');
     // Longhorn has not looked into its store yet: the others did not wait for it.
     expect(await second.kube.get(harvester, { namespace, name: 'longhorn' })).toBeUndefined();
     await tellOfLonghornBackup(second, backingImage);
-    const longhorn = await until(second, harvester, 'longhorn', (image) => isReady(image) && isKept(image));
+    const longhorn = await until(second, harvester, 'longhorn', isBack);
     // The class that volumes in VM backups name.
     expect(longhorn.status).toMatchObject({ storageClassName, children: { backingImage } });
     // What the first cluster wrote says it all: nothing is written beside it.
@@ -265,16 +253,7 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
       .poll(() => second.kube.get(namespaces, { name: 'team' }), { timeout: 60_000, interval: 500 })
       .toBeDefined();
     await second.kube.create(secrets, targetSecret('team'));
-    await expect
-      .poll(
-        async () =>
-          conditionOf(await second.kube.get(hypercloud, { namespace: 'team', name: 'jammy' }), 'Ready')?.status,
-        {
-          timeout: 120_000,
-          interval: 500,
-        },
-      )
-      .toBe('True');
+    await untilImage(second.kube, hypercloud, { namespace: 'team', name: 'jammy' }, isReady);
   });
 
   it('does not come back once it was deleted', async () => {

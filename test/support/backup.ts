@@ -1,6 +1,10 @@
 // Two clusters and one object store: what flows of backups need.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
+import { isTrue } from '#shared/api/conditions.ts';
 import { configMaps, secrets } from '#shared/api/foreign/core.ts';
+import type { ObjectKey, ResourceType } from '#shared/api/object.ts';
+import type { ImageObject } from '#shared/backup/image.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -89,4 +93,31 @@ export const setTarget = async (
   await (present === undefined
     ? kube.create(configMaps, next)
     : kube.replace(configMaps, { ...next, metadata: present.metadata }));
+};
+
+export const isReady = ({ status }: ImageObject): boolean => isTrue(status?.conditions, 'Ready');
+
+/** All of it is in the target. */
+export const isKept = ({ status }: ImageObject): boolean =>
+  ['DataReady', 'MetadataReady'].every((type) => isTrue(status?.conditions, type));
+
+/** Restored, ready to use, and known to be in the target. */
+export const isBack = (image: ImageObject): boolean => isReady(image) && isKept(image);
+
+const untilMs = 300_000;
+
+/** Waits for an image that is so; fails with its status as it was last. */
+export const untilImage = async (
+  kube: KubeClient,
+  type: ResourceType<ImageObject>,
+  key: ObjectKey,
+  isSo: (image: ImageObject) => boolean,
+): Promise<ImageObject> => {
+  const deadline = Date.now() + untilMs;
+  for (;;) {
+    const image = await kube.get(type, key);
+    if (image !== undefined && isSo(image)) return image;
+    if (Date.now() > deadline) throw new Error(`image ${key.name} is still ${JSON.stringify(image?.status, null, 1)}`);
+    await sleep(200);
+  }
 };
