@@ -8,12 +8,11 @@ import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { serializeMetadata } from '#shared/backup/metadata.ts';
 import { secretsOfClass } from '#shared/backup/secret.ts';
 import { type MemoryCluster, backedUp, clusterOn, conditionOf } from '#test/support/backup-world.ts';
-import { aHarvesterImage, aHyperCloudImage } from '#test/support/builders.ts';
+import { aHyperCloudImage } from '#test/support/builders.ts';
 import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 
 const disk = 'd'.repeat(64);
 const hyperCloud = imageTypes[1]!;
-const harvester = imageTypes[0]!;
 let store: MemoryStore;
 let one: MemoryCluster;
 
@@ -157,14 +156,18 @@ describe('a restored image that failed', () => {
     expect(await retryOf(image)).toBeDefined();
   });
 
-  it.each([
-    ['one that was not restored', { ...aHarvesterImage(), status: { phase: 'Failed' } }],
-    ['one that is usable', { ...aHarvesterImage(), status: { phase: 'Imported' } }],
-  ])('is no other: %s', async (_, object) => {
-    one.kube.seed(harvester, object as never);
+  it('is no other: one that was not restored', async () => {
+    const image = await restoredOne();
+    one.kube.edit(hyperCloud, { namespace: 'team', name: 'ubuntu' }, ({ metadata }) => {
+      delete metadata.annotations?.[annotations.restore];
+    });
     await one.tick(60);
-    const { namespace, name } = object.metadata;
-    const seen = await one.kube.get(harvester, { namespace, name: name ?? '' });
-    expect(seen?.metadata.annotations?.[annotations.retry]).toBeUndefined();
+    expect(await retryOf(image)).toBeUndefined();
+  });
+
+  it('is no other: one that is usable', async () => {
+    const image = await restoredOne({ phase: 'Available' });
+    await one.tick(60);
+    expect(await retryOf(image)).toBeUndefined();
   });
 });

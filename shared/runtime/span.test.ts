@@ -44,12 +44,10 @@ describe('a span', () => {
   });
 
   it('is nothing where nobody records', async () => {
-    await withContext({ trace: parent }, () =>
-      withSpan('x', {}, () => {
-        expect(currentContext().trace).toBe(parent);
-        return Promise.resolve();
-      }),
+    const trace = await withContext({ trace: parent }, () =>
+      withSpan('x', {}, () => Promise.resolve(currentContext().trace)),
     );
+    expect(trace).toBe(parent);
   });
 });
 

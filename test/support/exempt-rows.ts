@@ -71,12 +71,18 @@ export const exemptRows: readonly ExemptRow[] = [
   exempt('C1', 'a display name that is no label value', [], {
     object: aHarvesterImage({ displayName: `Debian 12 (bookworm), 日本 ${'x'.repeat(70)}` }, { uid: undefined }),
   }),
-  exempt('C20', 'an export of a claim that a running pod mounts', [account, claim({ name: 'root' }), pod], {
-    object: aHarvesterImage(
-      { backend: 'cdi', sourceType: 'export-from-volume', url: undefined, pvcName: 'root', pvcNamespace: 'default' },
-      { uid: undefined },
-    ),
-  }),
+  {
+    ids: ['C20'],
+    what: 'an export of a claim that a running pod mounts',
+    given: [account, claim({ name: 'root' }), pod],
+    rights: ['get persistentvolumeclaims default/root'],
+    asked: {
+      object: aHarvesterImage(
+        { backend: 'cdi', sourceType: 'export-from-volume', url: undefined, pvcName: 'root', pvcNamespace: 'default' },
+        { uid: undefined },
+      ),
+    },
+  },
   exempt('U10', 'an edit of an image whose display name another one has', [aHarvesterImage({}, { name: 'twin' })], {
     oldObject: aHarvesterImage(),
     object: aHarvesterImage({ description: 'x' }),

@@ -8,7 +8,7 @@ export interface ProtectedRow {
   readonly what: string;
   /** What is in the cluster. */
   readonly given: readonly Draft[];
-  /** Rights of the user, as `rightOf` writes them. */
+  /** Rights of the user, as `rightOf` writes them; left out: all. */
   readonly rights?: readonly string[];
   readonly allowed: Asked;
   readonly denied: Asked;
@@ -20,6 +20,8 @@ export interface ExemptRow {
   readonly ids: readonly string[];
   readonly what: string;
   readonly given: readonly Draft[];
+  /** Left out: none. */
+  readonly rights?: readonly string[];
   readonly asked: Asked;
 }
 

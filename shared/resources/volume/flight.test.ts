@@ -4,12 +4,12 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
-import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import { aHarvesterImage, aHyperCloudImage, aPod, aSuccess } from '#test/support/builders.ts';
+import { aHarvesterImage, aHyperCloudImage, aPod, aStorageClass, aSuccess } from '#test/support/builders.ts';
 import { createTestDriver } from '#test/support/driver.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
@@ -258,11 +258,12 @@ describe('volumes that want the same bytes', () => {
   });
 
   it('share nothing across classes', async () => {
-    const { add, driveAll, fetching } = share();
+    const { add, driveAll, fetching, kube } = share();
+    kube.seed(storageClasses, aStorageClass('other'));
     add('one');
     add('two', 'other');
     await driveAll(['one', 'two']);
-    expect(fetching().length).toBe(1);
+    expect([fetching().length, kube.all(leases).length]).toEqual([2, 2]);
   });
 
   it('go on without the one that went, failed or lost its volume', async () => {
