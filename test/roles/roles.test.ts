@@ -87,7 +87,7 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     'the size a restored disk needs: data-import-cron/rights-and-sizes.test',
   ],
   [new RegExp(`^${driver}: delete virtualmachineimagedownloaders`), 'a day later: downloader/downloader.test'],
-  [new RegExp(`^${driver}: delete pods`), 'the pod that shows a local export: volume-export/export.test'],
+  [new RegExp(`^${driver}: delete pods`), 'the pod that shows a local export: volume-export/ending.test'],
   [new RegExp(`^${driver}: update leases`), 'a name whose holder is gone: resources/name-claim.test'],
   [/^(?:initialize|cron-tick): get secrets$/, 'sources that want a login: golden/poll/observe.test'],
   [
@@ -110,7 +110,7 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     'a schedule that is drawn: resources/templates/sync.test',
   ],
   [/^transfer: delete jobs/, 'a download that is cancelled: flows/download'],
-  [/^transfer: update secrets/, 'keys that have had their time, months later: exchange/access/keys'],
+  [/^transfer: update secrets/, 'keys that have had their time, a day later: exchange/access/keys.test'],
 ];
 
 const folder = process.env['BULLION_CALLS_OF'] ?? '';

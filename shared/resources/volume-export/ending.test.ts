@@ -138,3 +138,17 @@ it('a retry says that a name is taken, as the first try does', () => {
     state: { reason: 'NameTaken', handledRetryToken: '1' },
   });
 });
+
+it('a retry takes away the pod that showed a local export, and its claim', () => {
+  const failed = { ...anExport({ phase: 'Failed', reason: 'WorkerKilled' }), retryToken: '1' };
+  const metadata = { name, namespace: 'ns', uid: 'shown' };
+  const filePod: Pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } };
+  const file = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec: {} };
+  expect(planExport(failed, seenWith({ file, filePod }), context)).toMatchObject({
+    actions: [
+      { do: 'delete', type: { kind: 'Pod' }, key: { name } },
+      { do: 'delete', type: { kind: 'PersistentVolumeClaim' }, key: { name } },
+    ],
+    state: { reason: 'Restarting' },
+  });
+});
