@@ -108,7 +108,7 @@ const garbageWords = ({ tables, chunks, staying }: Garbage): string => {
 const runSweep = async (call: Call, isDryRun: boolean) => {
   const { kube, terminal, signal } = call;
   const target = await targetOf(call);
-  const own = await ownBackups(kube, target.name);
+  const own = () => ownBackups(kube, target.name);
   const { store, close } = depsOf(call).open(target);
   const now = () => terminal.now().getTime();
   try {

@@ -27,13 +27,21 @@ export interface Look {
 /** Objects that are read at a time. */
 const readers = 8;
 
+/** Throws what was thrown first, once nothing is at work any more: no more is begun then. */
 export const inParallel = async <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> => {
   const results = new Map<number, R>();
+  const faults: unknown[] = [];
   let next = 0;
   const reader = async (): Promise<void> => {
-    for (let at = next++; at < items.length; at = next++) results.set(at, await work(items[at] as T));
+    try {
+      for (let at = next++; at < items.length && faults.length === 0; at = next++)
+        results.set(at, await work(items[at] as T));
+    } catch (error) {
+      faults.push(error);
+    }
   };
   await Promise.all(Array.from({ length: readers }, reader));
+  if (faults.length > 0) throw faults[0];
   return items.map((_, at) => results.get(at) as R);
 };
 

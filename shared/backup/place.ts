@@ -35,8 +35,12 @@ export const metadataKeys = ({ apiVersion, kind, namespace, name, cluster }: Ima
 export const tombstoneKey = (identity: ImageIdentity): string =>
   (metadataKeys(identity).at(-1) ?? '').replace(fileName, 'deleted.yaml');
 
+const markName = '~sweep-';
+/** Begins the marks of all sweeps. */
+export const sweepMarkPrefix = `${metadataPrefix}${markName}`;
+
 /** Written by who sweeps, to see that a listing is whole: sorted behind all metadata. */
-export const sweepMarkKey = (id: string): string => `${metadataPrefix}~sweep-${id}`;
+export const sweepMarkKey = (id: string): string => `${sweepMarkPrefix}${id}`;
 
 export type Listed =
   | { readonly is: 'metadata' | 'released'; readonly key: string }
@@ -49,6 +53,6 @@ export const classify = (key: string): Listed => {
   if (/^[^/]+\/vmimage-metadata\.yaml$/.test(path)) return { is: 'metadata', key };
   if (/^[^/]+\/[^/]+\.cfg$/.test(path)) return { is: 'released', key };
   if (/^[^/]+\/deleted\.yaml$/.test(path)) return { is: 'tombstone', key };
-  if (path.startsWith('~sweep-')) return { is: 'mark', key };
+  if (path.startsWith(markName)) return { is: 'mark', key };
   return { is: 'other', key };
 };

@@ -95,7 +95,7 @@ const meddle = async (playing: Playing): Promise<void> => {
 /** Somebody clears away what nothing names, over the same store; what a Job has just made counts as old here. */
 const sweepSometimes = async ({ random, one }: Playing, store: Store): Promise<void> => {
   if (!random.chance(0.15)) return;
-  const own = await ownBackups(one.kube, 'https://store.example/backups');
+  const own = () => ownBackups(one.kube, 'https://store.example/backups');
   const now = () => one.time.clock;
   const wait = () => Promise.resolve();
   const signal = new AbortController().signal;

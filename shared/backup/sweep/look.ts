@@ -72,10 +72,13 @@ const neededBy = async (store: Store, staying: readonly string[]): Promise<Reado
   return needed;
 };
 
-/** `now`: by the clock of the store where `marks` are left out; else the time of the mark counts. */
+/**
+ * `ownBackups` is asked once metadata is listed: an image that goes meanwhile is then missing on neither side. `now`: by the clock of the store where
+ * `marks` are left out; else the time of the mark counts.
+ */
 export const lookForGarbage = async (
   store: Store,
-  own: OwnBackups,
+  ownBackups: () => Promise<OwnBackups>,
   { marks, now }: { readonly marks?: Marks; readonly now: number },
 ): Promise<Garbage> => {
   // Nobody names anything anew meanwhile. Whoever takes a name away makes its table young first: seen without a name, it is seen young.
@@ -84,6 +87,7 @@ export const lookForGarbage = async (
   const listed = await listAll(store, dataPrefix, marks?.data);
   if (metadata.length === 0 && listed.length > 0)
     throw new Unavailable(`the listing of ${metadataPrefix} is empty, which is not believed where there are disks`);
+  const own = await ownBackups();
   checkOwn(metadata, own);
   const seen: DataSeen = {
     listed,

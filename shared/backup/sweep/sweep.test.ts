@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { dataPrefix, metadataPrefix } from '#shared/backup/place.ts';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { dataPrefix, metadataPrefix, sweepMarkKey } from '#shared/backup/place.ts';
 import { type ImageMetadata, parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
 import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
 import type { Garbage, OwnBackups } from '#shared/backup/sweep/look.ts';
@@ -13,6 +13,7 @@ import { graceMs } from '#shared/backup/sweep/plan.ts';
 import { announcedMs, sweepTarget } from '#shared/backup/sweep/sweep.ts';
 import { keepForAWhile } from '#shared/backup/sweep/touch.ts';
 import type { Store } from '#shared/clients/store/store.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
 import { chunkKey, indexKey, parseIndex } from '#shared/transfer/chunks/chunk-index.ts';
 import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
 import { writeChunks } from '#shared/transfer/chunks/write.ts';
@@ -61,7 +62,7 @@ const put = (store: Store, name: string, disk: string): Promise<string> =>
 const sweeping = (store: Store, over: { wait?: () => Promise<void>; own?: OwnBackups; now?: () => number } = {}) =>
   sweepTarget({
     store,
-    own: over.own ?? nobody,
+    own: () => Promise.resolve(over.own ?? nobody),
     by: 'a test',
     now: over.now ?? Date.now,
     wait: over.wait ?? (() => Promise.resolve()),
@@ -132,7 +133,7 @@ describe('a sweep', () => {
     await write(store, 'ab');
     await put(store, 'x', await write(store, 'bc'));
     const before = new Map(store.objects);
-    const seen = await lookForGarbage(store, nobody, { now: store.clock + graceMs });
+    const seen = await lookForGarbage(store, () => Promise.resolve(nobody), { now: store.clock + graceMs });
     expect([seen.tables.length, seen.chunks.length, seen.staying]).toEqual([1, 1, 1]);
     expect(new Map(store.objects)).toEqual(before);
   });
@@ -187,6 +188,64 @@ describe('a sweep', () => {
     await expect(sweeping(store, { own })).rejects.toThrow(words);
     expect(dataKeys(store).length).toBeGreaterThanOrEqual(before);
     expect(store.calls.filter((call) => call.startsWith(`remove ${dataPrefix}`))).toEqual([]);
+  });
+
+  it('takes up what one left that died, its mark among it', async () => {
+    await put(store, 'x', await write(store, 'bc'));
+    await write(store, 'ab');
+    age(graceMs);
+    store.objects.set(sweepMarkKey('~'), Buffer.from('of a sweep that died'));
+    expect((await sweeping(store)).tables).toHaveLength(1);
+    expect([...store.objects.keys()].filter((key) => key.includes('~'))).toEqual([]);
+  });
+
+  it('says that it is over only once nothing of it is at work any more', async () => {
+    await put(store, 'x', await write(store, 'bc'));
+    for (const letters of ['ab', 'cd', 'ae']) await write(store, letters);
+    age(graceMs);
+    const { promise: letGo, resolve: goOn } = Promise.withResolvers<void>();
+    let asked = 0;
+    const failing: Store = {
+      ...store,
+      remove: async (key) => {
+        if (key.startsWith(dataPrefix)) {
+          asked += 1;
+          if (asked === 1) throw new Unavailable('503');
+          await letGo;
+        }
+        await store.remove(key);
+      },
+    };
+    const swept = sweeping(failing);
+    swept.catch(() => {});
+    await vi.waitFor(() => expect(asked).toBe(3));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(store.objects.get(sweepKey(dataPrefix))?.toString()).toContain('"sweeping"');
+    goOn();
+    await expect(swept).rejects.toThrow('503');
+    expect(store.objects.get(sweepKey(dataPrefix))?.toString()).toContain('"over"');
+    // Tables come first: not one chunk has gone.
+    expect(asked).toBe(3);
+  });
+
+  it('begins no removal once its time is over, though its machine slept in the middle of many', async () => {
+    await put(store, 'x', await write(store, 'bc'));
+    const garbage = Array.from({ length: 100 }, (_, index) => String(index).padStart(64, '0'));
+    for (const digest of garbage) store.objects.set(chunkKey(dataPrefix, digest), Buffer.from('old'));
+    age(graceMs);
+    let clock = Date.now();
+    const sleepy: Store = {
+      ...store,
+      remove: async (key) => {
+        await store.remove(key);
+        if (key.startsWith(dataPrefix)) clock += 5 * 3_600_000;
+      },
+    };
+    await expect(sweeping(sleepy, { now: () => clock })).rejects.toThrow('too long');
+    const gone = garbage.filter((digest) => !store.objects.has(chunkKey(dataPrefix, digest)));
+    // Those that were under way at the time.
+    expect(gone.length).toBeGreaterThan(0);
+    expect(gone.length).toBeLessThan(10);
   });
 
   it('is one at a time, and one that died is over in the end', async () => {

@@ -1,6 +1,6 @@
 // Clears away what nobody names any more, in the sight of everybody who writes to the target: announced, then done, then told as over.
 import { randomUUID } from 'node:crypto';
-import { dataPrefix, metadataPrefix, sweepMarkKey } from '#shared/backup/place.ts';
+import { dataPrefix, metadataPrefix, sweepMarkKey, sweepMarkPrefix } from '#shared/backup/place.ts';
 import { type Garbage, type OwnBackups, lookForGarbage } from '#shared/backup/sweep/look.ts';
 import { graceMs } from '#shared/backup/sweep/plan.ts';
 import { inParallel } from '#shared/backup/look.ts';
@@ -27,7 +27,8 @@ const batch = 500;
 
 export interface Sweeping {
   readonly store: Store;
-  readonly own: OwnBackups;
+  /** Asked once everybody else has stopped writing. */
+  readonly own: () => Promise<OwnBackups>;
   /** Who sweeps, for messages of others. */
   readonly by: string;
   /** Milliseconds since the epoch. */
@@ -66,25 +67,42 @@ const move = async ({ store }: Sweeping, held: Held, state: SweepRecord['state']
   held.record = record;
 };
 
+const tooLong = (): Unavailable =>
+  new Unavailable('the sweep has taken too long; the next one takes up what is left');
+
 /** Others take a sweep for over once its time has come. */
-const checkHeld = async ({ store, now, signal }: Sweeping, held: Held): Promise<void> => {
+const checkTime = ({ now, signal }: Sweeping, { record }: Held): void => {
   signal.throwIfAborted();
-  const { record } = await readSweeps(store, dataPrefix);
-  if (record?.id !== held.record.id || Date.parse(record.until) <= now())
-    throw new Unavailable('the sweep has taken too long; the next one takes up what is left');
+  if (Date.parse(record.until) <= now()) throw tooLong();
+};
+
+const checkHeld = async (sweeping: Sweeping, held: Held): Promise<void> => {
+  checkTime(sweeping, held);
+  const { record } = await readSweeps(sweeping.store, dataPrefix);
+  if (record?.id !== held.record.id) throw tooLong();
 };
 
 const removeAll = async (sweeping: Sweeping, held: Held, keys: readonly string[]): Promise<void> => {
   for (let at = 0; at < keys.length; at += batch) {
     await checkHeld(sweeping, held);
-    await inParallel(keys.slice(at, at + batch), (one) => sweeping.store.remove(one));
+    await inParallel(keys.slice(at, at + batch), async (one) => {
+      // A machine may sleep in the middle of a batch.
+      checkTime(sweeping, held);
+      await sweeping.store.remove(one);
+    });
   }
+};
+
+/** Of sweeps that died: sorted behind a new one, one would make its listing look as if it were not whole. */
+const removeMarks = async ({ store }: Sweeping): Promise<void> => {
+  for (const { key: mark } of await Array.fromAsync(store.list(sweepMarkPrefix))) await store.remove(mark);
 };
 
 /** A mark of each listing is written anew, so that a listing without it is known not to be whole. */
 const clear = async (sweeping: Sweeping, held: Held): Promise<Garbage> => {
   const { store, own, now } = sweeping;
   await move(sweeping, held, 'sweeping');
+  await removeMarks(sweeping);
   const mark = sweepMarkKey(held.record.id);
   await store.write(mark, Buffer.from(held.record.id));
   try {
