@@ -162,13 +162,16 @@ const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspectio
   return { ...state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) };
 };
 
-const childrenOf = ({ dataVolume, claim, inspectJob, pods, stage }: CdiSeen) =>
-  [dataVolume, claim, inspectJob, ...pods, stage?.importJob, stage?.volume].filter((child) => child !== undefined);
+const childrenOf = ({ dataVolume, claim, inspectJob, readers = [], pods, stage }: CdiSeen) =>
+  [dataVolume, claim, inspectJob, ...readers, ...pods, stage?.importJob, stage?.volume].filter(
+    (child) => child !== undefined,
+  );
 
 /** The DataVolume goes before its claim: it would make that again. */
-const removeAll = ({ dataVolume, claim, inspectJob, stage }: CdiSeen) => [
+const removeAll = ({ dataVolume, claim, inspectJob, readers = [], stage }: CdiSeen) => [
   ...remove(dataVolumeKind.type, dataVolume),
   ...removeJob(inspectJob),
+  ...readers.flatMap(removeJob),
   ...(dataVolume === undefined ? remove(persistentVolumeClaims, claim) : []),
   ...removeStage(stage),
 ];

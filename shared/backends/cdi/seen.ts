@@ -14,7 +14,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
 import { readExported } from '#shared/backends/exporting.ts';
 import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
-import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import { readClass, readNewestWarnings, readOwn, readReaders, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 
@@ -27,6 +27,8 @@ export interface CdiSeen {
   /** Looks at a source whose disk nobody told the size of. */
   readonly inspectJob?: Job | undefined;
   readonly pods: readonly Pod[];
+  /** Read the claim; looked for only where the image is to be removed or started over. */
+  readonly readers?: readonly Job[];
   /** Of an image that is restored: what its disk is brought into first. */
   readonly stage?: Stage | undefined;
   /** Read only where the DataVolume is to be made. */
@@ -57,7 +59,11 @@ export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> =>
   const seen = { dataVolume, foreign, pods: [] };
   if (!isAsked) return { ...seen, ...(await readMade(kube, image, dataVolume)) };
   const claim = await readClaim(kube, image, dataVolume);
-  const around = { ...(await readStage(kube, image)), ...(await readInspection(kube, image)) };
+  const around = {
+    ...(await readStage(kube, image)),
+    ...(await readInspection(kube, image)),
+    readers: await readReaders(kube, image.ref),
+  };
   return { ...seen, claim, ...(await readForNew(kube, image)), ...around };
 };
 

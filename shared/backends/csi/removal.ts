@@ -21,7 +21,7 @@ const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
   [
     seen.inspectJob,
     seen.importJob,
-    seen.serveJob,
+    ...(seen.readers ?? []),
     ...seen.pods,
     seen.snapshot,
     seen.sourceSnapshot,
@@ -31,7 +31,7 @@ const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
 const removeAll = (seen: CsiSeen): readonly Action[] => [
   ...removeJob(seen.inspectJob),
   ...removeJob(seen.importJob),
-  ...removeJob(seen.serveJob),
+  ...(seen.readers ?? []).flatMap(removeJob),
   ...remove(volumeSnapshots, seen.snapshot),
   ...remove(volumeSnapshots, seen.sourceSnapshot),
   ...remove(persistentVolumeClaims, seen.volume),

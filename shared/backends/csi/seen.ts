@@ -1,5 +1,5 @@
 // What the csi backend reads before it decides. Reads come in an order that makes them safe without a common snapshot: a Job is read before
-// the volume it fills, since it is made after it and never taken away from a volume that is being filled.
+// the volume it fills, since it is made after it and never taken away from a volume that is being filled and stays.
 import {
   type Job,
   type KubeEvent,
@@ -16,7 +16,14 @@ import { contentOf } from '#shared/backends/flight/content.ts';
 import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
+import {
+  readClass,
+  readNewestWarnings,
+  readOwn,
+  readReaders,
+  readSnapshotClasses,
+  readWorkers,
+} from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
@@ -32,8 +39,8 @@ export interface CsiSeen {
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
   /** Who else wants the same bytes; read only where the volume is to be made, and what goes in is known beforehand. */
   readonly flight?: FlightSeen | undefined;
-  /** Hands the volume out for a download; read only where the image is to be removed. */
-  readonly serveJob?: Job | undefined;
+  /** Read the volume; looked for only where the image is to be removed or started over. */
+  readonly readers?: readonly Job[];
   readonly pods: readonly Pod[];
   /** The class named, or the default one; read only where a volume or a snapshot is to be made. */
   readonly storageClass?: StorageClass | undefined;
@@ -63,15 +70,15 @@ const merge = (...parts: readonly Part[]): CsiSeen => ({
 
 /** Everything there is, for removal and for starting over. */
 const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
-  const [inspect, fill, serve, snapshot, source] = await Promise.all([
+  const [inspect, fill, readers, snapshot, source] = await Promise.all([
     readJob(kube, image, 'inspect'),
     readJob(kube, image, 'import'),
-    image.deleting ? readJob(kube, image, 'serve') : {},
+    readReaders(kube, image.ref),
     readSnapshot(kube, image),
     readSourceSnapshot(kube, image),
   ]);
   const [volume, pod] = await Promise.all([readVolume(kube, image), readPods(kube, image)]);
-  const seen = merge(inspect, fill, serve, snapshot, source, volume, pod);
+  const seen = merge(inspect, fill, { readers }, snapshot, source, volume, pod);
   return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
 };
 
@@ -177,7 +184,7 @@ const readSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
   return { snapshot: own, foreign };
 };
 
-const jobFields = { inspect: 'inspectJob', import: 'importJob', serve: 'serveJob' } as const;
+const jobFields = { inspect: 'inspectJob', import: 'importJob' } as const;
 
 const readJob = async (kube: KubeClient, image: Image, mode: keyof typeof jobFields): Promise<Part> => {
   const { own, foreign } = await readOwn(kube, jobs, image.ref, transferJobName(mode, image.ref));
