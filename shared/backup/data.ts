@@ -92,6 +92,9 @@ const startJob = async (
 ): Promise<DataStep> => {
   if (claim === undefined)
     return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} does not exist` };
+  // Its pod would wait for the volume, and the volume for its pod.
+  if (claim.metadata.deletionTimestamp !== undefined)
+    return { is: 'failed', reason: 'VolumeLost', message: `the golden volume ${claimName} is being deleted` };
   const missing = await missingAccess(deps, target, image.ref.namespace ?? 'default');
   if (missing !== undefined) return { is: 'waiting', reason: 'SecretMissing', message: describeMissing(missing) };
   const job = buildTransferJob(

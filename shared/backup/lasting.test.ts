@@ -56,6 +56,19 @@ describe('a backup that is written down', () => {
     expect(one.kube.all(jobs)).toHaveLength(1);
   });
 
+  it('does not begin with a golden volume that is on its way out, which its pod would hold', async () => {
+    const image = one.ready(wanted());
+    const [volume] = one.kube.all(persistentVolumeClaims);
+    one.kube.edit(persistentVolumeClaims, volume!.metadata as never, (edited) => {
+      edited.metadata.deletionTimestamp = '2026-01-02T03:00:00Z';
+    });
+    await one.tick();
+    expect(one.kube.all(jobs)).toEqual([]);
+    expect((await one.image(image))?.status?.conditions).toContainEqual(
+      expect.objectContaining({ type: 'DataReady', status: 'False', reason: 'VolumeLost' }),
+    );
+  });
+
   it('is written again within the hour where the cluster that wrote the same first deleted its image', async () => {
     const image = await kept(one);
     const two = clusterOn(store);
