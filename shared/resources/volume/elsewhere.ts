@@ -29,7 +29,8 @@ export const planElsewhere = (volume: Volume, seen: Staged, context: PlanContext
   }
   if (stage.claim === undefined) return planStage(volume, seen, context);
   if (stage.claim.metadata.deletionTimestamp !== undefined) {
-    return { actions: [], state: stateOf(volume, volume.state, 'ChildDeleted', context) };
+    // As its pod would keep the claim, so would the claim keep the pod waiting.
+    return { actions: removeJob(stage.job), state: stateOf(volume, volume.state, 'ChildDeleted', context) };
   }
   return planStaged(volume, { ...seen, stage: { ...stage, claim: stage.claim } }, context);
 };

@@ -272,6 +272,16 @@ const rows: readonly Row[] = [
     { reason: 'ChildDeleted' },
   ],
   [
+    'so does one where the source lies',
+    aVolume(),
+    {
+      storageClass,
+      stage: { namespace: 'images', claim: leaving(aClaim(clone('copy'))), job: active, pods: [] },
+    },
+    ['delete Job import-<uid>'],
+    { reason: 'ChildDeleted' },
+  ],
+  [
     'a claim that is being deleted is waited for',
     aVolume(),
     { claim: leaving(aClaim(clone('snapshot'))), storageClass },
