@@ -67,8 +67,7 @@ const move = async ({ store }: Sweeping, held: Held, state: SweepRecord['state']
   held.record = record;
 };
 
-const tooLong = (): Unavailable =>
-  new Unavailable('the sweep has taken too long; the next one takes up what is left');
+const tooLong = (): Unavailable => new Unavailable('the sweep has taken too long; the next one takes up what is left');
 
 /** Others take a sweep for over once its time has come. */
 const checkTime = ({ now, signal }: Sweeping, { record }: Held): void => {
