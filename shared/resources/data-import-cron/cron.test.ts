@@ -820,6 +820,38 @@ describe('polls', () => {
     expect([asked.length, digestNow()]).toEqual([before + 1, digestOf('b')]);
   });
 
+  it('of a file, which has a tag in place of a digest, are held against each other too', async () => {
+    aCron();
+    const tagged = (which: string): Observation => ({
+      is: 'found',
+      digest: digestOf(which),
+      message: which,
+      memory: { etag: `"${which}"` },
+    });
+    const askedAt = time;
+    time += minute;
+    await recordObservation(deps, refOf(cronNow()), tagged('a'), time - 1);
+    await recordObservation(deps, refOf(cronNow()), tagged('b'), askedAt);
+    const before = asked.length;
+    await tick(deps);
+    expect(asked.length).toBe(before + 1);
+  });
+
+  it('that failed, and are heard of minutes later, leave the source alone for as long as it asked', async () => {
+    aCron();
+    const askedAt = time;
+    time += 3 * minute;
+    const refusal = { is: 'failed', reason: 'TooManyRequests', message: '429', retryAfterSeconds: 1800 } as const;
+    await recordObservation(deps, refOf(cronNow()), refusal, askedAt);
+    const before = asked.length;
+    time += 29 * minute;
+    await tick(deps);
+    expect(asked.length).toBe(before);
+    time += 2 * minute;
+    await tick(deps);
+    expect(asked.length).toBe(before + 1);
+  });
+
   it('that are heard of minutes later are made again: somebody may have asked for one since', async () => {
     aCron();
     const askedAt = time;

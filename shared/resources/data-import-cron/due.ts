@@ -27,11 +27,13 @@ const timeOf = (text: string | undefined): number | undefined => {
 const hasDigest = ({ metadata }: DataImportCron): boolean =>
   (metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '') !== '';
 
+/** What a poll left to know the next answer by. */
+const sightOf = ({ sourceDigest, etag, lastModified }: Memory = {}): Memory => ({ sourceDigest, etag, lastModified });
+
 /** Without a digest to compare with, nothing can be the same. */
 const knownOf = (cron: DataImportCron): Memory => {
   if (!hasDigest(cron)) return {};
-  const { sourceDigest, etag, lastModified } = cron.status?.lastPoll ?? {};
-  return { sourceDigest, etag, lastModified };
+  return sightOf(cron.status?.lastPoll);
 };
 
 /** What to ask, if that is to be now. `now` is ms since the epoch. */
@@ -125,20 +127,21 @@ export const isOvertaken = ({ metadata }: DataImportCron, askedAt: number): bool
 
 /** Whether it saw something else than the poll that was written down. */
 export const isContradicted = ({ status }: DataImportCron, observation: Observation): boolean =>
-  observation.is === 'found' && observation.memory.sourceDigest !== status?.lastPoll?.sourceDigest;
+  observation.is === 'found' && !isDeepStrictEqual(sightOf(observation.memory), sightOf(status?.lastPoll));
 
 /** Milliseconds after which an answer is too old to put off a poll that is due: somebody may have asked for one since. */
 const freshMs = 120_000;
 
-/** What an answer that is heard of late says of the next poll: a newer one is to be had at once. */
-export const isStale = (askedAt: number, now: number): boolean => now - askedAt > freshMs;
+/** Whether an answer is heard of so late that a newer one is to be had at once. A source that failed is left alone for as long as ever. */
+export const isStale = ({ is }: Observation, askedAt: number, now: number): boolean =>
+  is !== 'failed' && now - askedAt > freshMs;
 
 export const dueAgain = (recorded: Recorded, now: number): Recorded =>
   recorded.annotations[cdiAnnotations.nextCronTime] === undefined
     ? recorded
-    : { ...recorded, annotations: { ...recorded.annotations, [cdiAnnotations.nextCronTime]: secondIso(now) } };
+    : { ...recorded, annotations: { ...recorded.annotations, ...askAgain(now).annotations } };
 
 /** Metadata of a cron that is due now. */
-export const askAgain = (now: number): object => ({
+export const askAgain = (now: number) => ({
   annotations: { [cdiAnnotations.nextCronTime]: secondIso(now) },
 });

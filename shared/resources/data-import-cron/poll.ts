@@ -156,7 +156,7 @@ const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, asked
     return done;
   }
   const answered = recordOf(seenBy(deps, cron), observation, deps.now());
-  const recorded = isStale(askedAt, deps.now()) ? dueAgain(answered, deps.now()) : answered;
+  const recorded = isStale(observation, askedAt, deps.now()) ? dueAgain(answered, deps.now()) : answered;
   const { annotations, lastPoll } = recorded;
   const { resourceVersion } = cron.metadata;
   if (deps.cdi === 'use') {
