@@ -3,6 +3,7 @@ import { secrets } from '#shared/api/foreign/core.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import type { Target } from '#shared/backup/target.ts';
+import { secretAt, secretStages } from '#shared/backends/rules/encryption.ts';
 
 export interface MissingSecret {
   readonly namespace: string;
@@ -31,17 +32,14 @@ export const missingAccess = async (
     ? undefined
     : ifMissing(deps, { namespace, name: deps.secretName, holds: `the credentials of ${target.name}` });
 
-const secretName = /^csi\.storage\.k8s\.io\/(.+)-secret-name$/;
-
 /** Keys of encrypted volumes, which the parameters of an image's own storage class name; names that are made for each claim are not known. */
 export const secretsOfClass = ({ storageClass, spec }: ImageMetadata): readonly MissingSecret[] => {
   const asked = spec['storageClassParameters'] as Readonly<Record<string, string>> | undefined;
   const parameters = storageClass?.parameters ?? asked ?? {};
-  return Object.entries(parameters).flatMap(([parameter, name]) => {
-    const role = secretName.exec(parameter)?.[1];
-    const namespace = parameters[`csi.storage.k8s.io/${role ?? ''}-secret-namespace`];
-    const isKnown = role !== undefined && namespace !== undefined && !`${name}${namespace}`.includes('${');
-    return isKnown ? [{ namespace, name, holds: 'the key that the volumes of the image are encrypted with' }] : [];
+  return secretStages.flatMap((stage) => {
+    const secret = secretAt(parameters, stage);
+    const isKnown = secret !== undefined && !`${secret.name}${secret.namespace}`.includes('${');
+    return isKnown ? [{ ...secret, holds: 'the key that the volumes of the image are encrypted with' }] : [];
   });
 };
 
