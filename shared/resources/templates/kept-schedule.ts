@@ -4,7 +4,7 @@ import { type HyperConverged, hyperConvergeds } from '#shared/api/foreign/boot-s
 import { refOf } from '#shared/api/object.ts';
 import { scheduleOf } from '#shared/golden/templates/hyperconverged.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
-import { isLeft } from '#shared/resources/templates/operator.ts';
+import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import type { TemplateSettings, TemplatesProblem } from '#shared/resources/templates/sync.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
@@ -16,7 +16,7 @@ export const keepSchedules = async (
 ): Promise<readonly TemplatesProblem[]> => {
   const problems: TemplatesProblem[] = [];
   for (const object of objects) {
-    if (isLeft(settings, object) || (object.status?.dataImportSchedule ?? '') !== '') continue;
+    if (isLeft(settings, object) || isPaused(object) || (object.status?.dataImportSchedule ?? '') !== '') continue;
     const status = { dataImportSchedule: scheduleOf(object) };
     const { resourceVersion } = object.metadata;
     try {

@@ -9,3 +9,7 @@ const hasOperator = (object: HyperConverged | Ssp): boolean =>
 
 export const isLeft = ({ mode }: Pick<TemplateSettings, 'mode'>, object: HyperConverged | Ssp): boolean =>
   mode === 'auto' && hasOperator(object);
+
+/** People set it while they work on what the object made. */
+export const isPaused = ({ metadata }: HyperConverged | Ssp): boolean =>
+  metadata.annotations?.['kubevirt.io/operator.paused'] === 'true';

@@ -310,6 +310,21 @@ describe('a HyperConverged', () => {
     expect(crons()).toEqual(['centos-stream10-image-cron', 'centos-stream9-image-cron', 'fedora-image-cron', 'own']);
   });
 
+  it('is not written to while it is paused', async () => {
+    aHco({});
+    const at = { name: 'hco', namespace: 'kubevirt-hyperconverged' };
+    kube.edit(hyperConvergeds, at, (object) => {
+      object.metadata.annotations = { 'kubevirt.io/operator.paused': 'true' };
+    });
+    await sync();
+    expect(kube.all(hyperConvergeds)[0]?.status?.dataImportSchedule).toBeUndefined();
+    kube.edit(hyperConvergeds, at, (object) => {
+      object.metadata.annotations = {};
+    });
+    await sync();
+    expect(kube.all(hyperConvergeds)[0]?.status?.dataImportSchedule).toBeDefined();
+  });
+
   it('draws a schedule for the common images once, keeps it in its status, and goes by what stands there', async () => {
     const hco = () => kube.all(hyperConvergeds)[0]!;
     const schedules = () =>

@@ -21,7 +21,7 @@ import {
   readNodeArchitectures,
   readTemplatesSeen,
 } from '#shared/resources/templates/seen.ts';
-import { isLeft } from '#shared/resources/templates/operator.ts';
+import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -60,9 +60,6 @@ export const syncTemplates = async (deps: DriverDeps): Promise<Outcome> => {
 export type TemplatesProblem = TemplatesPlan['problems'][number];
 type Reported = TemplatesProblem;
 
-/** People set it on an SSP while they work on what it made. */
-const pausedAnnotation = 'kubevirt.io/operator.paused';
-
 const readAsks = async (
   deps: DriverDeps,
   settings: TemplateSettings,
@@ -82,7 +79,7 @@ const readAsks = async (
     };
     if (isLeft(settings, object)) return report(leftToOperator);
     // As its operator understands it: what is there stays as it is.
-    if (object.metadata.annotations?.[pausedAnnotation] === 'true') return { owner, wanted: undefined };
+    if (isPaused(object)) return { owner, wanted: undefined };
     const read = list();
     if (!('templates' in read)) return report(read);
     const cluster = { namespace: settings.namespace, architectures, isMultiArch: read.isMultiArch };
