@@ -1,10 +1,8 @@
 // Reads of children and classes that every plan with a volume needs. Called by backends and by plans of volumes; nothing is decided here.
 import {
-  type Job,
   type KubeEvent,
   type Pod,
   type StorageClass,
-  jobs,
   kubeEvents,
   pods,
   storageClasses,
@@ -15,7 +13,6 @@ import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
 import type { Need } from '#shared/backends/backend.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
-import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 /** The child of that name, told from an object of the same name that belongs to somebody else. */
@@ -32,13 +29,6 @@ export const readOwn = async <T extends KubeObject>(
 /** Pods of all transfers of one owner. */
 export const readWorkers = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Pod[]> =>
   (await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) })).items;
-
-/** Jobs that read what an image is kept in, for a download or into a backup target: while they are there, its volume does not go. */
-export const readReaders = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Job[]> => {
-  const modes = ['serve', 'backup'] as const;
-  const found = await Promise.all(modes.map((mode) => readOwn(kube, jobs, owner, transferJobName(mode, owner))));
-  return found.flatMap(({ own }) => own ?? []);
-};
 
 /** The class named, or the default one. */
 export const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {

@@ -14,7 +14,8 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
 import { readExported } from '#shared/backends/exporting.ts';
 import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
-import { readClass, readNewestWarnings, readOwn, readReaders, readWorkers } from '#shared/backends/reading.ts';
+import { readReaders } from '#shared/backends/readers.ts';
+import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 

@@ -16,14 +16,8 @@ import { contentOf } from '#shared/backends/flight/content.ts';
 import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import {
-  readClass,
-  readNewestWarnings,
-  readOwn,
-  readReaders,
-  readSnapshotClasses,
-  readWorkers,
-} from '#shared/backends/reading.ts';
+import { readReaders } from '#shared/backends/readers.ts';
+import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
