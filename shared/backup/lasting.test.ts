@@ -56,6 +56,27 @@ describe('a backup that is written down', () => {
     expect(one.kube.all(jobs)).toHaveLength(1);
   });
 
+  it('is that of a golden volume which was filled anew with the same, and is not looked for each day', async () => {
+    const image = await kept(one);
+    const { status } = (await one.image(image))!;
+    await one.kube.delete(persistentVolumeClaims, one.kube.all(persistentVolumeClaims)[0]!.metadata as never);
+    one.time.clock += 60_000;
+    one.ready({ ...image, metadata: { ...image.metadata } });
+    one.kube.edit(hyperCloud, image.metadata as never, (edited) => {
+      edited.status = { ...edited.status, backup: status?.backup } as never;
+    });
+    await one.tick(2);
+    one.finishJob(image, disk);
+    await one.tick();
+    const [made] = one.kube.all(persistentVolumeClaims);
+    const { time = '' } = (await one.image(image))!.status!.backup!;
+    expect(Date.parse(time)).toBeGreaterThan(Date.parse(made!.metadata.creationTimestamp!));
+    // Kubernetes forgets Jobs after a day.
+    await one.kube.delete(jobs, one.kube.all(jobs)[0]!.metadata as never);
+    await one.tick(60);
+    expect(one.kube.all(jobs)).toEqual([]);
+  });
+
   it('does not begin with a golden volume that is on its way out, which its pod would hold', async () => {
     const image = one.ready(wanted());
     const [volume] = one.kube.all(persistentVolumeClaims);

@@ -19,17 +19,19 @@ export interface Told {
   readonly conditions: readonly DesiredCondition[];
   /** Left out: as it was. `time` is filled in. */
   readonly backup?: Omit<BackupStatus, 'time'> | undefined;
+  /** A Job has just come to that end, though it may have been the same one before. */
+  readonly isAnew?: boolean | undefined;
   /** More fields of the kind's own status. */
   readonly extra?: Readonly<Record<string, unknown>> | undefined;
 }
 
 const maxRounds = 5;
 
-const withTime = (object: ImageObject, { backup }: Told, now: string): BackupStatus | undefined => {
+const withTime = (object: ImageObject, { backup, isAnew = false }: Told, now: string): BackupStatus | undefined => {
   const before = object.status?.backup;
   if (backup === undefined) return before;
   const { time, ...known } = before ?? { time: undefined };
-  return isDeepStrictEqual(known, backup) && time !== undefined ? before : { ...backup, time: now };
+  return isDeepStrictEqual(known, backup) && time !== undefined && !isAnew ? before : { ...backup, time: now };
 };
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;

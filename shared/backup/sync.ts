@@ -163,6 +163,7 @@ const keep = async (keeping: Keeping): Promise<Outcome> => {
       ...dataStatus(step.data),
       bytes: step.bytes ?? backed.object.status?.backup?.bytes ?? 0,
     },
+    isAnew: step.bytes !== undefined,
     extra: releasedStatus(backed, target),
   });
   return done;
