@@ -5,6 +5,7 @@ import { classify, dataPrefix, metadataPrefix } from '#shared/backup/place.ts';
 import type { Listed, Store } from '#shared/clients/store/store.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { indexKey, mostTableBytes, parseIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
+import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
 
 /** What this cluster knows to be in the target. */
 export interface OwnBackups {
@@ -48,6 +49,15 @@ const namedBy = async (store: Store, listed: readonly Listed[]): Promise<Set<str
   return named;
 };
 
+/** What sweeps themselves leave there counts on neither side. */
+const checkNamed = (metadata: readonly Listed[], listed: readonly Listed[]): void => {
+  const isEmpty = metadata.every(({ key }) => classify(key).is === 'mark');
+  if (isEmpty && listed.some(({ key }) => key !== sweepKey(dataPrefix)))
+    throw new Unavailable(
+      `the listing of ${metadataPrefix} is empty, which is not believed where there are disks: look at the target, and remove what is below ${dataPrefix} by hand if nobody wants it`,
+    );
+};
+
 const checkOwn = (listed: readonly Listed[], { keys }: OwnBackups): void => {
   const there = new Set(listed.map(({ key }) => key));
   for (const key of keys)
@@ -85,8 +95,7 @@ export const lookForGarbage = async (
   const metadata = await listAll(store, metadataPrefix, marks?.metadata);
   const named = await namedBy(store, metadata);
   const listed = await listAll(store, dataPrefix, marks?.data);
-  if (metadata.length === 0 && listed.length > 0)
-    throw new Unavailable(`the listing of ${metadataPrefix} is empty, which is not believed where there are disks`);
+  checkNamed(metadata, listed);
   const own = await ownBackups();
   checkOwn(metadata, own);
   const seen: DataSeen = {

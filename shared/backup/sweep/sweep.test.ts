@@ -111,6 +111,7 @@ describe('a sweep', () => {
   });
 
   it('leaves what is young: a backup that is under way, a table whose metadata is still to come', async () => {
+    await put(store, 'x', 'f'.repeat(64));
     await write(store, 'ab');
     store.objects.delete([...store.objects.keys()].find((key) => key.includes('/disks/'))!);
     await write(store, 'cd');
@@ -150,6 +151,7 @@ describe('a sweep', () => {
         };
       },
     ],
+    ['no metadata at all', 'not believed', () => void store.objects.delete(keyOf('x'))],
     [
       'metadata that cannot be read',
       'may name any disk',
