@@ -170,7 +170,7 @@ export const backupsCommand: ClusterCommand = {
   options: {
     'dry-run': {
       type: 'boolean',
-      help: 'what a restore would do with each, and why; with --sweep: what it would remove',
+      help: 'what a restore would do with each, and why; with --sweep: how much it would remove',
     },
     sweep: { type: 'boolean', help: 'remove what nothing in the target leads to any more' },
     secret: { type: 'string', value: 'NAME', help: 'Secret of the target in namespaces of images (backup-target)' },
