@@ -8,7 +8,8 @@ const hearingMs = 10_000;
 /** Reads the rest and drops it; cuts the connection of a client that does not stop. Whoever has read until now gets no more. */
 export const dropUnread = (request: IncomingMessage): void => {
   if (request.complete || request.destroyed) return;
-  request.removeAllListeners('data');
+  // One of either kind, left behind by whoever stopped in the middle, would hold the bytes back.
+  request.removeAllListeners('data').removeAllListeners('readable');
   request.resume();
   const timer = setTimeout(() => request.destroy(), hearingMs);
   timer.unref();

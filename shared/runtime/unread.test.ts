@@ -1,0 +1,46 @@
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { dropUnread } from '#shared/runtime/unread.ts';
+
+const length = 16 * 1024 * 1024;
+
+describe('a body that is answered before its end', () => {
+  let close: (() => void) | undefined;
+  afterEach(() => close?.());
+
+  /** What a client is told that reads no answer before it has sent all. */
+  const sendAll = async (port: number): Promise<string> => {
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8').pause();
+    const head = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`;
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject);
+      socket.write(head);
+      socket.write(Buffer.alloc(length), (error) => (error instanceof Error ? reject(error) : resolve()));
+    });
+    const said = new Promise<string>((resolve) => socket.once('data', resolve));
+    socket.resume();
+    await said;
+    socket.destroy();
+    return said;
+  };
+
+  it.each<[string, (request: AsyncIterator<unknown>) => Promise<unknown>]>([
+    ['nobody reads', () => Promise.resolve()],
+    ['is read in part, by somebody who leaves it as it is', (chunks) => chunks.next()],
+  ])('lets a client send it to its end, where it %s', async (_what, take) => {
+    const server = createServer((request, response) => {
+      const chunks = request.iterator({ destroyOnReturn: false });
+      void take(chunks).then(() => {
+        response.end('said');
+        dropUnread(request);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    close = () => {
+      server.closeAllConnections();
+      server.close();
+    };
+    expect(await sendAll((server.address() as AddressInfo).port)).toContain('said');
+  });
+});
