@@ -25,7 +25,12 @@ export const createTracer = ({ endpoint, service, log }: TracerOptions): Tracer 
   let timer: NodeJS.Timeout | undefined;
   let sending = Promise.resolve();
   let isTold = false;
-  const send = async (spans: readonly Span[]): Promise<void> => {
+  const send = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const spans = waiting;
+    waiting = [];
+    if (spans.length === 0) return;
     try {
       const { exportSpans } = await import('#shared/runtime/otlp.ts');
       await exportSpans({ endpoint, service }, spans);
@@ -36,14 +41,8 @@ export const createTracer = ({ endpoint, service, log }: TracerOptions): Tracer 
       isTold = true;
     }
   };
-  const flush = (): Promise<void> => {
-    clearTimeout(timer);
-    timer = undefined;
-    const spans = waiting;
-    waiting = [];
-    if (spans.length > 0) sending = sending.then(() => send(spans));
-    return sending;
-  };
+  // One after the other: what comes while one is on its way waits, and is counted.
+  const flush = (): Promise<void> => (sending = sending.then(send));
   const record = (span: Span): void => {
     if (waiting.length >= mostWaiting) return;
     waiting.push(span);
