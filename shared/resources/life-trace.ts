@@ -20,9 +20,10 @@ export const inTrace = <T>(pass: Pass, work: () => Promise<T>): Promise<T> => {
 /** Told again for the same end it is the same span. */
 export const recordLife = (pass: Pass, state: DrivenState): void => {
   const { tracer } = currentContext();
+  if (tracer === undefined) return;
   const { driven, subject, object } = pass;
   const ending = driven.announcementOf(subject, state);
-  if (tracer === undefined || ending === undefined || ending === subject.state.announced) return;
+  if (ending === undefined || ending === subject.state.announced) return;
   const { traceId, spanId } = traceOfObject(subject.ref.uid);
   tracer.record({
     traceId,
