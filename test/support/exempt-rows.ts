@@ -123,6 +123,10 @@ export const exemptRows: readonly ExemptRow[] = [
   exempt('P9', 'a claim with notes that are no JSON', [machine('x')], {
     oldObject: claim({ name: 'root', annotations: { 'harvesterhci.io/owned-by': '{' } }),
   }),
+  exempt('P16', 'a class that was there before', [], {
+    oldObject: storageClass('fast', {}, { encrypted: 'true' }),
+    object: storageClass('fast', { labels: { a: 'b' } }, { encrypted: 'true' }),
+  }),
   exempt('P17', 'a class of an unknown driver without advice', [], {
     object: { ...storageClass('fast'), provisioner: 'unknown.example' },
   }),

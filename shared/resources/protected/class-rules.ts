@@ -34,9 +34,9 @@ const annotation = {
 const annotated = ({ metadata }: StorageClass, key: string): string | undefined => metadata.annotations?.[key];
 const fieldOf = (key: string): string => `metadata.annotations[${key}]`;
 
-/** The same Secret at each stage; growing a volume may be left out. */
-const encryption: ClassRule['check'] = ({ storageClass: { parameters } }) => {
-  if (!isEncrypted(parameters)) return [];
+/** The same Secret at each stage; growing a volume may be left out. Parameters never change: a class that was there before could not be mended. */
+const encryption: ClassRule['check'] = ({ storageClass: { parameters }, isNew }) => {
+  if (!isNew || !isEncrypted(parameters)) return [];
   const first = secretAt(parameters, 'provisioner');
   return secretStages.flatMap((stage) => {
     const keys = (['name', 'namespace'] as const).map((part) => secretKey(stage, part));
