@@ -28,10 +28,10 @@ const overdue = gauge(
   'Objects past their deadline that nobody has failed: nobody drives them.',
 );
 
-/** `kinds` are there with zeroes where they have no object. */
 /** An attempt after them made it, and what they failed with is not kept. */
 const past = ({ phase, reason }: DrivenState): string => (phase === 'Failed' ? reason : 'Overcome');
 
+/** `kinds` are there with zeroes where they have no object. */
 export const createObjectCounter = (kinds: readonly ResourceType[], now: number): Counter => {
   const zeroes = kinds.map((type) => ({ resource: resourceOf(type) }));
   const tallies = {
