@@ -12,6 +12,7 @@ import { type ExportVolume, lookAtVolume } from '#shared/transfer/export/volume.
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { type SweepsSeen, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import { readFully } from '#shared/transfer/file-bytes.ts';
 import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 
 /** Chosen by measurement: README.md. */
@@ -77,12 +78,7 @@ const patiently = async <T>({ patience, signal }: ChunkWrite, work: () => Promis
 const readChunk = async ({ file, volume, chunkBytes }: Writing, index: number): Promise<Buffer> => {
   const offset = index * chunkBytes;
   const bytes = Buffer.allocUnsafe(Math.min(chunkBytes, volume.size - offset));
-  let filled = 0;
-  while (filled < bytes.length) {
-    const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, offset + filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
-  }
+  const filled = await readFully(file, bytes, offset);
   if (filled + 512 <= bytes.length) throw new TransferError('SourceChanged', 'the volume became shorter');
   return bytes.fill(0, filled);
 };

@@ -2,6 +2,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
+import { readFully } from '#shared/transfer/file-bytes.ts';
 import { type Source, headBytes } from '#shared/transfer/source/source.ts';
 
 const pieceBytes = 1024 * 1024;
@@ -18,20 +19,11 @@ export interface OpenFile {
 export const interrupted = (what: string, error: unknown): TransferError =>
   new TransferError('SourceInterrupted', `cannot read ${what}: ${messageOf(error)}`, { cause: error });
 
-/** Fills `target`: one read may give less than there is. */
 const fill = async ({ file, what }: OpenFile, offset: number, target: Uint8Array): Promise<void> => {
-  let filled = 0;
-  while (filled < target.length) {
-    // Each read goes on where the one before ended.
-    // oxlint-disable-next-line no-await-in-loop
-    const { bytesRead } = await file
-      .read(target, filled, target.length - filled, offset + filled)
-      .catch((error: unknown) => {
-        throw interrupted(what, error);
-      });
-    if (bytesRead === 0) throw new TransferError('SourceChanged', `${what} became shorter`);
-    filled += bytesRead;
-  }
+  const filled = await readFully(file, target, offset).catch((error: unknown) => {
+    throw interrupted(what, error);
+  });
+  if (filled < target.length) throw new TransferError('SourceChanged', `${what} became shorter`);
 };
 
 export const sourceOf = (opened: OpenFile, signal: AbortSignal): Source => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { writing } from '#shared/transfer/fault.ts';
 import { Checksum } from '#shared/transfer/spec.ts';
+import { readFully } from '#shared/transfer/file-bytes.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 
 /** Bytes between two notes of what is surely on disk. What came after the last one is sent again. */
@@ -73,15 +74,8 @@ const openData = (path: string): Promise<FileHandle> =>
   writing(path, () => open(path, 'r+').catch(() => open(path, 'w+')));
 
 /** Fills `target`; what lies behind the end of the file has arrived as zeroes, which are not written. */
-const readFully = async (file: FileHandle, from: number, target: Uint8Array): Promise<void> => {
-  for (let filled = 0; filled < target.length;) {
-    const { bytesRead } = await file.read(target, filled, target.length - filled, from + filled);
-    if (bytesRead === 0) {
-      target.fill(0, filled);
-      return;
-    }
-    filled += bytesRead;
-  }
+const readArrived = async (file: FileHandle, from: number, target: Uint8Array): Promise<void> => {
+  target.fill(0, await readFully(file, target, from));
 };
 
 const lookingAt = (now: () => Note): Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'> => ({
@@ -162,7 +156,7 @@ export const openSpool = async (directory: string): Promise<Spool> => {
       await writing(directory, () => file.truncate(0));
       bell.ring();
     },
-    readInto: (from, target) => readFully(file, from, target),
+    readInto: (from, target) => readArrived(file, from, target),
     changed: bell.rung,
     close: async () => {
       await writer.settle();
