@@ -1,7 +1,7 @@
 // `bullion uninstall`: removes images first and what moves them afterwards, so that no object waits for functions that are gone.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes } from '#cli/command.ts';
 import { createLine } from '#cli/line.ts';
-import { doors, removeAll, removeDefinitions, removeNamespace, rights } from '#cli/uninstall/installation.ts';
+import { doors, outside, removeAll, removeDefinitions, removeNamespace } from '#cli/uninstall/installation.ts';
 import { type Held, installedKinds, letGo, listObjects, release } from '#cli/uninstall/objects.ts';
 import { timeoutOf } from '#cli/wait.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -44,6 +44,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     terminal.err('bullion why <image> says what each waits for; the same command again goes on.\n');
     return exitCodes.timedOut;
   }
+  signal.throwIfAborted();
   return removeInstallation(call, deadline, () => release(kube, types));
 };
 
@@ -68,7 +69,7 @@ const removeInstallation = async (
     );
     return exitCodes.timedOut;
   }
-  for (const type of rights) await removeAll(kube, type);
+  for (const type of outside) await removeAll(kube, type);
   terminal.err('Bullion is gone.\n');
   return exitCodes.done;
 };

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
 import { crds } from '#shared/api/foreign/crd.ts';
-import { namespaces } from '#shared/api/foreign/core.ts';
+import { namespaces, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, keyOf } from '#shared/api/object.ts';
 import { partOfUs } from '#cli/uninstall/objects.ts';
@@ -23,8 +23,9 @@ export const doors: readonly ResourceType[] = [
   typeOf('apiregistration.k8s.io/v1', 'APIService'),
 ];
 
-/** Outside our namespace, which takes along all that is in it. */
-export const rights: readonly ResourceType[] = [
+/** Outside our namespace, which takes along all that is in it. The volume is of the component `nfs-backups`: the export itself stays. */
+export const outside: readonly ResourceType[] = [
+  persistentVolumes as unknown as ResourceType,
   typeOf(rbac, 'RoleBinding', true),
   typeOf(rbac, 'ClusterRoleBinding'),
   typeOf(rbac, 'ClusterRole'),

@@ -2,12 +2,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
+import { buildExportVolume } from '#infra/generate/nfs.ts';
 import { crds } from '#shared/api/foreign/crd.ts';
-import { namespaces } from '#shared/api/foreign/core.ts';
+import { namespaces, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { virtualMachinePvcKind } from '#shared/api/hypercloud/volume.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { anImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
+
+/** As the component `nfs-backups` brings it. */
+const [exportVolume] = buildExportVolume();
 
 describe('bullion uninstall', { timeout: 180_000 }, () => {
   let offered: DiskCluster;
@@ -37,6 +41,7 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
         },
       },
     } as never);
+    await kube.create(persistentVolumes, exportVolume as never);
     await kube.create(images, anImage('running', { source: { http: offered.url } }));
     await followUntil(kube, 'running', () => true);
   });
@@ -89,6 +94,7 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
     expect(code).toBe(exitCodes.done);
     expect(await ourKinds()).toBe(0);
     expect(await kube.get(namespaces, { name: 'bullion-system' })).toBe(undefined);
+    expect(await kube.get(persistentVolumes, { name: exportVolume?.metadata.name ?? '' })).toBe(undefined);
     expect(await leftOvers(kube, dataDir)).toEqual([]);
   });
 
