@@ -12,8 +12,8 @@ export interface Alert {
   readonly summary: string;
 }
 
-/** What a scrape config calls our exporter; the ServiceMonitor gives it the name of the Service. */
-const exporterJob = 'metrics';
+/** Our exporter: its ServiceMonitor gives it the name of the Service, which others have too, in namespaces of their own. */
+const exporter = `job="metrics", namespace="${systemNamespace}"`;
 const virtDefault = 'kubevirt_cdi_storageprofile_info{virtdefault="true"} == 1';
 
 export const alerts: readonly Alert[] = [
@@ -68,7 +68,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'BullionMetricsMissing',
-    expr: `absent(up{job="${exporterJob}"} == 1)`,
+    expr: `absent(up{${exporter}} == 1)`,
     for: '10m',
     severity: 'warning',
     summary: 'There are no metrics, and so no other alert can fire.',

@@ -141,7 +141,10 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
     {
       what: 'a missing exporter is told of',
       alert: 'BullionMetricsMissing',
-      series: { 'up{job="metrics"}': '1x5 0x60' },
+      series: {
+        'up{job="metrics", namespace="bullion-system"}': '1x5 0x60',
+        'up{job="metrics", namespace="openshift-etcd-operator"}': '1x65',
+      },
       at: '30m',
       fires: [{}],
     },
