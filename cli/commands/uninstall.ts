@@ -4,7 +4,8 @@ import { createLine } from '#cli/line.ts';
 import { doors, outside, removeAll, removeDefinitions, removeNamespace } from '#cli/uninstall/installation.ts';
 import { type Held, installedKinds, letGo, listObjects, release } from '#cli/uninstall/objects.ts';
 import { timeoutOf } from '#cli/wait.ts';
-import { systemNamespace } from '#shared/api/names.ts';
+import { finalizers, systemNamespace } from '#shared/api/names.ts';
+import { findTarget, targetName } from '#shared/backup/open.ts';
 
 const defaultTimeoutMs = 10 * 60_000;
 /** Lines about objects that are shown before the rest is only counted. */
@@ -21,6 +22,17 @@ const listOf = (held: readonly Held[]): string => {
   return `${[...lines, ...(rest > 0 ? [`  and ${rest} more`] : [])].join('\n')}\n`;
 };
 
+/** A deletion is noted in the backup target, whyever it was asked for, and nothing that has the note is restored. */
+const warnOfBackups = async ({ kube, terminal }: Call, found: readonly Held[]): Promise<void> => {
+  const kept = found.filter(({ object }) => object.metadata.finalizers?.includes(finalizers.backup) === true);
+  const read = kept.length === 0 ? undefined : await findTarget(kube);
+  if (read?.is !== 'set') return;
+  terminal.err(
+    `${kept.length} of them are kept in ${read.target.name}, where their deletion is noted: no cluster restores them afterwards. To have them restored one day,\n` +
+      `take the target away first: the ConfigMap ${targetName} in ${systemNamespace}, or Harvester's setting of that name.\n`,
+  );
+};
+
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, values, terminal, signal } = call;
   const deadline = performance.now() + (timeoutOf(values) ?? defaultTimeoutMs);
@@ -28,6 +40,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   const found = await listObjects(kube, types);
   if (values['yes'] !== true) {
     terminal.out(listOf(found));
+    await warnOfBackups(call, found);
     terminal.err(
       `${found.length} objects would go, with their volumes and snapshots, and then Bullion. Go on with --yes.\n`,
     );
@@ -80,7 +93,8 @@ export const uninstallCommand: ClusterCommand = {
   summary: 'Removes every image and disk of the kinds we serve, and then Bullion itself.',
   more:
     'Objects go first, while there are functions to let go of them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
-    'nothing else is touched. Needs the rights of an administrator. What is in a backup target or an object store stays there.',
+    'nothing else is touched. Needs the rights of an administrator. What is in an object store stays there. Images in a backup target are noted there\n' +
+    'as deleted and restored by nobody, unless the target is taken away first (the ConfigMap or setting backup-target).',
   options: {
     yes: { type: 'boolean', help: 'do it; without it, what would go is listed' },
     timeout: { type: 'string', value: 'TIME', help: 'longest wait, such as 90s, 10m or 2h (10m)' },
