@@ -123,6 +123,9 @@ export const exemptRows: readonly ExemptRow[] = [
   exempt('P9', 'a claim with notes that are no JSON', [machine('x')], {
     oldObject: claim({ name: 'root', annotations: { 'harvesterhci.io/owned-by': '{' } }),
   }),
+  exempt('P11', 'a data volume that was taken out of the machine that owns it', [machine('x', { uid })], {
+    oldObject: { ...disk('root'), metadata: { name: 'root', namespace: 'default', ...ofMachine } },
+  }),
   exempt('P16', 'a class that was there before', [], {
     oldObject: storageClass('fast', {}, { encrypted: 'true' }),
     object: storageClass('fast', { labels: { a: 'b' } }, { encrypted: 'true' }),

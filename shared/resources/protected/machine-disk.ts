@@ -2,6 +2,7 @@
 // they say that they belong to a machine.
 import { z } from 'zod';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VirtualMachine, virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -73,7 +74,10 @@ export const keepMachineDisk = async (request: AdmissionRequest, kube: KubeClien
   const { oldObject, namespace = '', name = '' } = request;
   if (oldObject === undefined) return allowed;
   const mounting = (await machinesOf(namespace, kube)).filter(usesDisk(name)).map(({ metadata }) => metadata.name);
-  const users = [...new Set([...mounting, ...(await ownedBy(oldObject, namespace, kube))])];
+  // KubeVirt leaves a data volume to its machine when it was taken out of it: by its owner it could never be deleted.
+  const isClaim = request.resource.resource === persistentVolumeClaims.plural;
+  const owning = isClaim ? await ownedBy(oldObject, namespace, kube) : [];
+  const users = [...new Set([...mounting, ...owning])];
   if (users.length === 0) return allowed;
   const message = `${whatOf(request)} is a disk of the virtual machine ${users.join(', ')}: take it out of the machine, or delete the machine`;
   return refused('Forbidden', [], message);
