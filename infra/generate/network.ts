@@ -8,8 +8,8 @@ import { downloadPort, uploadPort } from '#shared/populate/job-source.ts';
 
 /** Ports of queue-proxy that take requests: plain, HTTP/2 and TLS. */
 const queueProxyPorts = [8012, 8013, 8112];
-/** Its and the autoscaler's metrics. */
-const metricsPorts = [9090, 9091];
+/** Its metrics: what the autoscaler reads, and how many requests there were, which Prometheus reads from wherever it runs. */
+const metricsPorts = { autoscaler: 9090, requests: 9091 } as const;
 
 const namespaces = (...names: readonly string[]): object => ({
   namespaceSelector: {
@@ -47,7 +47,8 @@ const toFunctions = policy('functions', {
       from: [namespaces('knative-serving', 'knative-eventing', 'kourier-system', 'istio-system', 'contour-internal')],
       ports: tcp(...queueProxyPorts),
     },
-    { from: [namespaces('knative-serving')], ports: tcp(...metricsPorts) },
+    { from: [namespaces('knative-serving')], ports: tcp(metricsPorts.autoscaler) },
+    { ports: tcp(metricsPorts.requests) },
   ],
   egress: [dns, apiServer, brokerDoor],
 });
