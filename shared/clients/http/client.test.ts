@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
@@ -143,6 +144,26 @@ describe('the raw HTTP client', () => {
     const response = await client().get({ url: new URL(origin.url), signal: controller.signal });
     setTimeout(() => controller.abort(new Error('enough')), 50);
     await expect(collect(response.body)).rejects.toThrow('enough');
+  });
+
+  it('leaves nothing at a signal that lasts, however an exchange ends', async () => {
+    const body = Buffer.alloc(1024 * 1024);
+    const origin = await open((request) =>
+      request.path === '/cut'
+        ? { headers: { 'content-length': 1000 }, body: Buffer.alloc(1000), cutAfter: 10 }
+        : fileAnswer(request, body),
+    );
+    const { signal } = new AbortController();
+    const http = client();
+    const get = (path: string) => http.get({ url: new URL(path, origin.url), signal });
+    expect((await collect((await get('/whole')).body)).length).toBe(body.length);
+    await (await get('/poured')).pour(() => {});
+    (await get('/discarded')).discard();
+    for await (const _ of (await get('/left')).body) break;
+    await expect(get('/cut').then((response) => collect(response.body))).rejects.toThrow('broke');
+    await origin.close();
+    await expect(get('/nobody')).rejects.toMatchObject({ code: 'Unreachable' });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });
 
