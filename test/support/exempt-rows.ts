@@ -3,6 +3,7 @@ import { type Asked, type Draft, aHarvesterImage, aHyperCloudImage } from '#test
 import { advised, goodAdvice } from '#test/support/class-rows.ts';
 import {
   claim,
+  disk,
   exported,
   exporting,
   image,

@@ -4,6 +4,7 @@ import { type Draft, type Loose, aHarvesterImage } from '#test/support/admission
 import { classRows } from '#test/support/class-rows.ts';
 import {
   claim,
+  disk,
   exported,
   exporting,
   image,
@@ -46,12 +47,6 @@ const noted = {
 const withDisk: Loose = {
   annotations: { 'harvesterhci.io/volumeClaimTemplates': JSON.stringify([{ metadata: { name: 'made' } }]) },
 };
-const disk = (name: string): Draft => ({
-  apiVersion: 'cdi.kubevirt.io/v1beta1',
-  kind: 'DataVolume',
-  metadata: { name, namespace: 'default' },
-  spec: { source: { blank: {} }, storage: {} },
-});
 const withLabel = claim(owned('volume', { labels: { ...(owned('volume')['labels'] as object), mine: 'x' } }));
 
 export const protectedRows: readonly ProtectedRow[] = [

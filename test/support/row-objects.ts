@@ -79,3 +79,10 @@ export const exported: Loose = {
 };
 
 export const withoutMark = claim(owned('volume', { annotations: { 'bullion.dev/owner-name': 'ubuntu' } }));
+
+export const disk = (name: string): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace: 'default' },
+  spec: { source: { blank: {} }, storage: {} },
+});
