@@ -1,15 +1,15 @@
 // `mutate`: fills in what an image leaves open.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createMutator } from '#shared/resources/admission.ts';
+import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
-import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface Deps {
   readonly kube: KubeClient;
   readonly log: Logger;
   /** Left out: our own. */
-  readonly cdi?: CdiMode | undefined;
+  readonly cdi?: CdiLook | undefined;
 }
 
 export const createApp = ({ kube, log, cdi }: Deps): ReturnType<typeof admissionFunction> =>

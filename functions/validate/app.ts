@@ -1,15 +1,15 @@
 // `validate`: refuses images that could never work, and deletions that would break one.
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createValidator } from '#shared/resources/admission.ts';
+import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
-import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export interface Deps {
   readonly kube: KubeClient;
   readonly log: Logger;
   /** Left out: our own. */
-  readonly cdi?: CdiMode | undefined;
+  readonly cdi?: CdiLook | undefined;
   /** CIDRs that sources may name although nobody should connect there; left out: none. */
   readonly allowedAddresses?: readonly string[] | undefined;
 }

@@ -17,7 +17,7 @@ const mutate = createMutate({ kube, log: silentLogger });
 /** As the API server asks: what mutation made of it. */
 const review = async (object: Draft) =>
   ask(app, '/validate', { object: patched(object, await ask(mutate, '/mutate', { object })) });
-const theirs = createApp({ kube: clusterOf(), log: silentLogger, cdi: 'use' });
+const theirs = createApp({ kube: clusterOf(), log: silentLogger, cdi: () => Promise.resolve('use') });
 
 const aDataVolume = (spec: Record<string, unknown>): Draft => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',

@@ -2,6 +2,7 @@
 import { createApp } from './app.ts';
 import { Config } from './config.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
+import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import { loadConfig, tlsFilesOf } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
@@ -10,7 +11,7 @@ const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel, fields: { function: 'validate' } });
 const kube = createLateKubeClient(config.kubeconfig);
 await serve({
-  app: createApp({ kube, log, cdi: config.cdi, allowedAddresses: config.allowedAddresses }),
+  app: createApp({ kube, log, cdi: createCdiLook(kube, config.cdi), allowedAddresses: config.allowedAddresses }),
   log,
   port: config.port,
   host: config.host,

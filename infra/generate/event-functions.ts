@@ -28,12 +28,12 @@ export interface Subscription {
 
 /**
  * - `objects`: add and update of every served kind, `children`: any change of what backends make.
- * - `templates`: any change of the objects whose templates golden images are made from.
+ * - `templates`: any change of the objects whose templates golden images are made from, `machines`: of virtual machines.
  * - `kinds`: add and update of these kinds.
  * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
  */
 export type EventMatch =
-  | { readonly of: 'objects' | 'children' | 'templates' }
+  | { readonly of: 'objects' | 'children' | 'templates' | 'machines' }
   | { readonly of: 'kinds'; readonly kinds: readonly ResourceType[] }
   | { readonly of: 'types'; readonly types: readonly string[] };
 
@@ -54,6 +54,8 @@ export interface EventFunction {
   readonly asksStores?: true;
   /** Whether it makes crons and DataSources of templates. */
   readonly carriesOutTemplates: boolean;
+  /** How it looks at virtual machines, where it makes the disks they ask for. */
+  readonly machines?: readonly ('get' | 'list')[];
   /** All it may do, where it drives no images. */
   readonly access?: readonly {
     readonly type: ResourceType;
@@ -79,12 +81,19 @@ export const eventFunctions: readonly EventFunction[] = [
     concurrency: 10,
     polls: true,
     carriesOutTemplates: true,
+    machines: ['get', 'list'],
     subscriptions: [
       {
         name: 'templates',
         summary: 'templates of golden images changed in HyperConverged or SSP',
         events: { of: 'templates' },
         delivery: 'may',
+      },
+      {
+        name: 'machines',
+        summary: 'a virtual machine says which disks it needs, or goes',
+        events: { of: 'machines' },
+        delivery: 'must',
       },
       {
         name: 'objects',
@@ -122,6 +131,7 @@ export const eventFunctions: readonly EventFunction[] = [
     concurrency: 1,
     polls: true,
     carriesOutTemplates: true,
+    machines: ['list'],
     subscriptions: [
       {
         name: 'ping',

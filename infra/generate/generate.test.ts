@@ -45,6 +45,7 @@ describe('Knative manifests', () => {
     const triggers = ofKind<{ delivery: Delivery }>('Trigger');
     expect(triggers.map(({ metadata }) => metadata.name)).toEqual([
       'initialize-templates',
+      'initialize-machines',
       'initialize-objects',
       'initialize-polls',
       'sidecar-sync-children',
@@ -88,6 +89,7 @@ describe('Knative manifests', () => {
       'children-longhorn',
       'children-snapshot',
       'children-storage',
+      'machines-virtualmachine',
       'objects',
       'templates-hyperconverged',
       'templates-ssp',

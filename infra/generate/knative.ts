@@ -7,7 +7,7 @@ import {
   type Subscription,
   backupHolders,
 } from '#infra/generate/event-functions.ts';
-import { deadLetterFunction, templateHolders } from '#infra/generate/wiring.ts';
+import { deadLetterFunction, diskUsers, templateHolders } from '#infra/generate/wiring.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 
@@ -71,8 +71,10 @@ export const buildBroker = (): Manifest => ({
 /** One condition per element of the list; the event must satisfy all elements. */
 const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] => {
   if (match.of === 'types') return [anyOf(match.types.map(typeFilter))];
-  if (match.of === 'templates')
-    return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(templateHolders.map(kindFilter))];
+  if (match.of === 'templates' || match.of === 'machines') {
+    const kinds = match.of === 'templates' ? templateHolders : diskUsers;
+    return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(kinds.map(kindFilter))];
+  }
   if (match.of === 'objects' || match.of === 'kinds') {
     const types = ['add', 'update'].map((change) => ({ exact: { type: `dev.knative.apiserver.resource.${change}` } }));
     return [anyOf(types), anyOf((match.of === 'kinds' ? match.kinds : sources.objects).map(kindFilter))];
@@ -137,6 +139,7 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
 export const buildOptionalSources = (): readonly Manifest[] => [
   ...templateHolders.map((type) => optionalSource('templates', type)),
   ...backupHolders.map((type) => optionalSource('backups', type)),
+  ...diskUsers.map((type) => optionalSource('machines', type)),
 ];
 
 const optionalSource = (group: string, type: ResourceType): Manifest => {

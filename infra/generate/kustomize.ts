@@ -1,5 +1,6 @@
 // What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
 import { parseAllDocuments, stringify } from 'yaml';
+import { buildCdiPatches } from '#infra/generate/cdi.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
 import { broker } from '#infra/generate/knative.ts';
@@ -16,6 +17,7 @@ import {
   subjectsOf,
 } from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
+import { add, patch } from '#infra/generate/patches.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -38,12 +40,6 @@ const kustomization = (content: Kustomization): string =>
 const component = (content: Kustomization): string => write('kustomize.config.k8s.io/v1alpha1', 'Component', content);
 const write = (apiVersion: string, kind: string, content: Kustomization): string =>
   banner(source) + stringify({ apiVersion, kind, ...content }, { lineWidth: 120, aliasDuplicateObjects: false });
-
-/** A patch of every object of a kind, or of the one with this name. */
-const patch = (kind: string, name: string | undefined, body: object): object => ({
-  target: { kind, ...(name === undefined ? {} : { name }) },
-  patch: stringify(body, { lineWidth: 0 }),
-});
 
 const gone = (apiVersion: string, kind: string, name: string): object =>
   patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
@@ -86,6 +82,7 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
     resources: ['volume.yaml'],
     patches: [patch('Service', 'backup-metadata', exportMountPatch)],
   }),
+  'infra/components/cdi/kustomization.yaml': component({ patches: buildCdiPatches(manifests) }),
   'infra/components/monitoring/exporter.yaml': toYaml('infra/generate/monitoring.ts', buildMonitoring()),
   'infra/components/monitoring/alerts.yaml': toYaml('infra/generate/alerts.ts', [buildAlerts()]),
   'infra/components/monitoring/dashboard.yaml': toYaml('infra/generate/dashboard.ts', [buildDashboard()]),
@@ -129,8 +126,6 @@ const oidcPatches = (): readonly object[] => [
   ),
   patch('Broker', broker.name, [add('/spec/delivery/deadLetterSink/audience', audienceOf(deadLetterFunction.name))]),
 ];
-
-const add = (path: string, value: unknown): object => ({ op: 'add', path, value });
 
 /** The service authority of OpenShift in place of our own: a certificate for each Service, its authority in each configuration. */
 const openShiftPatches = (): readonly object[] => [

@@ -25,7 +25,7 @@ import {
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { backupHolders, eventFunctions } from '#infra/generate/event-functions.ts';
-import { admissionFunctions, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
+import { admissionFunctions, diskUsers, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
@@ -89,7 +89,7 @@ const rbac = (): Outputs => ({
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(
     kindsAndBackends,
-    buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders, ...backupHolders]),
+    buildSourceAccess([...sources.objects, ...sources.children, ...templateHolders, ...backupHolders, ...diskUsers]),
   ),
   // Of the component `monitoring`, which brings the account along.
   'infra/components/monitoring/rbac.yaml': toYaml('shared/metrics', buildMetricsAccess()),

@@ -2,7 +2,14 @@
 import { sourceAccount } from '#infra/generate/knative.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
 import { type EventFunction, type Verb } from '#infra/generate/event-functions.ts';
-import { admissionLookups, deadLetterFunction, pollLookups, templateHolders } from '#infra/generate/wiring.ts';
+import {
+  admissionLookups,
+  deadLetterFunction,
+  diskUsers,
+  pollLookups,
+  templateHolders,
+} from '#infra/generate/wiring.ts';
+import { cdis } from '#shared/api/foreign/cdi.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
@@ -123,10 +130,14 @@ export const buildDriverAccess = (
     ...owners.map((type) => rule(type, ['update'], 'finalizers')),
     ...[...children, ...made].map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, readings[type.plural] ?? ['get', 'list'])),
+    // Whether a CDI is installed.
+    rule(cdis, ['list']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
     rule(leases, ['get', 'create', 'update', 'patch']),
     ...(fn.carriesOutTemplates ? templateRules : []),
+    // Which disks they ask for.
+    ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
     // Dead letters about one object are counted on one Event.
@@ -171,6 +182,7 @@ export const buildAdmissionAccess = (
     ...owners.map((type) => rule(type, ['get'])),
     ...needed.map((type) => rule(type, ['list'])),
     ...admissionLookups.map(({ type, verbs }) => rule(type, verbs)),
+    rule(cdis, ['list']),
     // Whether the author of an object may use what it is made from.
     rule(subjectAccessReviews, ['create']),
   ]);

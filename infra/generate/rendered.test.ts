@@ -54,7 +54,11 @@ interface Rendered {
     readonly annotations?: Record<string, string>;
   };
   readonly spec?: Spec;
-  readonly webhooks?: readonly { readonly clientConfig: { readonly service: Named } }[];
+  readonly webhooks?: readonly {
+    readonly name: string;
+    readonly rules: readonly { readonly apiGroups: readonly string[] }[];
+    readonly clientConfig: { readonly service: Named };
+  }[];
   readonly roleRef?: { readonly name: string };
   readonly subjects?: readonly { readonly name: string }[];
 }
@@ -108,7 +112,8 @@ const withExport = overlayWith('nfs-backups', {
   ],
 });
 const watched = overlayWith('monitoring');
-afterAll(() => [own, withExport, watched].forEach((dir) => rmSync(dir, { recursive: true })));
+const besideCdi = overlayWith('cdi');
+afterAll(() => [own, withExport, watched, besideCdi].forEach((dir) => rmSync(dir, { recursive: true })));
 
 const ways = ['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'];
 
@@ -137,7 +142,7 @@ const schemas = new Map<string, JsonSchema>(
   }),
 );
 
-describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport, watched])(
+describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport, watched, besideCdi])(
   'rendered from %s',
   (folder) => {
     const objects = hasKubectl ? render(folder) : [];
@@ -229,6 +234,30 @@ describe.skipIf(!hasKubectl)('with the component oidc', () => {
       from: [{ sub: 'system:serviceaccount:*' }],
       filters: [{ exact: { type: 'dev.bullion.transfer.progressed' } }],
     });
+  });
+});
+
+describe.skipIf(!hasKubectl)('with the component cdi', () => {
+  const objects = hasKubectl ? render(besideCdi) : [];
+
+  it('leaves the definitions of CDI to CDI', () => {
+    const definitions = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
+    expect(definitions.map(({ metadata }) => metadata.name)).toContain('virtualmachineimages.harvesterhci.io');
+    expect(definitions.filter(({ metadata }) => metadata.name.endsWith('.cdi.kubevirt.io'))).toEqual([]);
+  });
+
+  it('tells every function that moves or judges these kinds', () => {
+    const containers = objects.flatMap(({ spec }) => spec?.template?.spec.containers ?? []);
+    const told = containers.filter(({ env }) => env.some(({ name, value }) => name === 'CDI' && value === 'use'));
+    const names = ['initialize', 'sidecar-sync', 'cron-tick', 'validate', 'mutate'];
+    for (const name of names) expect(told.map((one) => (one as unknown as { args: string[] }).args[0])).toContain(name);
+  });
+
+  it('judges none of its objects, and keeps those that images stand on', () => {
+    const webhooks = objects.flatMap((one) => one.webhooks ?? []);
+    const about = webhooks.filter(({ rules }) => rules.some(({ apiGroups }) => apiGroups.includes('cdi.kubevirt.io')));
+    expect(about.map(({ name }) => name.split('.')[0])).toEqual(['golden', 'marks', 'disks']);
+    expect(webhooks.map(({ name }) => name.split('.')[0])).toContain('images');
   });
 });
 

@@ -128,6 +128,9 @@ export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps].
   (type) => type as unknown as ResourceType,
 );
 
+/** Machines that say which disks they need; a cluster may lack the kind. */
+export const diskUsers: readonly ResourceType[] = [erased(virtualMachines)];
+
 /** What is started as a Job, by whom it is told. */
 export const jobFunctions = [
   {

@@ -10,6 +10,7 @@ import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/access-rule.ts';
+import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
@@ -35,7 +36,6 @@ import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';
 import { addressFaults } from '#shared/resources/address-rule.ts';
-import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
@@ -81,10 +81,6 @@ const admitVolume = <T extends KubeObject>(
     ...rest,
   });
 
-/** A CDI that is installed judges its kinds itself. */
-const kindsFor = (cdi: CdiMode | undefined): readonly AdmittedKind[] =>
-  admittedKinds(backends).filter(({ kind }) => cdi !== 'use' || kind.type.group !== cdiGroup);
-
 /** One line per kind: the tables that judge it. */
 const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   admitImage(hyperCloudImages, {
@@ -106,17 +102,25 @@ const admittedKinds = (registry: BackendRegistry): readonly AdmittedKind[] => [
   admitVolume(dataVolumes, dataVolumeRequestRules, { sources: dataVolumeSources, defaults: dataVolumeDefaults }),
 ];
 
-const findKind = (kinds: readonly AdmittedKind[], { resource }: AdmissionRequest): AdmittedKind | undefined =>
-  kinds.find(({ kind }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
+/** `undefined`: nothing of ours. A CDI that is installed judges its kinds itself. */
+const findKind = async (
+  kinds: readonly AdmittedKind[],
+  { resource }: AdmissionRequest,
+  cdi: CdiLook | undefined,
+): Promise<AdmittedKind | undefined> => {
+  if (resource.group === cdiGroup && (await cdi?.()) === 'use') return undefined;
+  return kinds.find(({ kind }) => kind.type.group === resource.group && kind.type.plural === resource.resource);
+};
 
 export interface ValidatorOptions {
-  readonly cdi?: CdiMode | undefined;
+  /** Left out: the kinds of CDI are ours. */
+  readonly cdi?: CdiLook | undefined;
   /** CIDRs that sources may name although no transfer should connect there. */
   readonly allowedAddresses?: readonly string[] | undefined;
 }
 
 export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }: ValidatorOptions = {}): Review => {
-  const kinds = kindsFor(cdi);
+  const kinds = admittedKinds(backends);
   let policy: AddressPolicy | undefined;
   const isRefused: AddressPolicy = (address) => (policy ??= createAddressPolicy(allowedAddresses))(address);
   const isFollowable: RequestRule<KubeObject, unknown> = {
@@ -128,7 +132,7 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
   return async (request) => {
     const held = await reviewProtected(request, kube);
     if (held !== undefined || request.operation === 'DELETE') return held ?? allowed;
-    const kind = findKind(kinds, request);
+    const kind = await findKind(kinds, request, cdi);
     const object = withName(request.object);
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
     const shapeFaults = readShape(kind, object);
@@ -141,10 +145,10 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
 };
 
 /** Never refuses: what is wrong with an object is validation's to say. */
-export const createMutator = (kube: KubeClient, cdi?: CdiMode): Review => {
-  const kinds = kindsFor(cdi);
+export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
+  const kinds = admittedKinds(backends);
   return async (request) => {
-    const kind = findKind(kinds, request);
+    const kind = await findKind(kinds, request, cdi);
     const { object, oldObject } = request;
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
     if (readShape(kind, object).length > 0) return allowed;

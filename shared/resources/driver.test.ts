@@ -239,7 +239,7 @@ describe('drive', () => {
         storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
       },
     });
-    expect(await drive({ ...deps, cdi: 'use' }, refOf(object))).toEqual({ kind: 'done' });
+    expect(await drive({ ...deps, cdi: () => Promise.resolve('use') }, refOf(object))).toEqual({ kind: 'done' });
     expect(kube.all(persistentVolumeClaims)).toEqual([]);
     expect(await drive(deps, refOf(object))).toMatchObject({ kind: 'waiting' });
     expect(kube.all(persistentVolumeClaims)).toHaveLength(1);

@@ -13,6 +13,7 @@ import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
+import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { execute } from '#shared/resources/execute.ts';
@@ -22,7 +23,6 @@ import { drivenOf } from '#shared/resources/registry.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 import { announceFinal, sayNotes, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
-import type { CdiMode } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
 
@@ -31,7 +31,7 @@ export interface DriverDeps {
   readonly backends: BackendRegistry;
   readonly settings: PopulateSettings;
   /** Left out: our own. */
-  readonly cdi?: CdiMode | undefined;
+  readonly cdi?: CdiLook | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
@@ -68,7 +68,7 @@ const maxRounds = 5;
 /** Safe to call at any time, any number of times, from any number of places at once. Throws Unavailable when the API is. */
 export const drive = async (deps: DriverDeps, target: Target, options: DriveOptions = {}): Promise<Outcome> => {
   const driven = drivenOf(target);
-  if (driven === undefined || isLeftToCdi(deps, driven)) return done;
+  if (driven === undefined || (await isLeftToCdi(deps, driven))) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // Rounds follow each other: each begins with a fresh read.
@@ -83,7 +83,8 @@ export const drive = async (deps: DriverDeps, target: Target, options: DriveOpti
 };
 
 /** A CDI that is installed moves its own kinds. */
-const isLeftToCdi = ({ cdi }: DriverDeps, { kind }: Driven): boolean => cdi === 'use' && kind.type.group === cdiGroup;
+const isLeftToCdi = async ({ cdi }: DriverDeps, { kind }: Driven): Promise<boolean> =>
+  kind.type.group === cdiGroup && (await cdi?.()) === 'use';
 
 /** One object under the hand of one pass. */
 export interface Pass {

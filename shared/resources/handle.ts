@@ -14,6 +14,7 @@ import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
 import { holdsTemplates } from '#shared/resources/templates/seen.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
+import { handleMachineEvent, isMachine, makeDisksOf } from '#shared/resources/machine-disks/sync.ts';
 import { wakeOthers } from '#shared/resources/wake.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -22,15 +23,23 @@ import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
   if (event.type === eventTypes.sourcePolled) return recordAnswer(deps, event);
   const ref = objectOf(event);
-  const driven = ref && drivenOf(ref);
-  if (ref !== undefined && holdsTemplates(ref)) return syncTemplates(deps);
-  if (ref === undefined || driven === undefined) return done;
+  if (ref === undefined) return done;
+  if (holdsTemplates(ref)) return syncTemplates(deps);
+  if (isMachine(ref)) return handleMachineEvent(deps, event);
+  const driven = drivenOf(ref);
+  if (driven === undefined) return done;
   if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)
     return drive(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
   const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
-  const woken = hasComeToRest(driven, object) ? await wakeOthers(deps, driven, object) : done;
+  const woken = hasComeToRest(driven, object) ? await tellOthers(deps, driven, object) : done;
   return worstOf([own, woken, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
+};
+
+const tellOthers = async (deps: DriverDeps, driven: Driven, object: KubeObject): Promise<Outcome> => {
+  const woken = await wakeOthers(deps, driven, object);
+  await makeDisksOf(deps, object);
+  return woken;
 };
 
 const recordAnswer = async (

@@ -6,6 +6,7 @@ import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
+import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import {
@@ -176,7 +177,7 @@ export const createDriverDeps = (
     warm: kube.warm,
     backends,
     settings: toPopulateSettings(config),
-    cdi: config.cdi,
+    cdi: createCdiLook(kube, config.cdi),
     templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
     now: Date.now,
     log,

@@ -2,6 +2,7 @@
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
+import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { sweep } from '#shared/resources/sweep.ts';
@@ -10,9 +11,10 @@ import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
 export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
   const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
-  const polls = createDuePolls(deps);
+  const polls = await createDuePolls(deps);
   // First: what templates ask for is then driven in the same minute.
   const templates = await syncTemplates(deps);
+  await sweepMachines(deps);
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);

@@ -46,14 +46,14 @@ export const kubeSettings = {
   ),
 } as const;
 
-/** Whose the kinds of cdi.kubevirt.io are: ours, or those of a CDI that is installed. */
-export type CdiMode = 'serve' | 'use';
+const cdiModes = ['auto', 'serve', 'use'] as const;
+export type CdiSetting = (typeof cdiModes)[number];
 
 export const cdiSettings = {
   cdi: setting(
     'CDI',
-    'Kinds of cdi.kubevirt.io: `serve` them, or `use` those of a CDI that is installed and leave them alone.',
-    z.enum(['serve', 'use']).default('serve'),
+    'Kinds of cdi.kubevirt.io: `serve` them, or `use` those of a CDI that is installed and leave them alone; `auto` looks for its object `CDI`, each minute at most.',
+    z.enum(cdiModes).default('auto'),
   ),
 } as const;
 

@@ -10,9 +10,6 @@ import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, publishedBytes, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { withKeptBytes } from '#shared/transfer/resume/kept.ts';
-import { type Mark, findMark, markKey } from '#shared/transfer/resume/mark.ts';
-import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
 const regroupBytes = 1024 * 1024;
@@ -97,38 +94,13 @@ export const measureStream = async (pass: Pass): Promise<PassResult> => {
   return { digests: verifiedDigests(pass), inspection: settle(pass, measured), writtenBytes: 0 };
 };
 
-/** Stops at the target's size: that is where a decompression bomb ends. What lies before `from` is there. */
+/** Stops at the target's size: that is where a decompression bomb ends. */
 const takeInto =
-  (
-    sink: Sink,
-    { from = 0, saver }: { readonly from?: number | undefined; readonly saver?: Saver | undefined } = {},
-  ): Take =>
+  (sink: Sink): Take =>
   async (bytes, position) => {
-    const end = position + bytes.length;
-    checkCapacity(end, sink.limitBytes, true);
-    if (end <= from) return;
+    checkCapacity(position + bytes.length, sink.limitBytes, true);
     await sink.write(bytes, position);
-    saver?.see(end, Promise.resolve(true));
   };
-
-/** Of a plain disk alone: it is on the target as it was published, so whoever goes on takes its digests from there. */
-const saverOf = (pass: Pass, sink: Sink, virtualSize: number, mark: Mark | undefined): Saver | undefined => {
-  const { size = 0, compression } = pass.plan.inspection;
-  const key = markKey(pass, virtualSize);
-  const journal = sink.journal();
-  if (key === undefined || journal === undefined || compression !== 'none') return undefined;
-  return createSaver({
-    journal,
-    key,
-    size,
-    from: mark?.position ?? 0,
-    overlapBytes: 0,
-    flush: () => sink.flush(),
-    writtenBytes: async () => (mark?.writtenBytes ?? 0) + (await sink.writtenBytes()),
-    policy: pass.saving,
-    now: () => performance.now(),
-  });
-};
 
 const tooLarge = ({ limitBytes }: Sink): TransferError => {
   try {
@@ -139,15 +111,10 @@ const tooLarge = ({ limitBytes }: Sink): TransferError => {
   return new TransferError('ImageTooLarge', 'the image is larger than the volume');
 };
 
-interface Unpacking {
-  readonly pass: Pass;
-  readonly sink: Sink;
-  readonly file: FileHandle;
-  readonly compression: 'xz' | 'zst';
-}
-
 /** A decoder program writes the file; its end is looked at afterwards. */
-const unpackInto = async ({ pass, sink, file, compression }: Unpacking): Promise<Measured> => {
+const unpackInto = async (pass: Pass, sink: Sink, file: FileHandle): Promise<Measured> => {
+  const { compression } = pass.plan.inspection;
+  if (!canUnpackToFile(compression)) return drain(pass, takeInto(sink));
   // xz leaves holes only behind the end of a file.
   await file.truncate(0);
   await unpackToFile({
@@ -165,30 +132,15 @@ const unpackInto = async ({ pass, sink, file, compression }: Unpacking): Promise
   return { length: size, fixedSize: fixedVhdSize(tail, size) };
 };
 
-const fill = async (pass: Pass, sink: Sink, virtualSize: number, mark: Mark | undefined): Promise<Measured> => {
-  const { compression } = pass.plan.inspection;
+/** The sink must be prepared. */
+export const importStream = async (pass: Pass, sink: Sink): Promise<PassResult> => {
   const file = sink.file();
-  if (file !== undefined && canUnpackToFile(compression)) return unpackInto({ pass, sink, file, compression });
-  const saver = saverOf(pass, sink, virtualSize, mark);
-  try {
-    const rest = mark === undefined ? pass : withKeptBytes(pass, sink.path, mark);
-    return await drain(rest, takeInto(sink, { from: mark?.position, saver }));
-  } finally {
-    await saver?.stop();
-  }
-};
-
-/** `announced`: bytes of the disk, 0 where they are not known yet. */
-export const importStream = async (pass: Pass, sink: Sink, announced: number): Promise<PassResult> => {
-  const mark =
-    pass.plan.inspection.compression === 'none' ? await findMark(pass, sink, announced, () => true) : undefined;
-  if (mark === undefined) await sink.prepare(announced);
-  const measured = await fill(pass, sink, announced, mark);
+  const measured = file === undefined ? await drain(pass, takeInto(sink)) : await unpackInto(pass, sink, file);
   pass.meter.enter('Verifying', 99);
   const digests = verifiedDigests(pass);
   const inspection = settle(pass, measured);
   checkCapacity(inspection.virtualSize, sink.limitBytes);
-  const writtenBytes = (mark?.writtenBytes ?? 0) + (await sink.writtenBytes());
+  const writtenBytes = await sink.writtenBytes();
   await complete(pass, sink, inspection.virtualSize);
   return { digests, inspection, writtenBytes };
 };

@@ -86,6 +86,8 @@ export const harvesterAnnotations = {
   goldenImage: 'harvesterhci.io/goldenImage',
   /** On a virtual machine: the claims to make for it (JSON). */
   claimTemplates: 'harvesterhci.io/volumeClaimTemplates',
+  /** On a virtual machine: names of claims that are deleted with it, separated by commas. */
+  removedClaims: 'harvesterhci.io/removedPersistentVolumeClaims',
   /** On a storage class: it stays. */
   reservedClass: 'harvesterhci.io/is-reserved-storageclass',
   /** On a claim: what it belongs to (JSON), such as a virtual machine. */

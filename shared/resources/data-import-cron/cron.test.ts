@@ -605,7 +605,7 @@ describe('machines', () => {
 
 describe('where a CDI is installed', () => {
   beforeEach(() => {
-    deps = { ...deps, cdi: 'use' };
+    deps = { ...deps, cdi: () => Promise.resolve('use') };
   });
   const hooked = { annotations: { [annotations.schedule]: '0 */12 * * *' } };
   const digestNow = () => cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest];

@@ -19,6 +19,7 @@ import {
   pollKey,
   recordOf,
 } from '#shared/resources/data-import-cron/due.ts';
+import type { CdiMode } from '#shared/resources/cdi-mode.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
@@ -48,20 +49,22 @@ export interface DuePolls {
 }
 
 /** The cron as polls see it; where CDI is installed, it is CDI's but for the hook it leaves to others. */
-const seenBy = ({ cdi }: DriverDeps, cron: DataImportCron): DataImportCron => (cdi === 'use' ? asHooked(cron) : cron);
+const seenBy = (mode: CdiMode | undefined, cron: DataImportCron): DataImportCron =>
+  mode === 'use' ? asHooked(cron) : cron;
 
 const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
   kind === dataImportCronKind.type.kind && apiVersion === apiVersionOf(dataImportCronKind.type);
 
 /** One tick's polls. Memory grows with the crons that are due, by a reference each. */
-export const createDuePolls = (deps: DriverDeps): DuePolls => {
+export const createDuePolls = async (deps: DriverDeps): Promise<DuePolls> => {
+  const mode = await deps.cdi?.();
   const groups = new Map<string, Group>();
   /** Crons that ask the same reference in different ways, such as for other architectures, share the requests of this tick. */
   const round = {};
   return {
     visit: (object) => {
       if (!isCron(object)) return;
-      const request = duePoll(seenBy(deps, object as DataImportCron), deps.now());
+      const request = duePoll(seenBy(mode, object as DataImportCron), deps.now());
       if (request === undefined) return;
       const key = pollKey(request);
       const group = groups.get(key) ?? { request, crons: [] };
@@ -114,10 +117,11 @@ const hand = async (deps: DriverDeps, cron: ObjectRef, answer: Answer): Promise<
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
 export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<Outcome> => {
   if (!isCron(object) || deps.observe === undefined) return done;
-  if (duePoll(seenBy(deps, object as DataImportCron), deps.now()) === undefined) return done;
+  const mode = await deps.cdi?.();
+  if (duePoll(seenBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
   // The event may be old, and the poll long made.
   const fresh = await deps.kube.get(dataImportCronKind.type, refOf(object));
-  const request = fresh && duePoll(seenBy(deps, fresh), deps.now());
+  const request = fresh && duePoll(seenBy(mode, fresh), deps.now());
   if (fresh === undefined || request === undefined) return done;
   const askedAt = deps.now();
   const observation = await deps.observe(request);
@@ -150,16 +154,17 @@ const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, asked
   const { type } = dataImportCronKind;
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
-  if (isOvertaken(seenBy(deps, cron), askedAt)) {
-    if (deps.cdi !== 'use' && isContradicted(cron, observation))
+  const mode = await deps.cdi?.();
+  if (isOvertaken(seenBy(mode, cron), askedAt)) {
+    if (mode !== 'use' && isContradicted(cron, observation))
       await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
     return done;
   }
-  const answered = recordOf(seenBy(deps, cron), observation, deps.now());
+  const answered = recordOf(seenBy(mode, cron), observation, deps.now());
   const recorded = isStale(observation, askedAt, deps.now()) ? dueAgain(answered, deps.now()) : answered;
   const { annotations, lastPoll } = recorded;
   const { resourceVersion } = cron.metadata;
-  if (deps.cdi === 'use') {
+  if (mode === 'use') {
     await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations: hookAnnotations(recorded) } });
     await tell(deps, ref, cron, lastPoll);
     return done;

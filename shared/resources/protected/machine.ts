@@ -1,10 +1,10 @@
 // A virtual machine that writes to a golden volume spoils every disk made from it (P12), and one made from an image takes the right to see
 // that image (P13).
-import { z } from 'zod';
 import { grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
+import { claimTemplatesOf, imageIdOf } from '#shared/api/harvester/claim-templates.ts';
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
@@ -61,30 +61,12 @@ export const keepGoldenUnmounted = async (
   return faults.flat().length === 0 ? allowed : refused('Invalid', faults.flat());
 };
 
-const Entries = z.array(
-  z.looseObject({
-    metadata: z
-      .looseObject({ name: z.string().optional(), annotations: z.record(z.string(), z.string()).optional() })
-      .optional(),
-  }),
-);
-
-/** Disks that are made for the machine, as Harvester notes them; none where that cannot be read. */
-const entriesOf = (machine: KubeObject | undefined): z.infer<typeof Entries> => {
-  try {
-    return Entries.parse(JSON.parse(machine?.metadata.annotations?.[harvesterAnnotations.claimTemplates] ?? '[]'));
-  } catch {
-    return [];
-  }
-};
-
 /** Names of the disks that are made for it. */
 export const templateNamesOf = (machine: KubeObject | undefined): readonly string[] =>
-  entriesOf(machine).flatMap(({ metadata }) => metadata?.name ?? []);
+  claimTemplatesOf(machine).flatMap(({ metadata }) => metadata?.name ?? []);
 
 /** `<namespace>/<name>` of the images that disks of the machine are to be made from. */
-const imageIdsOf = (machine: KubeObject | undefined): readonly string[] =>
-  entriesOf(machine).map(({ metadata }) => metadata?.annotations?.[harvesterAnnotations.imageId] ?? '');
+const imageIdsOf = (machine: KubeObject | undefined): readonly string[] => claimTemplatesOf(machine).map(imageIdOf);
 
 export const mayUseImages = async (
   { object, oldObject, userInfo }: AdmissionRequest,

@@ -35,7 +35,7 @@ export interface StorageFacts {
 /** What is missing is made; what is no longer true is looked at again. A CDI that is installed does this itself: `undefined`. */
 export const ensureProfiles = async (deps: DriverDeps): Promise<StorageFacts | undefined> => {
   const { kube, cdi } = deps;
-  if (cdi === 'use') return undefined;
+  if ((await cdi?.()) === 'use') return undefined;
   const [classes, snapshotClasses, profiles] = await Promise.all([
     kube.list(storageClasses),
     readSnapshotClasses(kube),

@@ -1,0 +1,51 @@
+// Whose the kinds of CDI are, by what the cluster holds.
+import { describe, expect, it } from 'vitest';
+import { cdis } from '#shared/api/foreign/cdi.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { createCdiLook } from '#shared/resources/cdi-mode.ts';
+import { testTime } from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+
+const minute = 60_000;
+const cdi: KubeObject = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'CDI', metadata: { name: 'cdi' } };
+
+describe('whose the kinds of CDI are', () => {
+  it('ours where the cluster does not know of it', async () => {
+    const look = createCdiLook(createMemoryKube({ absent: [cdis.plural] }), 'auto');
+    expect(await look()).toBe('serve');
+  });
+
+  it('ours where its definition was left behind, CDI’s as long as one is installed', async () => {
+    let time = testTime;
+    const kube = createMemoryKube();
+    const look = createCdiLook(kube, 'auto', () => time);
+    expect(await look()).toBe('serve');
+    kube.seed(cdis, cdi);
+    time += minute;
+    expect(await look()).toBe('use');
+    await kube.delete(cdis, { name: 'cdi' });
+    expect(await look()).toBe('use');
+    time += minute;
+    expect(await look()).toBe('serve');
+  });
+
+  it('is asked once a minute at most, and not at all where it was told', async () => {
+    let time = testTime;
+    const kube = createMemoryKube();
+    const look = createCdiLook(kube, 'auto', () => time);
+    for (let second = 0; second < 60; second += 1) {
+      await look();
+      time += 1000;
+    }
+    expect(kube.calls).toHaveLength(1);
+    expect(await createCdiLook(kube, 'use')()).toBe('use');
+    expect(await createCdiLook(kube, 'serve')()).toBe('serve');
+    expect(kube.calls).toHaveLength(1);
+  });
+
+  it('is nobody’s guess while the API is down', async () => {
+    const kube = createMemoryKube();
+    const isDown = { ...kube, list: () => Promise.reject(new Error('down')) };
+    await expect(createCdiLook(isDown, 'auto')()).rejects.toThrow('down');
+  });
+});

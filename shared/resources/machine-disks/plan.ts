@@ -1,0 +1,147 @@
+// How one disk of a virtual machine comes to be, from the template that Harvester's clients write on the machine. Pure. Called by sync.ts.
+import { type UsedSource, toGrantText } from '#shared/access/grant.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type PersistentVolumeClaim, type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type ClaimTemplate, imageIdOf } from '#shared/api/harvester/claim-templates.ts';
+import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { annotations } from '#shared/api/names.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
+import type { RootDisk } from '#shared/backends/backend.ts';
+
+/** A disk that is wanted in a namespace. */
+export interface DiskWish {
+  readonly namespace: string;
+  readonly name: string;
+  readonly template: ClaimTemplate;
+}
+
+/** What is there of it; what decides nothing is not read. */
+export interface DiskSeen {
+  readonly claim?: PersistentVolumeClaim | undefined;
+  readonly dataVolume?: DataVolume | undefined;
+  /** Of the claim; read only where it is to grow. */
+  readonly storageClass?: StorageClass | undefined;
+  /** Whether images of the image's namespace are for this one. */
+  readonly mayUse?: boolean;
+  readonly image?: HarvesterImage | undefined;
+  /** What a disk of the image begins as; left out: it is not ready, or never will be. */
+  readonly rootDisk?: RootDisk | undefined;
+}
+
+export interface Obstacle {
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface DiskPlan {
+  readonly actions: readonly Action[];
+  /** Why nothing is made, for people; none where nothing is left to do or something is done. */
+  readonly obstacle?: Obstacle;
+}
+
+const nothing: DiskPlan = { actions: [] };
+const obstacle = (reason: string, message: string): DiskPlan => ({ actions: [], obstacle: { reason, message } });
+
+export const planDisk = (wish: DiskWish, seen: DiskSeen): DiskPlan => {
+  if (seen.claim !== undefined) return planGrowth(wish, seen.claim, seen.storageClass);
+  if (seen.dataVolume !== undefined) return nothing;
+  const id = imageIdOf(wish.template);
+  if (id === '') return { actions: [create(persistentVolumeClaims, buildClaim(wish, undefined))] };
+  const disk = `disk ${wish.name}`;
+  if (seen.mayUse === false) {
+    const who = `system:serviceaccounts:${wish.namespace}`;
+    const message = `${disk} is made from the image ${id} of another namespace: let the group ${who} get virtualmachineimages there`;
+    return obstacle('ImageNotAllowed', message);
+  }
+  if (seen.image === undefined)
+    return obstacle('ImageNotFound', `${disk} waits for the image ${id}, which is not there`);
+  if (seen.rootDisk === undefined)
+    return obstacle('ImageNotReady', `${disk} waits for the image ${id}, which is not ready`);
+  const { rootDisk } = seen;
+  return {
+    actions: [
+      rootDisk.is === 'class'
+        ? create(persistentVolumeClaims, buildClaim(wish, rootDisk.className))
+        : create(dataVolumeKind.type, buildCopy(wish, seen.image, rootDisk)),
+    ],
+  };
+};
+
+const requestOf = ({ template }: DiskWish): string | undefined => template.spec?.resources?.requests?.['storage'];
+
+/** A claim that is not bound yet is still being made, and as large as it was asked for. */
+const planGrowth = (wish: DiskWish, claim: PersistentVolumeClaim, storageClass: StorageClass | undefined): DiskPlan => {
+  if (!wantsGrowth(wish, claim)) return nothing;
+  if (storageClass?.allowVolumeExpansion !== true) {
+    const message = `disk ${wish.name} cannot grow to ${requestOf(wish)}: its storage class does not expand volumes`;
+    return obstacle('DiskCannotGrow', message);
+  }
+  return {
+    actions: [
+      patch(persistentVolumeClaims, claim, { spec: { resources: { requests: { storage: requestOf(wish) } } } }),
+    ],
+  };
+};
+
+/** Whether a claim that is there is to be larger. */
+export const wantsGrowth = (wish: DiskWish, { spec, status, metadata }: PersistentVolumeClaim): boolean => {
+  const asked = parseQuantity(requestOf(wish)) ?? 0;
+  const isThere = status?.phase === 'Bound' && metadata.deletionTimestamp === undefined;
+  return isThere && asked > (parseQuantity(spec.resources?.requests?.['storage']) ?? 0);
+};
+
+/** As it was written, but for the class of an image that storage itself makes disks from. */
+const buildClaim = ({ namespace, name, template }: DiskWish, className: string | undefined): PersistentVolumeClaim =>
+  ({
+    apiVersion: 'v1',
+    kind: persistentVolumeClaims.kind,
+    metadata: { ...template.metadata, namespace, name },
+    spec: { ...template.spec, ...(className === undefined ? {} : { storageClassName: className }) },
+  }) as PersistentVolumeClaim;
+
+/** What its author may use was asked before; admission would not ask for us. */
+const marksOf = ({ namespace, template }: DiskWish, source: UsedSource): Readonly<Record<string, string>> => ({
+  ...template.metadata?.annotations,
+  ...(source.namespace === namespace ? {} : { [annotations.granted]: toGrantText([source]) ?? '' }),
+});
+
+const sizeOf = (wish: DiskWish) => {
+  const storage = requestOf(wish);
+  return storage === undefined ? {} : { resources: { requests: { storage } } };
+};
+
+const classOf = ({ template }: DiskWish, { status, spec }: HarvesterImage) => {
+  const storageClassName = template.spec?.storageClassName ?? status?.storageClassName ?? spec.targetStorageClassName;
+  return storageClassName === undefined ? {} : { storageClassName };
+};
+
+/** Modes are those of the storage: clients write those of Longhorn, whatever the class is. */
+const buildCopy = (
+  wish: DiskWish,
+  image: HarvesterImage,
+  { volume, snapshot }: Extract<RootDisk, { readonly is: 'copy' }>,
+): DataVolume => {
+  const at = { namespace: image.metadata.namespace ?? '', name: snapshot ?? volume };
+  const source = snapshot === undefined ? { pvc: at } : { snapshot: at };
+  const use = snapshot === undefined ? 'clone-claim' : 'clone-snapshot';
+  return {
+    apiVersion: apiVersionOf(dataVolumeKind.type),
+    kind: dataVolumeKind.type.kind,
+    metadata: { namespace: wish.namespace, name: wish.name, annotations: marksOf(wish, { use, ...at }) },
+    spec: { source, storage: { ...classOf(wish, image), ...sizeOf(wish) } },
+  };
+};
+
+/** A machine may have been booted from an image itself. */
+const isGolden = (object: KubeObject): boolean =>
+  ownerOf(object)?.groupKind.startsWith(`${harvesterImageKind.type.kind}.`) === true ||
+  object.metadata.annotations?.[harvesterAnnotations.goldenImage] === 'true';
+
+/** A disk goes with its machine: the data volume first, since a CDI makes the claim of one that is there anew. */
+export const planRemoval = ({ claim, dataVolume }: DiskSeen): readonly Action[] => {
+  if (dataVolume !== undefined) return isGolden(dataVolume) ? [] : remove(dataVolumeKind.type, dataVolume);
+  return claim === undefined || isGolden(claim) ? [] : remove(persistentVolumeClaims, claim);
+};

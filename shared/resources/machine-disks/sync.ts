@@ -1,0 +1,166 @@
+// Makes the disks that Harvester's clients write on a virtual machine, of images of any backend, and removes those that go with it. Called when a machine
+// changes, when an image becomes ready, and by the tick.
+import { serviceAccountRequester } from '#shared/access/review.ts';
+import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
+import { grantFor } from '#shared/access/sources.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { claimTemplatesOf, imageIdOf, removedClaimsOf } from '#shared/api/harvester/claim-templates.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
+import type { RootDisk } from '#shared/backends/backend.ts';
+import { registrationOf } from '#shared/backends/registry.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { execute } from '#shared/resources/execute.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import {
+  type DiskSeen,
+  type DiskWish,
+  type Obstacle,
+  planDisk,
+  planRemoval,
+  wantsGrowth,
+} from '#shared/resources/machine-disks/plan.ts';
+import { sayNote } from '#shared/resources/write.ts';
+import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
+
+/** Disks of one machine; more are not looked at. */
+const mostDisks = 64;
+/** Milliseconds a new machine is looked at by the tick: what was lost of its events is made up for by then. */
+const newForMs = 3_600_000;
+
+export const isMachine = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
+  kind === virtualMachines.kind && apiVersion === apiVersionOf(virtualMachines);
+
+const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
+
+const concernsUs = (machine: KubeObject): boolean =>
+  claimTemplatesOf(machine).length > 0 || removedClaimsOf(machine).length > 0;
+
+export const handleMachineEvent = async (deps: DriverDeps, { type, data }: KnownEvent): Promise<Outcome> => {
+  const object = data as KubeObject;
+  if (object.metadata === undefined || !concernsUs(object)) return done;
+  if (type === eventTypes.objectDeleted) return removeDisks(deps, object);
+  const machine = await deps.kube.get(virtualMachines, refOf(object));
+  return machine === undefined ? done : syncDisks(deps, machine);
+};
+
+const syncDisks = async (deps: DriverDeps, machine: KubeObject): Promise<Outcome> => {
+  if (isLeaving(machine)) return removeDisks(deps, machine);
+  const missing: string[] = [];
+  for (const template of claimTemplatesOf(machine).slice(0, mostDisks)) {
+    const { name = '' } = template.metadata ?? {};
+    if (name === '') continue;
+    const wish: DiskWish = { namespace: machine.metadata.namespace ?? 'default', name, template };
+    // oxlint-disable-next-line no-await-in-loop
+    const obstacle = await makeDisk(deps, wish);
+    if (obstacle === undefined) continue;
+    missing.push(obstacle.message);
+    const occurrence = `${name}/${obstacle.message}`;
+    // oxlint-disable-next-line no-await-in-loop
+    await sayNote(deps, refOf(machine), { type: 'Warning', ...obstacle, occurrence });
+  }
+  return missing.length === 0 ? done : waiting(missing.join('; '));
+};
+
+/** What the API refuses for good is told the owner of the machine, not the sender of the event. */
+const makeDisk = async (deps: DriverDeps, wish: DiskWish): Promise<Obstacle | undefined> => {
+  try {
+    const { actions, obstacle } = planDisk(wish, await readDisk(deps, wish));
+    await execute(deps.kube, actions);
+    return obstacle;
+  } catch (error) {
+    // Somebody else was quicker.
+    if (isConflict(error)) return undefined;
+    if (!(error instanceof AppError) || error.retryable) throw error;
+    return { reason: 'DiskRefused', message: `disk ${wish.name} was refused: ${messageOf(error)}` };
+  }
+};
+
+const readDisk = async ({ kube, backends }: DriverDeps, wish: DiskWish): Promise<DiskSeen> => {
+  const { namespace, name, template } = wish;
+  const claim = await kube.get(persistentVolumeClaims, { namespace, name });
+  if (claim !== undefined) {
+    const className = claim.spec.storageClassName ?? '';
+    const isSmall = wantsGrowth(wish, claim) && className !== '';
+    return { claim, storageClass: isSmall ? await kube.get(storageClasses, { name: className }) : undefined };
+  }
+  const dataVolume = await kube.get(dataVolumeKind.type, { namespace, name });
+  const id = imageIdOf(template);
+  if (dataVolume !== undefined || id === '') return { dataVolume };
+  const [imageNamespace = '', imageName = ''] = id.split('/');
+  const key = { namespace: imageNamespace, name: imageName };
+  if (!(await mayUse({ kube }, namespace, key))) return { mayUse: false };
+  const image = await kube.get(harvesterImageKind.type, key);
+  return { image, rootDisk: image && rootDiskOf(backends, image) };
+};
+
+/** Later passes act for nobody, so it is what whoever runs things in the machine's namespace may do that counts. */
+const mayUse = async (
+  { kube }: Pick<DriverDeps, 'kube'>,
+  namespace: string,
+  image: { readonly namespace: string; readonly name: string },
+): Promise<boolean> => {
+  if (image.namespace === namespace) return true;
+  const requester = serviceAccountRequester(namespace, 'default');
+  return (await grantFor(kube, requester, { use: 'use-image', ...image })) !== undefined;
+};
+
+const rootDiskOf = (backends: DriverDeps['backends'], object: HarvesterImage): RootDisk | undefined => {
+  const image = harvesterImages.toImage(object);
+  const registration = registrationOf(backends, image.backend);
+  const isReady = image.state.phase === 'Available' && !image.deleting;
+  return isReady && registration.served ? registration.backend.rootDiskOf(image) : undefined;
+};
+
+const removeDisks = async ({ kube }: DriverDeps, machine: KubeObject): Promise<Outcome> => {
+  const namespace = machine.metadata.namespace ?? 'default';
+  for (const name of removedClaimsOf(machine).slice(0, mostDisks)) {
+    // oxlint-disable-next-line no-await-in-loop
+    const dataVolume = await kube.get(dataVolumeKind.type, { namespace, name });
+    // oxlint-disable-next-line no-await-in-loop
+    const claim = dataVolume === undefined ? await kube.get(persistentVolumeClaims, { namespace, name }) : undefined;
+    // oxlint-disable-next-line no-await-in-loop
+    await execute(kube, planRemoval({ dataVolume, claim }));
+  }
+  return done;
+};
+
+/** One machine in trouble must not keep the others from their disks. */
+const syncQuietly = async (deps: DriverDeps, machine: KubeObject): Promise<void> => {
+  const { namespace = '', name } = machine.metadata;
+  try {
+    await syncDisks(deps, machine);
+  } catch (error) {
+    deps.log.warn('disks not made', { object: `${namespace}/${name}`, error: messageOf(error) });
+  }
+};
+
+/** None where the cluster has no machines. */
+async function* machinesOf({ kube }: DriverDeps): AsyncIterable<KubeObject> {
+  try {
+    for await (const machine of kube.listAll(virtualMachines)) if (concernsUs(machine)) yield machine;
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}
+
+/** What waits for an image, once that is ready. */
+export const makeDisksOf = async (deps: DriverDeps, image: KubeObject): Promise<void> => {
+  const { type } = harvesterImageKind;
+  if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
+  const id = `${image.metadata.namespace}/${image.metadata.name}`;
+  for await (const machine of machinesOf(deps)) {
+    if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id)) await syncQuietly(deps, machine);
+  }
+};
+
+/** New machines, and those on their way out: all others were heard of long ago. */
+export const sweepMachines = async (deps: DriverDeps): Promise<void> => {
+  for await (const machine of machinesOf(deps)) {
+    const age = deps.now() - Date.parse(machine.metadata.creationTimestamp ?? '');
+    if (isLeaving(machine) || age < newForMs) await syncQuietly(deps, machine);
+  }
+};

@@ -1,0 +1,159 @@
+// A virtual machine as Harvester's clients write it: its disks in an annotation, made of images of every backend, with real bytes; larger later on; and
+// gone with it, the data volume before its claim.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { installCrds } from '#infra/local/install.ts';
+import { buildOpenCrd } from '#infra/local/operator-crds.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+
+const images = harvesterImageKind.type;
+const mib = 2 ** 20;
+const name = 'web';
+
+describe('disks of virtual machines', { timeout: 400_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let url: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+
+  const anImage = (backend: string): HarvesterImage => ({
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    metadata: { name: `of-${backend}`, namespace },
+    spec: {
+      backend,
+      displayName: `of ${backend}`,
+      sourceType: 'download',
+      url,
+      ...(backend === 'backingimage' ? {} : { targetStorageClassName: 'local' }),
+    } as HarvesterImage['spec'],
+  });
+  const template = (disk: string, backend: string | undefined, storage = '128Mi') => ({
+    metadata: {
+      name: disk,
+      annotations: backend === undefined ? {} : { [harvesterAnnotations.imageId]: `${namespace}/of-${backend}` },
+    },
+    spec: {
+      accessModes: backend === undefined ? ['ReadWriteOnce'] : ['ReadWriteMany'],
+      volumeMode: 'Block',
+      resources: { requests: { storage } },
+      ...(backend === undefined ? { storageClassName: 'local' } : {}),
+    },
+  });
+  const templatesWith = (copied: string) =>
+    JSON.stringify([
+      template('web-lh', 'backingimage'),
+      template('web-cdi', 'cdi', copied),
+      template('web-csi', 'csi'),
+      template('web-data', undefined),
+    ]);
+  const until = async <T extends KubeObject>(
+    type: ResourceType<T>,
+    object: string,
+    isSo: (seen: T | undefined) => boolean,
+  ): Promise<void> => {
+    const look = async () => {
+      const seen = await cluster.kube.get(type, { namespace, name: object });
+      return isSo(seen) ? 'so' : JSON.stringify(seen ?? 'absent', undefined, 1);
+    };
+    await expect.poll(look, { timeout: 120_000, interval: 50 }).toBe('so');
+  };
+  const isBound = (claim: { readonly status?: { readonly phase?: string } } | undefined) =>
+    claim?.status?.phase === 'Bound';
+  /** Whether it begins as what was published, and is zero beyond that. */
+  const holdsDisk = async (claim: string): Promise<boolean> => {
+    const disk = await diskOf(cluster, { namespace, name: claim });
+    return run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk]).then(
+      () => true,
+      () => false,
+    );
+  };
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-machine-disks-'));
+    raw = join(dir, 'disk.raw');
+    const file = join(dir, 'disk.qcow2');
+    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
+    server = await startFileServer();
+    url = server.offer(basename(file), file);
+    cluster = await startTestCluster();
+    await installCrds(cluster.kube, [buildOpenCrd(virtualMachines as unknown as ResourceType)]);
+  }, 300_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('wait for the images they begin as, and say so on the machine', async () => {
+    await cluster.kube.create(virtualMachines, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: {
+        name,
+        namespace,
+        annotations: { [harvesterAnnotations.claimTemplates]: templatesWith('128Mi') },
+      },
+      spec: {},
+    });
+    await until(persistentVolumeClaims, 'web-data', isBound);
+    const said = async () =>
+      (await cluster.kube.list(kubeEvents, { namespace })).items
+        .filter(({ involvedObject }) => involvedObject.name === name)
+        .map(({ reason }) => reason);
+    await expect.poll(said, { timeout: 30_000 }).toContain('ImageNotFound');
+  });
+
+  it.each([
+    ['backingimage', 'web-lh'],
+    ['cdi', 'web-cdi'],
+    ['csi', 'web-csi'],
+  ])('begin as the image of backend %s', async (backend, disk) => {
+    await cluster.kube.create(images, anImage(backend));
+    await until(images, `of-${backend}`, (image) => image?.status?.phase === 'Imported');
+    if (backend !== 'backingimage') {
+      await until(dataVolumeKind.type, disk, (volume) => volume?.status?.phase === 'Succeeded');
+    }
+    await until(persistentVolumeClaims, disk, isBound);
+    expect(await holdsDisk(disk)).toBe(true);
+  });
+
+  it('grow when more is asked for', async () => {
+    const metadata = { annotations: { [harvesterAnnotations.claimTemplates]: templatesWith('192Mi') } };
+    await cluster.kube.mergePatch(virtualMachines, { namespace, name }, { metadata });
+    await until(persistentVolumeClaims, 'web-cdi', (claim) => claim?.status?.capacity?.['storage'] === '192Mi');
+    expect(await holdsDisk('web-cdi')).toBe(true);
+  });
+
+  it('go with the machine where it says so, and stay where it does not', async () => {
+    const gone: string[] = [];
+    const metadata = { annotations: { [harvesterAnnotations.removedClaims]: 'web-cdi,web-lh' } };
+    await cluster.kube.mergePatch(virtualMachines, { namespace, name }, { metadata });
+    await cluster.kube.delete(virtualMachines, { namespace, name });
+    const look = async () => {
+      const volume = await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'web-cdi' });
+      const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'web-cdi' });
+      if (volume === undefined && !gone.includes('volume')) gone.push('volume');
+      if (claim === undefined && !gone.includes('claim')) gone.push('claim');
+      return gone.length;
+    };
+    await expect.poll(look, { timeout: 60_000, interval: 10 }).toBe(2);
+    expect(gone).toEqual(['volume', 'claim']);
+    await until(persistentVolumeClaims, 'web-lh', (claim) => claim === undefined);
+    expect(await holdsDisk('web-csi')).toBe(true);
+    await until(persistentVolumeClaims, 'web-data', isBound);
+    await until(images, 'of-cdi', (image) => image?.status?.phase === 'Imported');
+  });
+});
