@@ -5,8 +5,10 @@ import {
   createDecodePools,
   createSegmentWork,
   flushWhile,
+  sizesFor,
 } from '#shared/transfer/decode/segment-work.ts';
 import {
+  type SavableDigester,
   type SharedDigester,
   createInlineDigester,
   createSharedDigester,
@@ -14,9 +16,11 @@ import {
 import { corrupt } from '#shared/transfer/format/disk.ts';
 import type { ClusterMap } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import { type Qcow2Header, readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
-import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
+import { createSegmentPlanner, queueFrom } from '#shared/transfer/format/qcow2/segments.ts';
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
+import { type Mark, markKey, findMark } from '#shared/transfer/resume/mark.ts';
+import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
 import { rangedReader } from '#shared/transfer/plan.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
@@ -31,25 +35,62 @@ const inlineDigestBytes = 64 * 1024 * 1024;
 
 interface Pools extends DecodePools {
   readonly digester: SharedDigester;
+  /** The same, where another process can go on with it. */
+  readonly savable: SavableDigester | undefined;
 }
 
-const createPools = (pass: Pass, sink: Sink, header: Qcow2Header): Pools => {
+const createPools = (pass: Pass, sink: Sink, header: Qcow2Header, mark: Mark | undefined): Pools => {
   const size = pass.plan.inspection.size ?? Infinity;
   const decoding = createDecodePools(sink, header, size, mostConnections);
-  return {
-    ...decoding,
-    digester: (size < inlineDigestBytes ? createInlineDigester : createSharedDigester)({
-      buffers: decoding.buffers.buffers,
-      algorithms: algorithmsFor(pass.spec.checksum),
-    }),
-  };
+  const setup = { buffers: decoding.buffers.buffers, algorithms: algorithmsFor(pass.spec.checksum) };
+  if (mark === undefined && size < pass.saving.leastBytes) {
+    const create = size < inlineDigestBytes ? createInlineDigester : createSharedDigester;
+    return { ...decoding, digester: create(setup), savable: undefined };
+  }
+  const savable = createSharedDigester({
+    ...setup,
+    savable: mark === undefined ? 'undecided' : { states: mark.states },
+  });
+  return { ...decoding, digester: savable, savable };
 };
 
-const transferData = async (pass: Pass, sink: Sink, pools: Pools, map: ClusterMap) => {
+interface Data {
+  readonly pass: Pass;
+  readonly sink: Sink;
+  readonly pools: Pools;
+  readonly map: ClusterMap;
+  readonly mark: Mark | undefined;
+  readonly virtualSize: number;
+}
+
+/** The whole of the segment behind a mark is written, too: see `queueFrom`. */
+const saverOf = ({ pass, sink, pools, mark, virtualSize }: Data): Saver | undefined => {
+  const { savable, decoders, segmentBytes } = pools;
+  const journal = sink.journal();
+  const key = markKey(pass, virtualSize);
+  if (savable === undefined || journal === undefined || key === undefined) return undefined;
+  return createSaver({
+    journal,
+    key,
+    size: pass.plan.inspection.size ?? 0,
+    from: mark?.position ?? 0,
+    overlapBytes: segmentBytes,
+    digests: savable,
+    flush: () => sink.flush(),
+    writtenBytes: () => (mark?.writtenBytes ?? 0) + decoders.writtenBytes(),
+    policy: pass.saving,
+    now: () => performance.now(),
+  });
+};
+
+const transferData = async (data: Data) => {
+  const { pass, sink, pools, map, mark } = data;
   const { segmentBytes, carryBytes, buffers, decoders, digester } = pools;
   const size = pass.plan.inspection.size ?? 0;
+  const from = mark?.position ?? 0;
   const flusher = flushWhile(sink, decoders);
-  const planner = createSegmentPlanner(queueOf(map));
+  const saver = saverOf(data);
+  const planner = createSegmentPlanner(queueFrom(map, from));
   const work = createSegmentWork(pools, planner, ({ buffer, bytes }) => [
     digester.update({ buffer, offset: carryBytes, length: bytes.length }),
   ]);
@@ -57,36 +98,35 @@ const transferData = async (pass: Pass, sink: Sink, pools: Pools, map: ClusterMa
     await readSegments({
       source: pass.source,
       size,
+      from,
       segmentBytes,
       headroom: carryBytes,
       connections: createConnections({ first: firstConnections, most: mostConnections, now: () => performance.now() }),
       pool: buffers,
       onSegment: (segment) => {
         pass.signal.throwIfAborted();
-        pass.meter.advance((segment.offset + segment.bytes.length) / size);
-        work.take(segment);
+        const end = segment.offset + segment.bytes.length;
+        pass.meter.advance(end / size);
+        const isWritten = work.take(segment);
+        saver?.see(end, isWritten);
       },
     });
     pass.meter.enter('Converting', 98);
     await work.finish();
     if (!planner.isDone()) throw corrupt('the qcow2 has clusters that no part of the file holds');
-    return { digests: await digester.finish(), writtenBytes: decoders.writtenBytes() };
+    return { digests: await digester.finish(), writtenBytes: (mark?.writtenBytes ?? 0) + decoders.writtenBytes() };
   } finally {
+    await saver?.stop();
     await flusher.stop();
   }
 };
 
-interface Mapped {
-  readonly header: Qcow2Header;
-  readonly map: ClusterMap;
-}
-
-const importMapped = async (pass: Pass, sink: Sink, pools: Pools, { header, map }: Mapped): Promise<PassResult> => {
+const importMapped = async (data: Data): Promise<PassResult> => {
+  const { pass, sink, pools, mark, virtualSize } = data;
   const { inspection } = pass.plan;
-  const { virtualSize } = header;
   pass.meter.expect(inspection.size);
-  await sink.prepare(virtualSize);
-  const { digests, writtenBytes } = await transferData(pass, sink, pools, map);
+  if (mark === undefined) await sink.prepare(virtualSize);
+  const { digests, writtenBytes } = await transferData(data);
   pass.meter.enter('Verifying', 99);
   verifyChecksum(pass.spec.checksum, digests);
   await pools.decoders.kill();
@@ -98,11 +138,16 @@ const importMapped = async (pass: Pass, sink: Sink, pools: Pools, { header, map 
 export const importDirect = async (pass: Pass, sink: Sink): Promise<PassResult> => {
   const reader = rangedReader(pass.source, pass.plan.facts);
   const header = await readQcow2Header(reader);
+  const { virtualSize } = header;
+  const { segmentBytes } = sizesFor(header);
+  const isUsable = ({ position, states }: Mark) =>
+    position % segmentBytes === 0 && algorithmsFor(pass.spec.checksum).every((name) => name in states);
+  const mark = await findMark(pass, sink, virtualSize, isUsable);
   // The workers start while the tables are read.
-  const pools = createPools(pass, sink, header);
+  const pools = createPools(pass, sink, header, mark);
   try {
     const map = await readClusterMap(header, reader);
-    if (map !== undefined) return await importMapped(pass, sink, pools, { header, map });
+    if (map !== undefined) return await importMapped({ pass, sink, pools, map, mark, virtualSize });
   } finally {
     await Promise.all([pools.decoders.kill(), pools.digester.kill()]);
   }

@@ -3,6 +3,7 @@ import type { Digester } from '#shared/transfer/checksum.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
 import type { BackupResult, Inspection, StoredResult } from '#shared/transfer/report.ts';
+import type { SavePolicy } from '#shared/transfer/resume/policy.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
@@ -14,6 +15,9 @@ export interface Pass {
   readonly digester: Digester;
   readonly meter: Meter;
   readonly signal: AbortSignal;
+  readonly saving: SavePolicy;
+  /** Told from which byte of the file this pass goes on. */
+  readonly onResume: (position: number) => void;
 }
 
 /** What a pass that ended well found out. */

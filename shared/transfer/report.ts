@@ -56,7 +56,7 @@ export const TransferReport = z.discriminatedUnion('outcome', [
     digests: z.record(z.string(), z.string()).default({}),
     /** Bytes received over the wire, repeats included. */
     receivedBytes: z.number().int().nonnegative(),
-    /** Guest bytes that are not zero and were written. */
+    /** Guest bytes that are not zero and were written; where another process was gone on with, a few of them twice. */
     writtenBytes: z.number().int().nonnegative(),
     seconds: z.number().nonnegative(),
     /** What an export made. */

@@ -7,7 +7,8 @@ import type { Pass, PassResult } from '#shared/transfer/pass.ts';
 import { createPatience } from '#shared/transfer/patience.ts';
 import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
-import type { Inspection, TransferReport } from '#shared/transfer/report.ts';
+import type { Inspection, TransferFault, TransferReport } from '#shared/transfer/report.ts';
+import { type SavePolicy, savePolicy } from '#shared/transfer/resume/policy.ts';
 import { importScratch, measureScratch } from '#shared/transfer/scratch-route.ts';
 import { importDirect } from '#shared/transfer/direct-route.ts';
 import { importSequential } from '#shared/transfer/sequential-route.ts';
@@ -34,6 +35,8 @@ export interface RunOptions {
   /** Needed by an upload. */
   readonly reception?: Reception | undefined;
   readonly now?: () => number;
+  /** When marks are left for a later process; replaced in tests. */
+  readonly saving?: SavePolicy;
 }
 
 interface Run {
@@ -43,8 +46,11 @@ interface Run {
   readonly meter: Meter;
   readonly signal: AbortSignal;
   readonly log: RunOptions['log'];
+  readonly saving: SavePolicy;
   /** The newest inspection, for the report of a failure. */
   seen: Inspection | undefined;
+  /** Where the pass under way took up what an earlier process left; 0: nowhere. */
+  resumedAt: number;
 }
 
 const finishInspect = (pass: Pass): Promise<PassResult> => {
@@ -81,8 +87,7 @@ const finishImport = async (looked: Pass, sink: Sink): Promise<PassResult> => {
   if (route === 'scratch') return importScratch(pass, sink);
   if (route === 'direct') return importDirect(pass, sink);
   if (route === 'sequential') return importSequential(pass, sink);
-  await sink.prepare(virtualSize ?? 0);
-  return importStream(pass, sink);
+  return importStream(pass, sink, virtualSize ?? 0);
 };
 
 const onePass = async (run: Run): Promise<PassResult> => {
@@ -91,7 +96,12 @@ const onePass = async (run: Run): Promise<PassResult> => {
   const plan = await planTransfer(source);
   run.seen = plan.inspection;
   run.log('source inspected', { ...plan.inspection, route: plan.route });
-  const pass: Pass = { spec, source, plan, digester: createDigester(spec.checksum), meter, signal };
+  const onResume = (position: number): void => {
+    run.resumedAt = position;
+    run.log('going on where an earlier process stopped', { position });
+  };
+  const digester = createDigester(spec.checksum);
+  const pass: Pass = { spec, source, plan, digester, meter, signal, saving: run.saving, onResume };
   if (spec.mode === 'inspect' || sink === undefined) {
     const result = await finishInspect(pass);
     await meter.inspected(result.inspection);
@@ -100,14 +110,35 @@ const onePass = async (run: Run): Promise<PassResult> => {
   return finishImport(pass, sink);
 };
 
+/** A later process can go on from the marks of this one: the source went away, or there was no time left. */
+const isInterruption = (error: unknown): boolean =>
+  isTransferError(error) && error.retryable && !error.startOver && interruptions.has(error.code);
+const interruptions: ReadonlySet<TransferFault> = new Set([
+  'SourceUnreachable',
+  'SourceUnavailable',
+  'SourceInterrupted',
+  'SourceStalled',
+  'DeadlineExceeded',
+  'Cancelled',
+]);
+
 /** Passes until one ends, or patience does. Between passes the target is emptied. */
 const passes = async (run: Run, onRetry: (error: unknown, waitMs: number) => void): Promise<PassResult> => {
   const patience = createPatience({ retries: run.spec.limits.retries, signal: run.signal, onRetry });
+  let wasMisled = false;
   for (;;) {
+    run.resumedAt = 0;
     try {
       return await onePass(run);
     } catch (error) {
-      await run.sink?.abandon();
+      if (isInterruption(error)) await run.sink?.suspend();
+      else await run.sink?.abandon();
+      if (run.resumedAt > 0 && !isInterruption(error) && !wasMisled) {
+        wasMisled = true;
+        // What was kept may be at fault, and nobody could ever tell: so the file gets its chance from the first byte on.
+        run.log('starting over, since what was kept did not fit', { position: run.resumedAt, error });
+        continue;
+      }
       if (!isTransferError(error) || !error.startOver) throw error;
       await patience.afterFailure(error);
     }
@@ -185,7 +216,8 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
         reception: options.reception,
       });
       const sink = spec.mode === 'import' ? await openSink(requireTarget(spec), signal) : undefined;
-      run = { spec, source, sink, meter, signal, log: options.log, seen: undefined };
+      const { saving = savePolicy } = options;
+      run = { spec, source, sink, meter, signal, log: options.log, seen: undefined, resumedAt: 0, saving };
       return passes(run, onRetry);
     });
     return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };

@@ -10,6 +10,9 @@ import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, publishedBytes, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import { withKeptBytes } from '#shared/transfer/resume/kept.ts';
+import { type Mark, findMark, markKey } from '#shared/transfer/resume/mark.ts';
+import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
 const regroupBytes = 1024 * 1024;
@@ -94,13 +97,38 @@ export const measureStream = async (pass: Pass): Promise<PassResult> => {
   return { digests: verifiedDigests(pass), inspection: settle(pass, measured), writtenBytes: 0 };
 };
 
-/** Stops at the target's size: that is where a decompression bomb ends. */
+/** Stops at the target's size: that is where a decompression bomb ends. What lies before `from` is there. */
 const takeInto =
-  (sink: Sink): Take =>
+  (
+    sink: Sink,
+    { from = 0, saver }: { readonly from?: number | undefined; readonly saver?: Saver | undefined } = {},
+  ): Take =>
   async (bytes, position) => {
-    checkCapacity(position + bytes.length, sink.limitBytes, true);
+    const end = position + bytes.length;
+    checkCapacity(end, sink.limitBytes, true);
+    if (end <= from) return;
     await sink.write(bytes, position);
+    saver?.see(end, Promise.resolve(true));
   };
+
+/** Of a plain disk alone: it is on the target as it was published, so whoever goes on takes its digests from there. */
+const saverOf = (pass: Pass, sink: Sink, virtualSize: number, mark: Mark | undefined): Saver | undefined => {
+  const { size = 0, compression } = pass.plan.inspection;
+  const key = markKey(pass, virtualSize);
+  const journal = sink.journal();
+  if (key === undefined || journal === undefined || compression !== 'none') return undefined;
+  return createSaver({
+    journal,
+    key,
+    size,
+    from: mark?.position ?? 0,
+    overlapBytes: 0,
+    flush: () => sink.flush(),
+    writtenBytes: async () => (mark?.writtenBytes ?? 0) + (await sink.writtenBytes()),
+    policy: pass.saving,
+    now: () => performance.now(),
+  });
+};
 
 const tooLarge = ({ limitBytes }: Sink): TransferError => {
   try {
@@ -111,10 +139,15 @@ const tooLarge = ({ limitBytes }: Sink): TransferError => {
   return new TransferError('ImageTooLarge', 'the image is larger than the volume');
 };
 
+interface Unpacking {
+  readonly pass: Pass;
+  readonly sink: Sink;
+  readonly file: FileHandle;
+  readonly compression: 'xz' | 'zst';
+}
+
 /** A decoder program writes the file; its end is looked at afterwards. */
-const unpackInto = async (pass: Pass, sink: Sink, file: FileHandle): Promise<Measured> => {
-  const { compression } = pass.plan.inspection;
-  if (!canUnpackToFile(compression)) return drain(pass, takeInto(sink));
+const unpackInto = async ({ pass, sink, file, compression }: Unpacking): Promise<Measured> => {
   // xz leaves holes only behind the end of a file.
   await file.truncate(0);
   await unpackToFile({
@@ -132,15 +165,30 @@ const unpackInto = async (pass: Pass, sink: Sink, file: FileHandle): Promise<Mea
   return { length: size, fixedSize: fixedVhdSize(tail, size) };
 };
 
-/** The sink must be prepared. */
-export const importStream = async (pass: Pass, sink: Sink): Promise<PassResult> => {
+const fill = async (pass: Pass, sink: Sink, virtualSize: number, mark: Mark | undefined): Promise<Measured> => {
+  const { compression } = pass.plan.inspection;
   const file = sink.file();
-  const measured = file === undefined ? await drain(pass, takeInto(sink)) : await unpackInto(pass, sink, file);
+  if (file !== undefined && canUnpackToFile(compression)) return unpackInto({ pass, sink, file, compression });
+  const saver = saverOf(pass, sink, virtualSize, mark);
+  try {
+    const rest = mark === undefined ? pass : withKeptBytes(pass, sink.path, mark);
+    return await drain(rest, takeInto(sink, { from: mark?.position, saver }));
+  } finally {
+    await saver?.stop();
+  }
+};
+
+/** `announced`: bytes of the disk, 0 where they are not known yet. */
+export const importStream = async (pass: Pass, sink: Sink, announced: number): Promise<PassResult> => {
+  const mark =
+    pass.plan.inspection.compression === 'none' ? await findMark(pass, sink, announced, () => true) : undefined;
+  if (mark === undefined) await sink.prepare(announced);
+  const measured = await fill(pass, sink, announced, mark);
   pass.meter.enter('Verifying', 99);
   const digests = verifiedDigests(pass);
   const inspection = settle(pass, measured);
   checkCapacity(inspection.virtualSize, sink.limitBytes);
-  const writtenBytes = await sink.writtenBytes();
+  const writtenBytes = (mark?.writtenBytes ?? 0) + (await sink.writtenBytes());
   await complete(pass, sink, inspection.virtualSize);
   return { digests, inspection, writtenBytes };
 };

@@ -1,7 +1,8 @@
 // Objects in an S3-compatible store. The SDK is loaded at the first request, so that a function that needs no store starts without it.
 import type { Readable } from 'node:stream';
-import type { HttpClient } from '#shared/clients/http/client.ts';
+import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import type { S3Credentials } from '#shared/clients/s3/credentials.ts';
+import { pourOf } from '#shared/clients/s3/handler.ts';
 import { createMultipart } from '#shared/clients/s3/multipart.ts';
 import { createSend } from '#shared/clients/s3/send.ts';
 
@@ -51,7 +52,9 @@ export interface ObjectContent extends ObjectFacts {
   readonly contentRange: string | undefined;
   /** Once. Throws HttpFailure when it is cut or idles; leaving the loop early closes the connection. */
   readonly body: AsyncIterable<Buffer>;
-  /** Gives the body up; must be called where `body` is not read. */
+  /** In place of `body`, as HttpResponse's. */
+  readonly pour: HttpResponse['pour'];
+  /** Gives the body up; must be called where it is not read. */
   discard(): void;
 }
 
@@ -163,7 +166,13 @@ export const createS3Client = (options: S3Options): S3Client => {
       );
       const body = answer.Body as Readable;
       const size = totalOf(answer.ContentRange) ?? answer.ContentLength ?? 0;
-      return { ...factsOf(answer, size), contentRange: answer.ContentRange, body, discard: () => void body.destroy() };
+      return {
+        ...factsOf(answer, size),
+        contentRange: answer.ContentRange,
+        body,
+        pour: pourOf(body),
+        discard: () => void body.destroy(),
+      };
     },
     put: async ({ bucket, key, body, isNew = false, etag, signal }) => {
       const input = { Bucket: bucket, Key: key, Body: body, IfMatch: etag, ...(isNew ? { IfNoneMatch: '*' } : {}) };

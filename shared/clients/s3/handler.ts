@@ -1,7 +1,8 @@
 // The SDK's requests over our own HTTP client: its address policy, its patience and its words for failures apply to object stores, too.
 import { Readable } from 'node:stream';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
-import type { HttpClient, HttpGet } from '#shared/clients/http/client.ts';
+import type { HttpClient, HttpGet, HttpResponse } from '#shared/clients/http/client.ts';
+import { pourFrom } from '#shared/clients/http/exchange.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 /** What of the SDK's request is looked at. */
@@ -46,6 +47,12 @@ const bodyOf = ({ body }: SdkRequest): Uint8Array | undefined => {
   throw new InvalidInput('bodies for an object store are given whole, part by part');
 };
 
+/** The SDK wants a stream, and hands it back as it is unless it has a checksum to look at. */
+const pours = new WeakMap<Readable, HttpResponse['pour']>();
+
+/** The bytes of an answer's body without a stream in between, where there is a way around it. */
+export const pourOf = (body: Readable): HttpResponse['pour'] => pours.get(body) ?? pourFrom(body);
+
 const handle = async (http: HttpClient, request: SdkRequest, { abortSignal }: SdkOptions) => {
   const port = request.port === undefined ? '' : `:${request.port}`;
   const body = bodyOf(request);
@@ -60,6 +67,7 @@ const handle = async (http: HttpClient, request: SdkRequest, { abortSignal }: Sd
   const content = Readable.from(answer.body, { objectMode: false });
   // A body that nobody begins to read must let go of its connection, too.
   content.once('close', () => answer.discard());
+  pours.set(content, (take) => answer.pour(take));
   return { response: { statusCode: answer.status, headers: { ...answer.headers }, body: content } };
 };
 

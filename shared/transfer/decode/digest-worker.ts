@@ -1,28 +1,28 @@
 // A worker that takes digests of bytes in shared buffers as they pass. Started by shared-digester.ts.
-import { createHash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { DigestRequest, DigesterSetup } from '#shared/transfer/decode/message.ts';
+import type { DigestAnswer, DigestCommand, DigesterSetup } from '#shared/transfer/decode/message.ts';
+import { createHashes } from '#shared/transfer/resume/hashes.ts';
 
 const zeroChunkBytes = 256 * 1024;
 
-const { buffers, algorithms } = workerData as DigesterSetup;
-const hashes = algorithms.map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
-
-const update = (bytes: Uint8Array): void => {
-  for (const { hash } of hashes) hash.update(bytes);
-};
+const { buffers, algorithms, savable = 'never' } = workerData as DigesterSetup;
+const hashes = await createHashes(algorithms, savable);
 
 const updateZeroes = (count: number): void => {
   const zeroes = Buffer.alloc(Math.min(count, zeroChunkBytes));
-  for (let rest = count; rest > 0; rest -= zeroes.length) update(zeroes.subarray(0, rest));
+  for (let rest = count; rest > 0; rest -= zeroes.length) hashes.update(zeroes.subarray(0, rest));
 };
 
-parentPort?.on('message', (request: DigestRequest | 'finish') => {
-  if (request === 'finish') {
-    parentPort?.postMessage(Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')])));
-    return;
+const answer = (command: DigestCommand): DigestAnswer => {
+  if (command === 'finish') return { digests: hashes.digests() };
+  if (command === 'save') return { states: hashes.save() };
+  if ('settle' in command) hashes.settle(command.settle);
+  else if ('zeroes' in command) updateZeroes(command.zeroes);
+  else {
+    const { buffer, offset, length } = command;
+    hashes.update(new Uint8Array(buffers[buffer] ?? new SharedArrayBuffer(0), offset, length));
   }
-  if ('zeroes' in request) updateZeroes(request.zeroes);
-  else update(new Uint8Array(buffers[request.buffer] ?? new SharedArrayBuffer(0), request.offset, request.length));
-  parentPort?.postMessage('done');
-});
+  return 'done';
+};
+
+parentPort?.on('message', (command: DigestCommand) => parentPort?.postMessage(answer(command)));

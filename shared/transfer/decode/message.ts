@@ -1,4 +1,5 @@
 // What the main thread and the decoding workers say to each other.
+import type { HashStates, Savable } from '#shared/transfer/resume/hashes.ts';
 import type { Task } from '#shared/transfer/format/qcow2/segments.ts';
 
 /** Given to a worker at its start. */
@@ -29,9 +30,17 @@ export type DecodeAnswer =
 export interface DigesterSetup {
   readonly buffers: readonly SharedArrayBuffer[];
   readonly algorithms: readonly string[];
+  /** Left out: never. */
+  readonly savable?: Savable | undefined;
 }
 
 /** The next bytes of the file: where they are, or how many zeroes. */
 export type DigestRequest =
   | { readonly buffer: number; readonly offset: number; readonly length: number }
   | { readonly zeroes: number };
+
+export type DigestCommand = DigestRequest | 'finish' | 'save' | { readonly settle: 'savable' | 'fast' };
+export type DigestAnswer =
+  | 'done'
+  | { readonly digests: Readonly<Record<string, string>> }
+  | { readonly states: HashStates };

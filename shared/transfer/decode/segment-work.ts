@@ -48,8 +48,8 @@ export const segmentView = ({ buffers, carryBytes }: DecodePools, buffer: number
   Buffer.from(buffers.buffers[buffer] ?? new SharedArrayBuffer(0), carryBytes + from, to - from);
 
 export interface SegmentWork {
-  /** Segments come in order and without gaps. Each buffer is free again once everybody is done with it. */
-  take(segment: Segment): void;
+  /** Segments come in order and without gaps. Each buffer is free again once everybody is done with it; whether it went well. Never throws. */
+  take(segment: Segment): Promise<boolean>;
   /** Settled once all work is done. Throws what went wrong in it. */
   finish(): Promise<void>;
 }
@@ -61,20 +61,25 @@ export const createSegmentWork = (
   uses: (segment: Segment, tasks: readonly Task[]) => readonly Promise<void>[],
 ): SegmentWork => {
   const { buffers, decoders } = pools;
-  const pending = new Set<Promise<void>>();
+  const pending = new Set<Promise<boolean>>();
   const collectGarbage = createCollector();
   let carried: Uint8Array = new Uint8Array(0);
   let failure: { readonly error: unknown } | undefined;
 
-  const track = (buffer: number, work: readonly Promise<void>[]): void => {
+  const track = (buffer: number, work: readonly Promise<void>[]): Promise<boolean> => {
     const all = Promise.all(work)
-      .then(() => buffers.release(buffer))
+      .then(() => {
+        buffers.release(buffer);
+        return true;
+      })
       .catch((error: unknown) => {
         failure ??= { error };
         buffers.fail(error);
+        return false;
       })
       .finally(() => pending.delete(all));
     pending.add(all);
+    return all;
   };
   return {
     take: (segment) => {
@@ -84,7 +89,7 @@ export const createSegmentWork = (
       segmentView(pools, buffer, -carried.length, 0).set(carried);
       carried = bytes.slice(bytes.length - carriedBytes);
       const decoding = tasks.length > 0 ? [decoders.decode({ buffer, tasks })] : [];
-      track(buffer, [...uses(segment, tasks), ...decoding]);
+      return track(buffer, [...uses(segment, tasks), ...decoding]);
     },
     finish: async () => {
       await Promise.all(pending);

@@ -1,6 +1,7 @@
 // Takes digests in a thread of its own, off the path of the bytes. Used by the qcow2 route and by exports.
 import { createHash } from 'node:crypto';
-import type { DigestRequest, DigesterSetup } from '#shared/transfer/decode/message.ts';
+import type { DigestAnswer, DigestCommand, DigestRequest, DigesterSetup } from '#shared/transfer/decode/message.ts';
+import type { SavableDigests } from '#shared/transfer/resume/saver.ts';
 import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 
 export type Digests = Readonly<Record<string, string>>;
@@ -12,6 +13,8 @@ export interface SharedDigester {
   finish(): Promise<Digests>;
   kill(): Promise<void>;
 }
+
+export interface SavableDigester extends SharedDigester, SavableDigests {}
 
 /** In this thread: for files so small that starting another would cost more. */
 export const createInlineDigester = ({ buffers, algorithms }: DigesterSetup): SharedDigester => {
@@ -31,20 +34,20 @@ export const createInlineDigester = ({ buffers, algorithms }: DigesterSetup): Sh
   };
 };
 
-export const createSharedDigester = (setup: DigesterSetup): SharedDigester => {
+export const createSharedDigester = (setup: DigesterSetup): SavableDigester => {
   const script = new URL('./digest-worker.ts', import.meta.url);
   // One worker: it sees the bytes in the order in which they are given.
-  const pool = createWorkerPool<DigestRequest | 'finish', 'done' | Digests>({
-    script,
-    setup,
-    count: 1,
-    work: 'digesting',
-  });
+  const pool = createWorkerPool<DigestCommand, DigestAnswer>({ script, setup, count: 1, work: 'digesting' });
   return {
     update: async (request) => void (await pool.ask(request)),
+    settle: async (keep) => void (await pool.ask({ settle: keep })),
+    save: async () => {
+      const answer = await pool.ask('save');
+      return answer !== 'done' && 'states' in answer ? answer.states : {};
+    },
     finish: async () => {
       const answer = await pool.ask('finish');
-      return answer === 'done' ? {} : answer;
+      return answer !== 'done' && 'digests' in answer ? answer.digests : {};
     },
     kill: () => pool.kill(),
   };

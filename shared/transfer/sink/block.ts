@@ -1,9 +1,10 @@
 // A guest's disk as a block device (or a file of fixed size that stands for one): zeroed first, then filled in place.
 import { type FileHandle, readFile, stat } from 'node:fs/promises';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
+import { createTailJournal, tailBytes } from '#shared/transfer/resume/journal.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import { createSlot } from '#shared/transfer/sink/slot.ts';
+import { type Slot, createSlot } from '#shared/transfer/sink/slot.ts';
 import { runTool } from '#shared/transfer/tool/run-tool.ts';
 
 const zeroChunkBytes = 1024 * 1024;
@@ -66,20 +67,55 @@ const eraseStart = async (file: FileHandle, device: Device): Promise<void> => {
 const usable = (device: Device, capacityBytes: number): Device =>
   device.isFile && device.bytes === 0 ? { isFile: true, bytes: capacityBytes } : device;
 
+/** The journal behind the guest's disk, as long as that one leaves room for it. */
+const createTail = (slot: Slot, path: string, device: Device) => {
+  const journal = createTailJournal(() => slot.require().file, path, device.bytes);
+  let hasRoom = false;
+  return {
+    /** Opens the device for a disk of `size` bytes. */
+    open: (size: number): Promise<FileHandle> => {
+      hasRoom = size > 0 && size <= device.bytes - tailBytes;
+      return slot.open('r+');
+    },
+    journal: () => (hasRoom ? journal : undefined),
+    forget: () => (hasRoom ? journal.remove() : Promise.resolve()),
+    read: async () => (hasRoom && slot.isOpen() ? journal.read() : undefined),
+  };
+};
+
 /** Throws TransferError when there is no such device. */
 export const createBlockSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> => {
   const { path } = target;
   const device = usable(await lookAt(path), target.capacityBytes);
   const slot = createSlot(path);
+  const tail = createTail(slot, path, device);
+  const abandon = async (): Promise<void> => {
+    if (!slot.isOpen()) return;
+    const { file, writer } = slot.require();
+    await writer.settle();
+    await tail.forget().catch(() => {});
+    await eraseStart(file, device).catch(() => {});
+    await slot.close();
+  };
   return {
     path,
     limitBytes: Math.min(target.capacityBytes, device.bytes),
-    prepare: () =>
+    prepare: (size) =>
       writing(path, async () => {
-        const file = await slot.open('r+');
+        const file = await tail.open(size);
+        // Before what it speaks of.
+        await tail.forget();
         if (device.isFile) await zeroFile(file, device.bytes);
         else await zeroDevice(path, file, device.bytes, signal);
       }),
+    reopen: (size) =>
+      writing(path, async () => {
+        await tail.open(size);
+        const text = await tail.read();
+        if (text === undefined) await slot.close();
+        return text;
+      }),
+    journal: () => tail.journal(),
     file: () => undefined,
     write: (chunk, position) => slot.require().writer.write(chunk, position),
     writtenBytes: () => slot.writtenBytes(),
@@ -88,15 +124,11 @@ export const createBlockSink = async (target: TransferTarget, signal: AbortSigna
       writing(path, async () => {
         const { file, writer } = slot.require();
         await writer.flush();
+        await tail.forget();
         await file.sync();
         await slot.close();
       }),
-    abandon: async () => {
-      if (!slot.isOpen()) return;
-      const { file, writer } = slot.require();
-      await writer.settle();
-      await eraseStart(file, device).catch(() => {});
-      await slot.close();
-    },
+    suspend: async () => ((await tail.read()) === undefined ? abandon() : slot.close()),
+    abandon,
   };
 };

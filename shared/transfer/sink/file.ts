@@ -1,7 +1,8 @@
 // A guest's disk as a sparse file: filled under another name, renamed once it is whole.
-import { chmod, open, rename, rm } from 'node:fs/promises';
+import { chmod, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writing } from '#shared/transfer/fault.ts';
+import { createFileJournal, syncDirectory } from '#shared/transfer/resume/journal.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createSlot } from '#shared/transfer/sink/slot.ts';
@@ -9,30 +10,49 @@ import { createSlot } from '#shared/transfer/sink/slot.ts';
 /** The virtual machine's process runs as another user of the same group. */
 const diskMode = 0o660;
 
-const syncDirectory = async (path: string): Promise<void> => {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+const sizeOf = (path: string): Promise<number | undefined> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  );
+
+const show = async (path: string, as: string): Promise<void> => {
+  await chmod(path, diskMode);
+  await rename(path, as);
+  await syncDirectory(dirname(as));
 };
 
 /** Fills `<path>.partial`; an older disk at `path` is removed first, since it would take the space of the new one. */
 export const createFileSink = (target: TransferTarget): Sink => {
   const path = `${target.path}.partial`;
   const slot = createSlot(path);
+  const journal = createFileJournal(`${path}.journal`);
+  const abandon = async (): Promise<void> => {
+    await slot.close();
+    await journal.remove().catch(() => {});
+    await rm(path, { force: true }).catch(() => {});
+  };
   return {
     path,
     limitBytes: target.capacityBytes,
     prepare: (size) =>
       writing(path, async () => {
         await slot.close();
+        // Before what it speaks of.
+        await journal.remove();
         await rm(target.path, { force: true });
         await rm(path, { force: true });
         const file = await slot.open('wx+', diskMode);
         await file.truncate(size);
       }),
+    reopen: (size) =>
+      writing(path, async () => {
+        const text = await journal.read();
+        if (text === undefined || (await sizeOf(path)) !== size) return undefined;
+        await slot.open('r+');
+        return text;
+      }),
+    journal: () => journal,
     file: () => slot.require().file,
     write: (bytes, position) => slot.require().writer.write(bytes, position),
     writtenBytes: () => slot.writtenBytes(),
@@ -43,14 +63,14 @@ export const createFileSink = (target: TransferTarget): Sink => {
         await writer.finish();
         await file.truncate(Math.max(size, target.diskBytes ?? 0));
         await file.sync();
-        await chmod(path, diskMode);
-        await rename(path, target.path);
-        await syncDirectory(dirname(target.path));
+        await journal.remove();
+        await show(path, target.path);
         await slot.close();
       }),
-    abandon: async () => {
-      await slot.close();
-      await rm(path, { force: true }).catch(() => {});
+    suspend: async () => {
+      if ((await journal.read()) === undefined) await abandon();
+      else await slot.close();
     },
+    abandon,
   };
 };

@@ -14,6 +14,8 @@ export interface Segment {
 export interface SegmentRead {
   readonly source: Source;
   readonly size: number;
+  /** Where to begin: a multiple of `segmentBytes`. */
+  readonly from: number;
   /** Bytes of a segment; the last one may be shorter. */
   readonly segmentBytes: number;
   /** Bytes at the start of each buffer that are left alone. */
@@ -31,8 +33,8 @@ interface Taken {
 }
 
 /** Places in the file, from front to back, each with a buffer for it; undefined behind the last one. */
-const createTaker = ({ size, segmentBytes, headroom, pool }: SegmentRead) => {
-  let next = 0;
+const createTaker = ({ size, from, segmentBytes, headroom, pool }: SegmentRead) => {
+  let next = from;
   let turn: Promise<unknown> = Promise.resolve();
   const takeNext = async (): Promise<Taken | undefined> => {
     if (next >= size) return undefined;
@@ -56,9 +58,9 @@ const createTaker = ({ size, segmentBytes, headroom, pool }: SegmentRead) => {
 };
 
 /** Segments that are there, handed on in order. */
-const createSorter = ({ segmentBytes, onSegment }: SegmentRead) => {
+const createSorter = ({ from, segmentBytes, onSegment }: SegmentRead) => {
   const ready = new Map<number, Segment>();
-  let handedOn = 0;
+  let handedOn = from;
   return (arrived: Segment): void => {
     ready.set(arrived.offset, arrived);
     for (let segment = ready.get(handedOn); segment !== undefined; segment = ready.get(handedOn)) {

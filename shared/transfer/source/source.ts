@@ -12,6 +12,8 @@ export interface SourceFacts {
   readonly hasRanges: boolean;
   /** Reads at different times are proven to be of the same object (a strong validator, or an immutable object). */
   readonly isPinned: boolean;
+  /** Names these bytes to other processes: under the same name there are the same bytes. Absent where nothing does. */
+  readonly identity?: string | undefined;
   /** The bytes are a guest's raw disk, whatever they look like: neither format nor compression is looked for. */
   readonly isGuestDisk?: boolean | undefined;
   /** As published; for messages only, nothing is decided by it. */

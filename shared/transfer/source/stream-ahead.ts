@@ -21,6 +21,8 @@ export interface AheadOptions {
   readonly segmentBytes?: number;
   /** With less than that to go more connections would hardly be up to speed. 64 MiB unless given. */
   readonly leastSplitBytes?: number;
+  /** Begins there; only where the source has ranges and is pinned. */
+  readonly from?: number;
 }
 
 const idleSince = (): (() => number) => {
@@ -123,6 +125,6 @@ export async function* streamAhead(
     size - position >= leastSplitBytes &&
     waited / elapsed > leastWaiting &&
     idle() > leastWaiting;
-  const from = yield* single({ source, now, isEnough });
+  const from = options.from ?? (yield* single({ source, now, isEnough }));
   if (canSplit && from < size) yield* several({ source, from, size, segmentBytes, now });
 }

@@ -42,6 +42,28 @@ export const queueOf = (map: ClusterMap): ExtentQueue => {
   };
 };
 
+/**
+ * What is left for a reader that begins at `from` of the file, where an earlier one has unpacked all of the segment behind `from`, too: so a compressed
+ * cluster that begins before `from` is done.
+ */
+export const queueFrom = (map: ClusterMap, from: number): ExtentQueue => {
+  let rests: Extent[] = [];
+  const inner = queueOf(map);
+  inner.takeBefore(from, ({ host, length, guest, kind }) => {
+    const skipped = from - host;
+    if (kind === 'compressed' || length <= skipped) return;
+    rests.push({ host: from, length: length - skipped, guest: guest + skipped, kind });
+  });
+  return {
+    takeBefore: (end, take) => {
+      for (const rest of rests) take(rest);
+      rests = [];
+      inner.takeBefore(end, take);
+    },
+    isEmpty: () => rests.length === 0 && inner.isEmpty(),
+  };
+};
+
 /** Segments must come in order and without gaps, none shorter than the longest compressed cluster but the last. */
 export const createSegmentPlanner = (queue: ExtentQueue): SegmentPlanner => {
   let carried: Extent[] = [];

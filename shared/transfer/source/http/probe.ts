@@ -17,7 +17,11 @@ const rangeRefusals = new Set([400, 405, 416, 501]);
 const pin = (session: Session, final: Destination, response: HttpResponse, size: number | undefined) => {
   const identity = identityOf(response.headers);
   session.pinned = { final, identity, size };
-  return { isPinned: identity.validator !== undefined, contentType: response.headers['content-type'] };
+  return {
+    isPinned: identity.validator !== undefined,
+    identity: identity.validator,
+    contentType: response.headers['content-type'],
+  };
 };
 
 const wholeFacts = async (session: Session, response: HttpResponse, final: Destination): Promise<SourceFacts> => {

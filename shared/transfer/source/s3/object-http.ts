@@ -1,6 +1,5 @@
 // An S3 object as an HTTP file, so that the HTTP source reads it: found once, pinned, resumed and read by ranges in the same way.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
-import { pourFrom } from '#shared/clients/http/exchange.ts';
 import type { ObjectContent, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
@@ -46,7 +45,7 @@ const toResponse = (content: ObjectContent): HttpResponse => ({
     ...(content.contentType === undefined ? {} : { 'content-type': content.contentType }),
   },
   body: content.body,
-  pour: pourFrom(content.body),
+  pour: content.pour,
   discard: () => content.discard(),
 });
 

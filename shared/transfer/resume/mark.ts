@@ -1,0 +1,53 @@
+// The mark an unfinished transfer leaves: from where another process goes on, if its source and its target are still the same.
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { Pass } from '#shared/transfer/pass.ts';
+import type { Sink } from '#shared/transfer/sink/sink.ts';
+
+export const Mark = z.object({
+  /** Names what is being made of what. */
+  key: z.string(),
+  /** Bytes of the published file whose content is on the target's disk for certain. */
+  position: z.number().int().positive(),
+  /** Guest bytes that were written so far. */
+  writtenBytes: z.number().int().nonnegative(),
+  /** The states of its digests at `position`, in base64. */
+  states: z.record(z.string(), z.string()),
+});
+export type Mark = z.infer<typeof Mark>;
+
+/** The same key: the same bytes would be written at the same places. `undefined` where nobody can promise that. */
+export const markKey = ({ spec, plan }: Pass, virtualSize: number): string | undefined => {
+  const { identity, hasRanges, isPinned, size } = plan.facts;
+  if (identity === undefined || !hasRanges || !isPinned || size === undefined) return undefined;
+  const named = [spec.source, spec.checksum ?? null, plan.inspection, identity, virtualSize];
+  return createHash('sha256').update(JSON.stringify(named)).digest('hex');
+};
+
+const parse = (text: string | undefined, key: string): Mark | undefined => {
+  if (text === undefined) return undefined;
+  try {
+    const { data } = Mark.safeParse(JSON.parse(text));
+    return data?.key === key ? data : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * What an earlier process left for this pass; the target is open then, as that one left it. Otherwise nothing was changed, and the sink must be
+ * prepared.
+ */
+export const findMark = async (
+  pass: Pass,
+  sink: Sink,
+  virtualSize: number,
+  isUsable: (mark: Mark) => boolean,
+): Promise<Mark | undefined> => {
+  const key = markKey(pass, virtualSize);
+  if (key === undefined) return undefined;
+  const mark = parse(await sink.reopen(virtualSize), key);
+  if (mark === undefined || !isUsable(mark)) return undefined;
+  pass.onResume(mark.position);
+  return mark;
+};
