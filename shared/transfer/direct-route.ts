@@ -4,7 +4,6 @@ import {
   type DecodePools,
   createDecodePools,
   createSegmentWork,
-  flushWhile,
   sizesFor,
 } from '#shared/transfer/decode/segment-work.ts';
 import {
@@ -23,6 +22,7 @@ import { type Mark, markKey, findMark } from '#shared/transfer/resume/mark.ts';
 import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
 import { rangedReader } from '#shared/transfer/plan.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
+import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createConnections } from '#shared/transfer/source/connections.ts';
 import { readSegments } from '#shared/transfer/source/segments.ts';
@@ -88,7 +88,7 @@ const transferData = async (data: Data) => {
   const { segmentBytes, carryBytes, buffers, decoders, digester } = pools;
   const size = pass.plan.inspection.size ?? 0;
   const from = mark?.position ?? 0;
-  const flusher = flushWhile(sink, decoders);
+  const flusher = flushWhile(sink, () => decoders.writtenBytes());
   const saver = saverOf(data);
   const planner = createSegmentPlanner(queueFrom(map, from));
   const work = createSegmentWork(pools, planner, ({ buffer, bytes }) => [

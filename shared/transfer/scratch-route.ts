@@ -6,6 +6,7 @@ import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
@@ -87,14 +88,19 @@ export const importScratch = async (pass: Pass, sink: Sink): Promise<PassResult>
     if (pass.plan.inspection.virtualSize === undefined) await pass.meter.inspected(inspection);
     pass.meter.enter('Converting', 95);
     await sink.prepare(inspection.virtualSize);
-    await convertImage({
-      path: scratch.path,
-      format,
-      target: sink.path,
-      virtualSize: inspection.virtualSize,
-      signal: pass.signal,
-      onProgress: (fraction) => pass.meter.advance(fraction),
-    });
+    const flusher = flushWhile(sink);
+    try {
+      await convertImage({
+        path: scratch.path,
+        format,
+        target: sink.path,
+        virtualSize: inspection.virtualSize,
+        signal: pass.signal,
+        onProgress: (fraction) => pass.meter.advance(fraction),
+      });
+    } finally {
+      await flusher.stop();
+    }
     pass.meter.enter('Verifying', 99);
     const writtenBytes = await sink.writtenBytes();
     await complete(pass, sink, inspection.virtualSize);

@@ -6,7 +6,6 @@ import {
   type DecodePools,
   createDecodePools,
   createSegmentWork,
-  flushWhile,
   segmentView,
 } from '#shared/transfer/decode/segment-work.ts';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
@@ -22,6 +21,7 @@ import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
+import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
 const flushEveryBytes = 128 * 1024 * 1024;
@@ -80,7 +80,7 @@ const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: 
   let [offset, filled, buffer] = [0, 0, await buffers.acquire()];
   const finishSegment = (): void => {
     const bytes = segmentView(pools, buffer, 0, filled);
-    work.take({ offset, buffer, bytes });
+    void work.take({ offset, buffer, bytes });
     tables.see(offset, bytes);
     offset += filled;
     filled = 0;
@@ -138,7 +138,7 @@ type Ended = PassResult | 'over scratch';
 
 const importPassing = async (passing: Passing, content: AsyncIterable<Buffer>): Promise<Ended> => {
   const { pass, sink, header, pools, tables, kept, scratch } = passing;
-  const flusher = flushWhile(sink, pools.decoders);
+  const flusher = flushWhile(sink, () => pools.decoders.writtenBytes());
   try {
     const size = await passBy(passing, content);
     const digests = verifiedDigests(pass);

@@ -13,6 +13,7 @@ import type { Inspection } from '#shared/transfer/report.ts';
 import { withKeptBytes } from '#shared/transfer/resume/kept.ts';
 import { type Mark, findMark, markKey } from '#shared/transfer/resume/mark.ts';
 import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
+import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
 const regroupBytes = 1024 * 1024;
@@ -150,15 +151,20 @@ interface Unpacking {
 const unpackInto = async ({ pass, sink, file, compression }: Unpacking): Promise<Measured> => {
   // xz leaves holes only behind the end of a file.
   await file.truncate(0);
-  await unpackToFile({
-    compression,
-    input: publishedBytes(pass),
-    descriptor: file.fd,
-    path: sink.path,
-    limitBytes: sink.limitBytes + vhdFooterBytes,
-    tooLarge: () => tooLarge(sink),
-    signal: pass.signal,
-  });
+  const flusher = flushWhile(sink);
+  try {
+    await unpackToFile({
+      compression,
+      input: publishedBytes(pass),
+      descriptor: file.fd,
+      path: sink.path,
+      limitBytes: sink.limitBytes + vhdFooterBytes,
+      tooLarge: () => tooLarge(sink),
+      signal: pass.signal,
+    });
+  } finally {
+    await flusher.stop();
+  }
   const { size } = await file.stat();
   const tail = Buffer.alloc(Math.min(size, vhdFooterBytes));
   await file.read(tail, 0, tail.length, size - tail.length);

@@ -97,26 +97,3 @@ export const createSegmentWork = (
     },
   };
 };
-
-const flushEveryBytes = 128 * 1024 * 1024;
-
-/** Flushes whenever enough was written since the last time; `stop` waits for the flush under way. */
-export const flushWhile = (sink: Sink, decoders: DecodePool) => {
-  let flushedAt = 0;
-  let flushing: Promise<void> | undefined;
-  const timer = setInterval(() => {
-    if (flushing !== undefined || decoders.writtenBytes() - flushedAt < flushEveryBytes) return;
-    flushedAt = decoders.writtenBytes();
-    // A flush that fails here fails again at the end, where it is seen.
-    flushing = sink.flush().then(clear, clear);
-  }, 50);
-  const clear = (): void => {
-    flushing = undefined;
-  };
-  return {
-    stop: async (): Promise<void> => {
-      clearInterval(timer);
-      await flushing;
-    },
-  };
-};
