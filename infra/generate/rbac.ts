@@ -140,8 +140,8 @@ export const buildDriverAccess = (
     ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
-    // Dead letters about one object are counted on one Event.
-    rule(kubeEvents, fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
+    // Dead letters about one object, and polls of one cron, are counted on one Event.
+    rule(kubeEvents, fn.polls || fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);
 
 /** A function that says itself what it may do. */

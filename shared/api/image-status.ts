@@ -68,6 +68,10 @@ export const imageStatusShape = {
   compression: z.string().optional().describe('around the format: none, gz, xz, zst'),
   digests: z.record(z.string(), z.string()).optional().describe('of the file as published, by algorithm'),
   storageClassName: z.string().optional().describe('storage class of the golden volume'),
+  fetchReason: z
+    .string()
+    .optional()
+    .describe('why the bytes were fetched although others of the namespace have or had the same; left out: nobody did'),
   attempts: z.int().optional().describe('attempts of the present transfer that have begun'),
   attemptsFailed: z.int().optional().describe('attempts of the present transfer that failed'),
   attemptsAllowed: z.int().optional().describe('attempts there are before the image fails'),

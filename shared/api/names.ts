@@ -5,12 +5,14 @@ export const labels = {
   ownerUid: 'bullion.dev/owner-uid',
   /** On every child: `<kind>.<group>` of the object it belongs to, so that the owner can be found from the child alone. */
   ownerKind: 'bullion.dev/owner-kind',
-  /** On every child: what it is to its owner (`volume`, `disk`, `snapshot`, `inspect`, `import`). */
+  /** On every child: what it is to its owner (`volume`, `disk`, `kept`, `snapshot`, `inspect`, `import`, `keep`). */
   role: 'bullion.dev/role',
   /** On an object that is made from another one: `sourceLabel` of that one, so that those who wait for it are found. */
   source: 'bullion.dev/source',
   /** On a golden volume or snapshot: names what it holds in its storage class, so that nobody fetches the same again. */
   content: 'bullion.dev/content',
+  /** On a version of a golden image: as `content`, for what stood for its digest when its source was asked last, such as an ETag. */
+  askedContent: 'bullion.dev/asked-content',
   /** On an image: the storage class it is kept in, or a digest where the name is no label value. */
   storageClass: 'bullion.dev/storage-class',
   /** On a claim that an image is being made from: UID of the image. */
@@ -32,6 +34,8 @@ export const annotations = {
   offered: 'bullion.dev/offered',
   /** On a version of a golden image: the digest, or what stands for it, by which others find that it holds the same. */
   content: 'bullion.dev/content',
+  /** On the lease of who fetches some content: `true` once somebody waits for it. */
+  awaited: 'bullion.dev/awaited',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
   /** On a child that stands for one attempt: its number, from 1. */

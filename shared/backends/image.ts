@@ -127,6 +127,8 @@ export interface ImageState {
   /** Storage class the golden volume was made with, found out when the user left it out. */
   readonly storageClassName?: string | undefined;
   readonly children?: ImageChildren | undefined;
+  /** Why the bytes were fetched although others of the namespace have or had the same; left out: nobody else had, or they were cloned. */
+  readonly fetchReason?: string | undefined;
   /** Volumes only. */
   readonly clone?: CloneState | undefined;
   /** The newest report of the transfer. */

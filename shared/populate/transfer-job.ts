@@ -54,6 +54,8 @@ export interface TransferTargetVolume {
 
 export interface TransferRequest {
   readonly mode: TransferMode;
+  /** What it is to its owner, and the first part of its name; left out: its mode. */
+  readonly role?: 'keep';
   readonly owner: ObjectRef;
   readonly source: JobSource;
   readonly checksum?: Checksum | undefined;
@@ -82,7 +84,8 @@ export interface PodWishes {
 }
 
 /** Fixed by the owner's UID, so that no second transfer of an image can ever run beside the first. */
-export const transferJobName = (mode: TransferMode, owner: Pick<ObjectRef, 'uid'>): string => `${mode}-${owner.uid}`;
+export const transferJobName = (role: TransferMode | 'keep', owner: Pick<ObjectRef, 'uid'>): string =>
+  `${role}-${owner.uid}`;
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
@@ -200,7 +203,8 @@ const podSpecOf = (
  * the Job as succeeded with a failed report; a transient one fails the pod and Kubernetes tries again.
  */
 export const buildTransferJob = (request: TransferRequest, settings: PopulateSettings): Job => {
-  const metadata = childMetadata(request.owner, request.mode, transferJobName(request.mode, request.owner));
+  const role = request.role ?? request.mode;
+  const metadata = childMetadata(request.owner, role, transferJobName(role, request.owner));
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',

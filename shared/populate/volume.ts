@@ -19,8 +19,8 @@ export type Population = z.infer<typeof Population>;
 
 export interface VolumeRequest {
   readonly owner: ObjectRef;
-  /** `volume` left out: golden, and protected. `disk`: somebody's own. */
-  readonly role?: 'volume' | 'disk';
+  /** `volume`, or left out: golden, and protected. `disk`: somebody's own. `kept`: for whoever wants the same bytes. */
+  readonly role?: 'volume' | 'disk' | 'kept';
   readonly name: string;
   readonly storageClassName: string | undefined;
   readonly volumeMode: VolumeMode;

@@ -80,6 +80,31 @@ export const sayNote = async (
   }
 };
 
+/** What happens over and over, on one Event: how often, and what was said last. Costs one read and one write. */
+export const countNote = async (
+  deps: Pick<DriverDeps, 'kube' | 'now' | 'log'>,
+  about: ObjectRef,
+  note: Note,
+): Promise<void> => {
+  const event = toKubeEvent(about, note, isoTime(deps.now()));
+  try {
+    const known = await deps.kube.get(kubeEvents, event.metadata);
+    if (known === undefined) {
+      await deps.kube.create(kubeEvents, event);
+      return;
+    }
+    const { type, message, lastTimestamp } = event;
+    await deps.kube.mergePatch(kubeEvents, event.metadata, {
+      type,
+      message,
+      lastTimestamp,
+      count: (known.count ?? 1) + 1,
+    });
+  } catch (error) {
+    if (!isConflict(error)) deps.log.warn('event not recorded', { reason: note.reason, error: messageOf(error) });
+  }
+};
+
 /**
  * Tells the outside of a final transition at least once: it is noted as told only after it was taken, and an object that has not told its
  * end is not settled. Gives whether nothing is left to tell.

@@ -1,4 +1,5 @@
 // `npm run test:faults -- [--seeds N] [--from S] [--scenario NAME]`: as many storms as asked for; a seed that fails is shrunk and replayed.
+// `npm run test:faults -- --list`: names of the scenarios.
 // `npm run test:faults -- --backups N [--from S]`, or `--scenario backups --seeds N`: as many storms over backups.
 // `npm run test:faults -- --kills N [--from S]`: kills the embedded API server as often as asked for.
 import { isDeepStrictEqual, parseArgs } from 'node:util';
@@ -7,7 +8,8 @@ import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
 import { expectedOfShared, runSharedStorm } from '#test/faults/backup-shared.ts';
 import { type Run, runCalm, runScenario } from '#test/faults/image-import.ts';
-import { type Scenario, scenarios } from '#test/faults/scenarios.ts';
+import { type Scenario, scenarios, sharedContent } from '#test/faults/scenarios.ts';
+import { runSharedContent } from '#test/faults/shared-content.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
 
 const { values } = parseArgs({
@@ -15,6 +17,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '50' },
     from: { type: 'string', default: '1' },
     scenario: { type: 'string' },
+    list: { type: 'boolean' },
     kills: { type: 'string' },
     backups: { type: 'string' },
   },
@@ -64,24 +67,29 @@ const runStorms = async (first: number, count: number): Promise<number> => {
     if (failed[0] !== undefined) console.log(await describeFailure(scenario, failed[0], expected));
   }
   console.log(`${chosen.length * count - failures} passed, ${failures} failed`);
-  return failures + (await runCronStorms(first, count));
+  return failures + (await runJudged(first, count));
 };
 
-/** Where each version ends is up to the storm, so that they are judged by what must hold, not by a calm run. */
-const runCronStorms = async (first: number, count: number): Promise<number> => {
+/** Where each version ends, and who fetches, is up to the storm, so that they are judged by what must hold, not by a calm run. */
+const runJudged = async (first: number, count: number): Promise<number> => {
   let failures = 0;
-  for (const scenario of cronScenarios.filter(
-    ({ name }) => values.scenario === undefined || name === values.scenario,
-  )) {
+  const judged = [
+    ...cronScenarios.map((one) => ({
+      name: one.name,
+      run: async (seed: number) => (await runCron(one, seed)).violations,
+    })),
+    ...sharedContent.map((one) => ({ name: one.name, run: (seed: number) => runSharedContent(one, seed) })),
+  ];
+  for (const { name, run } of judged.filter((one) => values.scenario === undefined || one.name === values.scenario)) {
     const began = performance.now();
     const failed: string[] = [];
     for (let seed = first; seed < first + count; seed += 1) {
-      const { violations } = await runCron(scenario, seed);
+      const violations = await run(seed);
       if (violations.length > 0) failed.push(`  seed ${seed}: ${violations.join('; ')}`);
     }
     failures += failed.length;
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    console.log([`${scenario.name}: ${count} seeds, ${failed.length} failed, ${seconds} s`, ...failed].join('\n'));
+    console.log([`${name}: ${count} seeds, ${failed.length} failed, ${seconds} s`, ...failed].join('\n'));
   }
   return failures;
 };
@@ -121,7 +129,13 @@ const runShared = async (from: number, count: number): Promise<number> => {
 
 const first = Number(values.from);
 
+const list = (): Promise<number> => {
+  for (const { name } of [...scenarios, ...cronScenarios, ...sharedContent, { name: 'backups' }]) console.log(name);
+  return Promise.resolve(0);
+};
+
 const runAsked = (): Promise<number> => {
+  if (values.list === true) return list();
   if (values.kills !== undefined) return runDeaths(first, Number(values.kills));
   if (values.backups !== undefined) return runBackups(first, Number(values.backups));
   if (values.scenario === 'backups') return runBackups(first, Number(values.seeds));

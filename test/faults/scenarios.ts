@@ -192,4 +192,13 @@ export const sharedContent: readonly Scenario[] = [
   { ...base, name: 'shared-content', alongside: sharing, attempt: () => success },
   { ...base, name: 'shared-file', image: ofFile as ImageObject, alongside: sharingFile, attempt: () => success },
   { ...base, name: 'shared-content-copied', alongside: sharing, withoutSnapshots: true, attempt: () => success },
+  // Nothing can be kept of a machine's disk but by a copy, which is made for those who wait in time: who comes late fetches, and says why.
+  {
+    ...base,
+    name: 'shared-file-copied',
+    image: ofFile as ImageObject,
+    alongside: sharingFile,
+    withoutSnapshots: true,
+    attempt: () => success,
+  },
 ];

@@ -35,6 +35,8 @@ export interface PersistentVolume extends KubeObject {
     readonly volumeMode?: VolumeMode;
     readonly storageClassName?: string;
     readonly persistentVolumeReclaimPolicy?: 'Delete' | 'Retain';
+    /** Nodes that can reach it; left out: all of them. */
+    readonly nodeAffinity?: unknown;
     readonly claimRef?: {
       readonly apiVersion?: string;
       readonly kind?: string;

@@ -6,6 +6,7 @@ import { planCloning } from '#shared/backends/cloning.ts';
 import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { decideFlight } from '#shared/backends/flight/flight.ts';
+import { holdKept } from '#shared/backends/flight/hold.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
@@ -17,25 +18,25 @@ import { volumeBytesFor } from '#shared/populate/sizing.ts';
 type Sharing = CsiSeen & { readonly storageClass: StorageClass };
 
 /** `fetch` plans what an image does that is alone in the world. */
-export const planShared = (image: Image, seen: Sharing, fetch: () => Plan, context: PlanContext): Plan => {
-  if (seen.flight === undefined) return fetch();
-  const isFit = (origin: ReadyOrigin): boolean =>
-    chooseClone(origin.clone, targetFor(image, seen, origin, context)).is === 'chosen';
-  const flight = decideFlight(
-    { ref: image.ref, isShared: true },
-    { ...seen.flight, kept: seen.flight.kept.filter(isFit) },
-  );
+export const planShared = (image: Image, seen: Sharing, fetch: (image: Image) => Plan, context: PlanContext): Plan => {
+  if (seen.flight === undefined) return fetch(image);
+  const flight = decideFlight(image.ref, seen.flight, (origin) => {
+    const choice = chooseClone(origin.clone, targetFor(image, seen, origin, context));
+    return choice.is === 'chosen' ? undefined : choice.message;
+  });
   switch (flight.is) {
-    case 'alone':
-      return fetch();
+    case 'under way':
+      return fetch(image);
     case 'leading': {
-      const plan = fetch();
+      const plan = fetch({ ...image, state: { ...image.state, fetchReason: flight.because } });
       return { ...plan, actions: [...flight.actions, ...plan.actions] };
     }
-    case 'following':
+    case 'following': {
+      const shared = { ...image, state: { ...image.state, fetchReason: undefined } };
       return flight.origin.is === 'waiting'
-        ? { actions: [], state: restingState(image, flight.origin) }
-        : planCopied(image, seen, flight.origin, context);
+        ? { actions: flight.actions, state: restingState(shared, flight.origin) }
+        : planCopied(shared, seen, flight.origin, context);
+    }
   }
 };
 
@@ -86,7 +87,12 @@ const planCopied = (image: Image, seen: Sharing, origin: ReadyOrigin, context: P
   const next = { ...withJob(image.state, made), storageClassName: storageClass.metadata.name };
   const message = `the bytes are there: copying ${origin.clone.what} (${record.because})`;
   return {
-    actions: [...touched, create(persistentVolumeClaims, volume), ...(job === undefined ? [] : [create(jobs, job)])],
+    actions: [
+      ...holdKept(image.ref, flight?.name ?? '', origin),
+      ...touched,
+      create(persistentVolumeClaims, volume),
+      ...(job === undefined ? [] : [create(jobs, job)]),
+    ],
     state: waitingState(image, next, { phase: 'Cloning', reason: 'SharedContent', message }, context),
   };
 };

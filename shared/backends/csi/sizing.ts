@@ -17,7 +17,7 @@ export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): P
   return planShared(
     image,
     { ...seen, storageClass: seen.storageClass },
-    () => planFetched(image, seen, context),
+    (leader) => planFetched(leader, seen, context),
     context,
   );
 };

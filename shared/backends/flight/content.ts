@@ -1,5 +1,6 @@
 // What tells that two volumes would hold the same bytes, before either is filled: a digest that the source is pinned to. Pure.
 import { createHash } from 'node:crypto';
+import { labels } from '#shared/api/names.ts';
 import { readReference } from '#shared/clients/registry/reference.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
@@ -38,6 +39,10 @@ export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
 
 /** `digest`: `<algorithm>:<hex>`, or what stands for it. */
 export const fileContent = (digest: string): string => `file ${digest}`;
+
+/** Labels by which volumes are found that hold a content: one whose digest was found out has another for what stood for it until then. */
+export const contentLabels = (content: string): readonly string[] =>
+  content.startsWith(fileContent('validator:')) ? [labels.content, labels.askedContent] : [labels.content];
 
 /** Whether what a volume was filled with is that content, as far as its digests tell. */
 export const isOfContent = (content: string, digests: Readonly<Record<string, string>>): boolean => {

@@ -1,8 +1,9 @@
 // Single flight: of the volumes in one namespace that would hold the same bytes in the same storage class, one fetches them, and the others
 // are cloned from it. Who fetches holds a lease of a name fixed by the content: the API server lets one create it, whoever else tries
-// learns of a conflict and looks again. Every golden volume and snapshot that holds the content is labelled with it, so that the bytes are never
-// fetched again while one of them is left, whoever of them goes. Only golden ones count: any other is the disk of a machine, which writes to it,
-// and who is cloned from it would have that machine's disk in place of the image; of such a one a snapshot is kept, where its class can. Pure.
+// learns of a conflict and looks again, and who waits says so on it. Every golden volume and snapshot that holds the content is labelled with it, so
+// that the bytes are never fetched again while one of them is left, whoever of them goes. Only golden ones count: any other is the disk of a machine,
+// which writes to it, and who is cloned from it would have that machine's disk in place of the image; of such a one something is kept before the
+// machine may begin (resources/volume/keepsake.ts). Whoever fetches what others had already says why. Pure.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
@@ -19,19 +20,16 @@ export interface FlightSeen {
   readonly kept: readonly ReadyOrigin[];
 }
 
-export interface Flyer {
-  readonly ref: ObjectRef;
-  /** Whether others can be cloned from what it fetches: a golden volume, or one that is kept as a snapshot before a machine writes to it. */
-  readonly isShared: boolean;
-}
-
 export type Flight =
-  /** Fetch: `actions` come before anything else is made. */
-  | { readonly is: 'leading'; readonly actions: readonly Action[] }
-  /** Clone, or wait until there is something to clone. */
-  | { readonly is: 'following'; readonly origin: Origin }
-  /** Fetch without telling anybody: what will be here may not be cloned. */
-  | { readonly is: 'alone' };
+  /** Fetch: `actions` come before anything else is made. `because`: why so, although others have or had the same; left out: nobody else had. */
+  | { readonly is: 'leading'; readonly actions: readonly Action[]; readonly because?: string | undefined }
+  /** It fetches already. */
+  | { readonly is: 'under way' }
+  /** Clone, or wait until there is something to clone; `actions` tell who fetches that somebody waits. */
+  | { readonly is: 'following'; readonly origin: Origin; readonly actions: readonly Action[] };
+
+/** Why one that is there cannot be cloned into the volume that wants the same; `undefined`: it can. */
+export type Unfit = (origin: ReadyOrigin) => string | undefined;
 
 const leaseOf = (ref: ObjectRef, name: string): Lease => ({
   apiVersion: 'coordination.k8s.io/v1',
@@ -50,32 +48,57 @@ const ownersOf = ({ apiVersion, kind, name, uid }: ObjectRef) => [
   { apiVersion, kind, name, uid, controller: false, blockOwnerDeletion: false },
 ];
 
-/** Only the lease as it was seen is taken over, so that of several who try one succeeds. */
+/** Only the lease as it was seen is taken over, so that of several who try one succeeds. Nobody waits for the new holder yet. */
 const takeOver = (ref: ObjectRef, lease: Lease): readonly Action[] => [
   patch(leases, lease, {
-    metadata: { annotations: { [annotations.ownerName]: ref.name }, ownerReferences: ownersOf(ref) },
+    metadata: {
+      annotations: { [annotations.ownerName]: ref.name, [annotations.awaited]: null },
+      ownerReferences: ownersOf(ref),
+    },
     spec: { holderIdentity: ref.uid },
   }),
 ];
 
+/** Whether somebody waits for what the holder of the lease fetches. */
+export const isAwaited = (lease: Lease | undefined, holder: Pick<ObjectRef, 'uid'>): boolean =>
+  lease?.spec.holderIdentity === holder.uid && lease.metadata.annotations?.[annotations.awaited] === 'true';
+
+const sayAwaited = (lease: Lease): readonly Action[] =>
+  lease.metadata.annotations?.[annotations.awaited] === 'true'
+    ? []
+    : [patch(leases, lease, { metadata: { annotations: { [annotations.awaited]: 'true' } } })];
+
 /** What kinds say whose bytes are complete. */
 const completed: readonly string[] = ['Succeeded', 'Available', 'Imported'];
+
+const phaseOf = (object: KubeObject): string =>
+  (object as { readonly status?: { readonly phase?: string } }).status?.phase ?? '';
 
 /** It will never have the bytes, or had them and lost them: what it holds would be among what is kept. */
 const isOut = (fetcher: KubeObject | undefined): boolean => {
   if (fetcher === undefined || fetcher.metadata.deletionTimestamp !== undefined) return true;
-  const { phase = '' } = (fetcher as { readonly status?: { readonly phase?: string } }).status ?? {};
+  const phase = phaseOf(fetcher);
   return phase === 'Failed' || completed.includes(phase);
 };
 
-export const decideFlight = ({ ref, isShared }: Flyer, { name, lease, fetcher, kept }: FlightSeen): Flight => {
-  const [first] = kept;
-  if (first !== undefined) return { is: 'following', origin: first };
-  const lead = (actions: () => readonly Action[]): Flight =>
-    isShared ? { is: 'leading', actions: actions() } : { is: 'alone' };
-  if (lease === undefined) return lead(() => [create(leases, leaseOf(ref, name))]);
-  if (lease.spec.holderIdentity === ref.uid) return { is: 'leading', actions: [] };
-  if (isOut(fetcher)) return lead(() => takeOver(ref, lease));
+/** Why the bytes are to be fetched, although others of the namespace have or had them. */
+const whyAgain = ({ kept: [there], fetcher }: FlightSeen, isUnfit: Unfit): string | undefined => {
+  if (there !== undefined)
+    return `${there.clone.what} holds the same, and cannot be copied here: ${isUnfit(there) ?? ''}`;
+  if (fetcher === undefined || !completed.includes(phaseOf(fetcher))) return undefined;
+  const what = `${fetcher.kind} ${fetcher.metadata.name} has had the same fetched before`;
+  return `${what}, and nothing is kept of it that could be copied: nobody waited for it then, and its volume may have been written to since`;
+};
+
+export const decideFlight = (ref: ObjectRef, seen: FlightSeen, isUnfit: Unfit): Flight => {
+  const { name, lease, fetcher, kept } = seen;
+  const first = kept.find((origin) => isUnfit(origin) === undefined);
+  if (first !== undefined) return { is: 'following', origin: first, actions: [] };
+  const because = whyAgain(seen, isUnfit);
+  if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(ref, name))], because };
+  if (lease.spec.holderIdentity === ref.uid) return { is: 'under way' };
+  if (isOut(fetcher)) return { is: 'leading', actions: takeOver(ref, lease), because };
   const what = `${fetcher?.kind ?? ''} ${fetcher?.metadata.name ?? ''} fetches the same image`;
-  return { is: 'following', origin: waitFor('SameContent', `${what}: this volume is cloned from it once it is there`) };
+  const origin = waitFor('SameContent', `${what}: this volume is cloned from it once it is there`);
+  return { is: 'following', origin, actions: sayAwaited(lease) };
 };

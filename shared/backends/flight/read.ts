@@ -5,7 +5,7 @@ import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapsh
 import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf } from '#shared/api/object.ts';
-import { contentName, isOfContent } from '#shared/backends/flight/content.ts';
+import { contentLabels, contentName, isOfContent } from '#shared/backends/flight/content.ts';
 import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { type ReadyOrigin, readClaimOrigin, readSnapshotOrigin } from '#shared/backends/origin.ts';
 import { listIfServed } from '#shared/backends/reading.ts';
@@ -23,10 +23,12 @@ export const readFlight = async (
   const lease = await kube.get(leases, { namespace, name });
   const isOurs = lease === undefined || lease.spec.holderIdentity === ref.uid;
   const fetcher = isOurs ? undefined : await readFetcher(kube, namespace, lease);
-  const kept = await readKept(kube, { ...ref, namespace }, name);
+  const kept = await Promise.all(
+    contentLabels(content).map((label) => readKept(kube, { ...ref, namespace }, `${label}=${name}`)),
+  );
   // A label alone proves nothing.
   const isRight = ({ population }: ReadyOrigin): boolean => isOfContent(content, population?.digests ?? {});
-  return { name, lease, fetcher, kept: kept.filter(isRight) };
+  return { name, lease, fetcher, kept: kept.flat().filter(isRight) };
 };
 
 const readFetcher = async (
@@ -45,11 +47,11 @@ const readFetcher = async (
 const readKept = async (
   kube: KubeClient,
   { namespace = '', uid }: ObjectRef,
-  name: string,
+  labelSelector: string,
 ): Promise<readonly ReadyOrigin[]> => {
-  const labelled = { namespace, labelSelector: `${labels.content}=${name}` };
+  const labelled = { namespace, labelSelector };
   const { items } = await kube.list(persistentVolumeClaims, labelled);
-  const claims = items.filter((claim) => isFilled(claim) && claim.metadata.labels?.[labels.ownerUid] !== uid);
+  const claims = items.filter((claim) => isFilled(claim) && !isOwn(claim, uid));
   const found = await listIfServed(kube, volumeSnapshots, labelled);
   const snapshots = found.filter((snapshot) => snapshot.status?.readyToUse === true && isFilled(snapshot));
   const mayUse = () => true;
@@ -75,6 +77,10 @@ const readKept = async (
   ]);
   return origins.filter((origin) => origin.is === 'ready');
 };
+
+/** Its own volume, before it is made anew. */
+const isOwn = ({ metadata: { labels: found = {} } }: PersistentVolumeClaim, uid: string): boolean =>
+  found[labels.ownerUid] === uid && found[labels.role] !== 'kept';
 
 const isFilled = (object: PersistentVolumeClaim | VolumeSnapshot): boolean =>
   object.metadata.deletionTimestamp === undefined && populationOf(object) !== undefined;

@@ -175,7 +175,7 @@ describe('a DataImportCron', () => {
     expect(sourceNow().spec.source).toEqual({ pvc: { namespace, name: nameOf('a') } });
     expect(sourceNow().metadata.labels).toMatchObject({ [cdiLabels.cron]: 'cron' });
     expect(sourceNow().metadata.labels).not.toHaveProperty('invalid');
-    expect(eventsNow()).toEqual(['SourceChanged', 'ImportStarted', 'VersionImported']);
+    expect(eventsNow()).toEqual(['SourcePolled', 'SourceChanged', 'ImportStarted', 'VersionImported']);
   });
 
   it('is settled then: a tick costs a page a kind and writes nothing', async () => {
@@ -909,6 +909,35 @@ describe('polls', () => {
     await tick(deps);
     expect(asked.length).toBe(first + 1);
     expect(eventsNow().filter((reason) => reason === 'PollFailed').length).toBe(1);
+  });
+
+  it('are counted on one Event, which says what the newest decided', async () => {
+    const polls = () => kube.all(kubeEvents).filter(({ reason }) => reason === 'SourcePolled');
+    aCron();
+    await importVersion('a');
+    expect(polls()).toMatchObject([{ type: 'Normal', count: 1, message: 'changed: it is a' }]);
+    answer = () => ({ is: 'same', message: 'still a' });
+    for (let round = 2; round <= 3; round += 1) {
+      time += 13 * 60 * minute;
+      await tick(deps);
+      expect(polls()).toMatchObject([
+        { type: 'Normal', count: round, message: 'unchanged: still a', firstTimestamp: '2026-03-01T00:02:00Z' },
+      ]);
+    }
+    answer = () => ({ is: 'failed', reason: 'Unauthorized', message: 'quay.io answered 401' });
+    time += 13 * 60 * minute;
+    await tick(deps);
+    expect(polls()).toMatchObject([{ type: 'Warning', count: 4, message: 'not asked: quay.io answered 401' }]);
+    // A poll writes digest and times, what it remembers, and the Event; one that is not due writes nothing.
+    answer = () => ({ is: 'same', message: 'still a' });
+    time += 13 * 60 * minute;
+    kube.calls.length = 0;
+    await tick(deps);
+    const writes = kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb));
+    expect(writes.length).toBeLessThanOrEqual(4);
+    kube.calls.length = 0;
+    await tick(deps);
+    expect(kube.calls.filter(({ verb }) => verb !== 'list')).toEqual([]);
   });
 
   it('wait as long as the source asks', async () => {

@@ -21,7 +21,7 @@ import {
 } from '#shared/resources/data-import-cron/due.ts';
 import type { CdiMode } from '#shared/resources/cdi-mode.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
-import { sayNote } from '#shared/resources/write.ts';
+import { countNote, sayNote } from '#shared/resources/write.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
 
@@ -180,19 +180,24 @@ const recordOnce = async (deps: DriverDeps, ref: ObjectRef, { observation, asked
   return drive(deps, ref, { which: 'all' });
 };
 
-/** A change, and the first failure of several. */
+const decisions = { Same: 'unchanged', Changed: 'changed', Failed: 'not asked' } as const;
+
+/** Every poll is counted on one Event, which says what the newest decided; a change, and the first failure of several, have one of their own. */
 const tell = async (
   deps: DriverDeps,
   ref: ObjectRef,
   before: DataImportCron,
   poll: NonNullable<DataImportCron['status']>['lastPoll'],
 ): Promise<void> => {
-  if (poll === undefined || poll.outcome === 'Same' || poll.failures > 1) return;
+  if (poll === undefined) return;
   const isFailure = poll.outcome === 'Failed';
+  const said = { type: isFailure ? 'Warning' : 'Normal', message: poll.message } as const;
+  const decision = `${decisions[poll.outcome]}: ${poll.message}`;
+  await countNote(deps, ref, { ...said, reason: 'SourcePolled', message: decision, occurrence: 'polls' });
+  if (poll.outcome === 'Same' || poll.failures > 1) return;
   await sayNote(deps, ref, {
-    type: isFailure ? 'Warning' : 'Normal',
+    ...said,
     reason: isFailure ? 'PollFailed' : 'SourceChanged',
-    message: poll.message,
     occurrence: `poll/${poll.time}/${before.metadata.uid ?? ''}`,
   });
 };

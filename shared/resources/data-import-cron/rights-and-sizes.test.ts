@@ -299,6 +299,14 @@ describe('14: versions that are snapshots', () => {
     expect(snapshot?.metadata.annotations?.[cdiAnnotations.advisedRestoreSize]).toBe('3Gi');
   });
 
+  it('come into use although the driver needs more room than was asked for, and time goes on', async () => {
+    let time = deps.now();
+    deps = { ...deps, now: () => (time += 7) };
+    await makeReady(version, '3Gi');
+    expect(offered()).toBe(version);
+    expect(kube.all(dataImportCronKind.type)[0]?.status?.lastImportedPVC?.name).toBe(version);
+  });
+
   it('stay in use while one of another class is made', async () => {
     await makeReady(version);
     expect(offered()).toBe(version);

@@ -1,7 +1,6 @@
 // Golden images kept as snapshots: whether the class asks for it, and the snapshot of an imported volume. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, patch } from '#shared/backends/actions.ts';
+import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -43,15 +42,11 @@ export const advisedRestoreSize = ({ asked, volume, restore }: KnownSizes): stri
   return isLarger ? restore : wanted;
 };
 
-/** The driver tells what it needs when it is done; its word counts where it is larger. */
-export const noteRestoreSize = (cron: CronSubject, { snapshot }: SeenVersion): readonly Action[] => {
-  if (snapshot === undefined) return [];
-  const noted = snapshot.metadata.annotations?.[cdiAnnotations.advisedRestoreSize];
-  const size = advisedRestoreSize({ asked: sizeOf(cron), volume: noted, restore: snapshot.status?.restoreSize });
-  if (size === undefined || size === noted) return [];
-  return [
-    patch(volumeSnapshots, snapshot, { metadata: { annotations: { [cdiAnnotations.advisedRestoreSize]: size } } }),
-  ];
+/** The driver tells what it needs when it is done; its word counts where it is larger. Annotations of the snapshot. */
+export const restoreSizeMark = (cron: CronSubject, { snapshot }: SeenVersion): Readonly<Record<string, string>> => {
+  const volume = snapshot?.metadata.annotations?.[cdiAnnotations.advisedRestoreSize];
+  const size = advisedRestoreSize({ asked: sizeOf(cron), volume, restore: snapshot?.status?.restoreSize });
+  return size === undefined ? {} : { [cdiAnnotations.advisedRestoreSize]: size };
 };
 
 /** `undefined` where the driver makes no snapshots. */

@@ -1,12 +1,12 @@
 // A version whose bytes are there: snapshot it where its class asks for one, and put it to use. Pure; called by plan.ts.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
-import { buildVersionSnapshot, noteRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
+import { markLastUse, markUsed } from '#shared/resources/data-import-cron/marks.ts';
+import { buildVersionSnapshot } from '#shared/resources/data-import-cron/snapshot.ts';
 import type { CronState } from '#shared/resources/data-import-cron/subject.ts';
 import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { dropProvisional } from '#shared/resources/data-import-cron/verified.ts';
@@ -28,20 +28,11 @@ export const takeSnapshot = (work: Work): CronStep => {
   return goOn(work, actions, { phase: 'Importing', progressing: progressing.snapshot, upToDate: upToDate.snapshot });
 };
 
-/** When it was last what the cron offered; in milliseconds, so that successive versions stay in order. */
-const touch = ({ version, context }: Work, format: 'pvc' | 'snapshot'): readonly Action[] => {
-  const change = { metadata: { annotations: { [cdiAnnotations.lastUseTime]: new Date(context.now).toISOString() } } };
-  if (format === 'snapshot')
-    return version.snapshot === undefined ? [] : [patch(volumeSnapshots, version.snapshot, change)];
-  return version.volume === undefined ? [] : [patch(persistentVolumeClaims, version.volume, change)];
-};
-
 /** The one before was in use until now. */
-const touchPrevious = ({ seen, state, context, ...work }: Work): readonly Action[] => {
+const touchPrevious = ({ seen, state, context, name }: Work): readonly Action[] => {
   const version = state.offered === undefined ? undefined : seen.versions.get(state.offered);
-  if (version === undefined || state.offered === work.name) return [];
-  const earlier = { ...context, now: context.now - 1 };
-  return touch({ ...work, seen, state, version, context: earlier }, state.format ?? 'pvc');
+  if (version === undefined || state.offered === name) return [];
+  return markLastUse(version, state.format ?? 'pvc', context.now - 1);
 };
 
 const noteClass = ({ cron, seen, version }: Work): readonly Action[] => {
@@ -67,7 +58,7 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
     handledRetryToken: cron.retryToken ?? state.handledRetryToken,
   };
   const collected = collect(cron, seen, name);
-  const touched = isNew ? [...touchPrevious(work), ...touch(work, format)] : [];
+  const touched = [...(isNew ? touchPrevious(work) : []), ...markUsed(work, format, isNew)];
   const step = goOn({ ...work, state: offered }, touched, {
     phase: 'Ready',
     progressing: progressing.none,
@@ -86,7 +77,6 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
       ...collected.actions,
       ...dropProvisional(cron, seen, name),
       ...noteClass(work),
-      ...(format === 'snapshot' ? noteRestoreSize(cron, version) : []),
     ],
     state: { ...step.state, notes: [...(isNew ? [note] : []), ...collected.notes] },
   };

@@ -1,12 +1,14 @@
 // Versions of files whose digest nobody tells before they are fetched. They are imported under a name made of what their server tells (ETag, date,
 // version), and then named by the digest of the bytes: by a copy within the storage, after which what was imported goes. Pure.
-import { annotations } from '#shared/api/names.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { annotations, labels } from '#shared/api/names.ts';
 import type { Action } from '#shared/backends/actions.ts';
+import { contentName, fileContent } from '#shared/backends/flight/content.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
 import { type CronSubject, type NamedVersion, askedOf } from '#shared/resources/data-import-cron/subject.ts';
-import { verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
+import { classOf, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
 
 type Named = Pick<CronSeen, 'versions'>;
 
@@ -43,4 +45,24 @@ export const dropProvisional = (cron: CronSubject, { versions, inUse }: CronSeen
   return [...versions].flatMap(([other, version]) =>
     isProvisional(version) && !isKept(other) ? removeVersion(version) : [],
   );
+};
+
+/** Place of a version: its volume says it, or the cron noted it. */
+const placeOf = ({ object }: CronSubject, { storageClass }: Placing, { volume }: SeenVersion): string =>
+  classOf({ volume }) ??
+  object.metadata.annotations?.[cdiAnnotations.storageClass] ??
+  storageClass?.metadata.name ??
+  '';
+
+type Placing = Pick<CronSeen, 'storageClass'>;
+
+/**
+ * Whoever comes to ask the same of the same source finds the version by what it is told, without fetching it to find out. What a source tells of the same
+ * bytes may change: the newest counts. For volume and snapshot of a version.
+ */
+export const askedMark = (cron: CronSubject, seen: Placing, version: SeenVersion): Readonly<Record<string, string>> => {
+  if (!isValidator(cron.digest)) return {};
+  const asked = contentName(fileContent(cron.digest), placeOf(cron, seen, version));
+  const { labels: found = {} } = (version.volume ?? version.snapshot)?.metadata ?? {};
+  return found[labels.content] === asked ? {} : { [labels.askedContent]: asked };
 };

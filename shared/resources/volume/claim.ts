@@ -3,17 +3,16 @@ import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/c
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { decideFlight } from '#shared/backends/flight/flight.ts';
+import { holdKept } from '#shared/backends/flight/hold.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
-import { canClone, planClone } from '#shared/resources/volume/cloning.ts';
-import { contentMark, flyerOf, isGolden } from '#shared/resources/volume/content.ts';
+import { planClone, whyNot } from '#shared/resources/volume/cloning.ts';
+import { contentMark, isGolden } from '#shared/resources/volume/content.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
-import { holdKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
 import { buildClaim, bytesFor, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
 import { type VolumeSeen, needsInspection } from '#shared/resources/volume/seen.ts';
-import { noClass, rest, unplaced } from '#shared/resources/volume/state.ts';
+import { fetchedFor, noClass, rest, unplaced } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
-import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 /** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
@@ -21,16 +20,24 @@ export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext
   const { flight: found, storageClass } = seen;
   if (found === undefined || storageClass === undefined) return planFrom(volume, seen, context);
   const obstacle = obstacleOf(volume, storageClass);
-  const isFit = (origin: ReadyOrigin) => canClone(volume, { ...seen, origin, storageClass }, context, obstacle);
-  const flight = decideFlight(flyerOf(volume, seen), { ...found, kept: found.kept.filter(isFit) });
-  if (flight.is === 'following') {
-    const { origin } = flight;
-    if (origin.is === 'waiting') return rest(volume, origin);
-    const { actions, state } = planClone(volume, { ...seen, origin, storageClass }, context, obstacle);
-    return { actions: actions.length === 0 ? [] : [...holdKeepsake(volume, found.name, origin), ...actions], state };
+  const flight = decideFlight(volume.ref, found, (origin) =>
+    whyNot(volume, { ...seen, origin, storageClass }, context, obstacle),
+  );
+  switch (flight.is) {
+    case 'under way':
+      return planFrom(volume, seen, context);
+    case 'leading': {
+      const plan = planFrom(fetchedFor(volume, flight.because), seen, context);
+      return { ...plan, actions: [...flight.actions, ...plan.actions] };
+    }
+    case 'following': {
+      const { origin } = flight;
+      const shared = fetchedFor(volume, undefined);
+      if (origin.is === 'waiting') return { ...rest(shared, origin), actions: flight.actions };
+      const { actions, state } = planClone(shared, { ...seen, origin, storageClass }, context, obstacle);
+      return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
+    }
   }
-  const plan = planFrom(volume, seen, context);
-  return flight.is === 'leading' ? { ...plan, actions: [...flight.actions, ...plan.actions] } : plan;
 };
 
 /** A class that binds late needs a pod, and nobody uses a golden volume: the pod is that of a Job. */

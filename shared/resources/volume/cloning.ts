@@ -19,7 +19,12 @@ export type CloneSeen = VolumeSeen & { readonly origin: ReadyOrigin; readonly st
 type Target = CloneTarget & ClaimProfile;
 
 /** `obstacle`: why the storage may not do it by its own means. */
-const targetFor = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle: string | undefined): Target => {
+export const targetFor = (
+  volume: Volume,
+  seen: CloneSeen,
+  context: PlanContext,
+  obstacle: string | undefined,
+): Target => {
   const { storageClass } = seen;
   const { clone, accessModes } = seen.origin;
   const modes = modesFor(volume, seen, { volumeMode: clone.volumeMode, ...(accessModes && { accessModes }) });
@@ -33,9 +38,16 @@ const targetFor = (volume: Volume, seen: CloneSeen, context: PlanContext, obstac
   };
 };
 
-/** Whether it can become a copy of this one now. */
-export const canClone = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle?: string): boolean =>
-  chooseClone(seen.origin.clone, targetFor(volume, seen, context, obstacle)).is === 'chosen';
+/** Why it cannot become a copy of this one now; `undefined`: it can. */
+export const whyNot = (
+  volume: Volume,
+  seen: CloneSeen,
+  context: PlanContext,
+  obstacle?: string,
+): string | undefined => {
+  const choice = chooseClone(seen.origin.clone, targetFor(volume, seen, context, obstacle));
+  return choice.is === 'chosen' ? undefined : choice.message;
+};
 
 export const planClone = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle?: string): Plan => {
   const target = targetFor(volume, seen, context, obstacle);

@@ -2,7 +2,6 @@
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import { contentOf, fileContent } from '#shared/backends/flight/content.ts';
-import type { Flyer } from '#shared/backends/flight/flight.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
@@ -13,12 +12,6 @@ export const contentOfVolume = ({ source, checksum, content }: Volume): string |
 /** A version of a cron, or the golden volume of an image: no machine mounts it. */
 export const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
   found[cdiLabels.cron] !== undefined || found[labels.role] === 'volume';
-
-/** One that is no golden volume is kept as a snapshot, where its class makes any. */
-export const flyerOf = (volume: Volume, { keepsake }: Pick<VolumeSeen, 'keepsake'>): Flyer => ({
-  ref: volume.ref,
-  isShared: isGolden(volume) || keepsake !== undefined,
-});
 
 /** Label of its claim by which others find the content. */
 export const contentMark = (volume: Volume, { flight }: Pick<VolumeSeen, 'flight'>): string | undefined =>

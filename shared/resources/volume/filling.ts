@@ -10,6 +10,7 @@ import { readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
+import { planLate } from '#shared/resources/volume/late.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
@@ -88,12 +89,13 @@ const fill = (volume: Volume, { claim, sourceSnapshot, handed }: Filling, popula
 });
 
 const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  const { claim, job, storageClass, warnings } = seen;
+  const { claim, job, storageClass, warnings, flight } = seen;
   if (job === undefined) {
     const isBound = claim.status?.phase === 'Bound';
-    return !isBound && isHeldBack(volume, storageClass)
-      ? restForConsumer(volume, claim)
-      : startJob(volume, claim, context);
+    if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
+    return flight === undefined || storageClass === undefined
+      ? startJob(volume, claim, context)
+      : planLate(volume, { ...seen, flight, storageClass }, startJob, context);
   }
   if (job.metadata.deletionTimestamp !== undefined) {
     const message = `Job ${job.metadata.name} is being deleted; starting again once it is gone`;
@@ -106,8 +108,10 @@ const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan =>
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
   const population = known ?? { inspection, digests };
-  const keeping = seen.keepsake === undefined ? undefined : planKeepsake(counted, seen.keepsake, population, context);
-  return keeping ?? fill(counted, seen, population);
+  const keeping = planKeepsake(counted, seen.keepsake, { claim, population, pods: seen.pods }, context);
+  if (keeping.is === 'under way') return keeping.plan;
+  const filled = fill(counted, seen, population);
+  return { ...filled, actions: [...keeping.actions, ...filled.actions] };
 };
 
 const startJob = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {

@@ -1,158 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
-import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
-import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import { aHarvesterImage, aHyperCloudImage, aPod, aStorageClass, aSuccess } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
-import type { MemoryKube } from '#test/support/memory-kube.ts';
+import { aHyperCloudImage, aStorageClass } from '#test/support/builders.ts';
+import { checksum, file, namespace, share } from '#test/support/shared-content.ts';
 
-const namespace = 'golden';
-const digest = `sha256:${'a'.repeat(64)}`;
-const pinned = `docker://r.example/disk@${digest}`;
-const hex = 'b'.repeat(64);
 const lastUse = 'cdi.kubevirt.io/storage.import.lastUseTime';
-
-/** A version of a cron, the volume of an `image` that stands on one, or `plain`, from a registry; or from a file: a version, the `disk` of a machine, and images that are volumes. */
-type Kind = 'golden' | 'image' | 'plain' | 'version' | 'disk' | 'hypercloud' | 'harvester';
-
-interface Shared {
-  readonly deps: DriverDeps;
-  readonly kube: MemoryKube;
-  readonly add: (name: string, storageClassName?: string, kind?: Kind) => KubeObject;
-  readonly driveAll: (names: readonly string[]) => Promise<void>;
-  /** Deleted, with all that goes with it. */
-  readonly remove: (name: string) => Promise<void>;
-  /** Sources that a Job fetches from, or did. */
-  readonly fetching: () => readonly string[];
-  readonly phaseOf: (name: string) => string | undefined;
-  /** What is under way comes to its end: Jobs, claims that the storage fills, snapshots. */
-  readonly fill: () => void;
-}
-
-const labelsOf = {
-  golden: { 'cdi.kubevirt.io/dataImportCron': 'cron' },
-  version: { 'cdi.kubevirt.io/dataImportCron': 'cron' },
-  image: { 'bullion.dev/role': 'volume' },
-  plain: {},
-  disk: {},
-} as const;
-
-const file = 'https://images.example/disk.img';
-const checksum = `sha256:${hex}`;
-
-const dataVolume = (
-  name: string,
-  storageClassName: string,
-  kind: keyof typeof labelsOf,
-): KubeObject & { spec: object } => ({
-  apiVersion: 'cdi.kubevirt.io/v1beta1',
-  kind: 'DataVolume',
-  metadata: {
-    namespace,
-    name,
-    annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' },
-    labels: labelsOf[kind],
-  },
-  spec: {
-    source: kind === 'version' || kind === 'disk' ? { http: { url: file, checksum } } : { registry: { url: pinned } },
-    storage: { storageClassName, resources: { requests: { storage: '1Gi' } } },
-  },
-});
-
-const hyperCloudImage = (name: string, storageClassName: string): KubeObject & { spec: object } =>
-  aHyperCloudImage({ metadata: { namespace, name }, spec: { storageClassName, checksum, source: { http: file } } });
-
-const harvesterImage = (name: string, targetStorageClassName: string): KubeObject & { spec: object } => {
-  const { spec, ...image } = aHarvesterImage({ metadata: { namespace, name } });
-  return { ...image, spec: { ...spec, displayName: name, url: `${file}?mirror`, checksum, targetStorageClassName } };
-};
-
-const build = (name: string, storageClassName: string, kind: Kind): KubeObject => {
-  if (kind === 'hypercloud') return hyperCloudImage(name, storageClassName);
-  return kind === 'harvester' ? harvesterImage(name, storageClassName) : dataVolume(name, storageClassName, kind);
-};
-
-const types = [dataVolumeKind, hyperCloudImageKind, harvesterImageKind].map(
-  ({ type }) => type as unknown as ResourceType,
-);
-const typeOf = ({ kind, apiVersion }: Pick<KubeObject, 'kind' | 'apiVersion'>): ResourceType =>
-  types.find((type) => type.kind === kind && apiVersionOf(type) === apiVersion)!;
-
-const report = aSuccess({
-  inspection: { format: 'raw', compression: 'none', virtualSize: 2 ** 29 },
-  digests: { sha256: hex },
-});
-
-const share = (): Shared => {
-  const deps = createTestDriver();
-  const { kube } = deps;
-  const all = (): readonly KubeObject[] => types.flatMap((type) => kube.all(type));
-  const find = (name: string) => all().find(({ metadata }) => metadata.name === name);
-  return {
-    deps,
-    kube,
-    add: (name, storageClassName = 'local', kind = 'golden') => {
-      const object = build(name, storageClassName, kind);
-      return kube.seed(typeOf(object), object);
-    },
-    remove: async (name) => {
-      const object = find(name);
-      if (object === undefined) return;
-      await kube.delete(typeOf(object), { namespace, name });
-      for (let pass = 0; pass < 3; pass += 1) {
-        // oxlint-disable-next-line no-await-in-loop
-        await drive(deps, refOf(object), { which: 'all' });
-        kube.collectGarbage();
-      }
-    },
-    driveAll: async (names) => {
-      const objects = all().filter(({ metadata }) => names.includes(metadata.name));
-      await Promise.all(objects.map((object) => drive(deps, refOf(object), { which: 'all' })));
-    },
-    fetching: () =>
-      kube
-        .all(jobs)
-        .filter(({ metadata }) => metadata.name.startsWith('import-'))
-        .flatMap(({ spec }) => spec.template.spec.containers[0]?.env ?? [])
-        .filter(({ name }) => name === 'BULLION_TRANSFER')
-        .map(({ value }) => (JSON.parse(value ?? '') as { source: { type: string } }).source.type)
-        .filter((type) => type !== 'claim'),
-    phaseOf: (name) => (find(name) as DataVolume | undefined)?.status?.phase,
-    fill: () => {
-      for (const { metadata } of kube.all(volumeSnapshots)) {
-        const { name } = metadata;
-        if (!kube.all(volumeSnapshotContents).some((content) => content.metadata.name === name))
-          kube.seed(volumeSnapshotContents, {
-            apiVersion: 'snapshot.storage.k8s.io/v1',
-            kind: 'VolumeSnapshotContent',
-            metadata: { name },
-            spec: { driver: 'local.bullion.dev', deletionPolicy: 'Delete', sourceVolumeMode: 'Block' },
-          } as never);
-        kube.edit(volumeSnapshots, { namespace, name }, (snapshot) => {
-          snapshot.status = { readyToUse: true, restoreSize: '1Gi', boundVolumeSnapshotContentName: name };
-        });
-      }
-      for (const { metadata } of kube.all(persistentVolumeClaims))
-        kube.edit(persistentVolumeClaims, { namespace, name: metadata.name }, (claim) => {
-          claim.status = { phase: 'Bound', capacity: { storage: '1Gi' } };
-        });
-      for (const job of kube.all(jobs).filter(({ status }) => status?.succeeded === undefined)) {
-        kube.edit(jobs, { namespace, name: job.metadata.name }, (edited) => {
-          edited.status = { succeeded: 1, conditions: [{ type: 'Complete', status: 'True' }] };
-        });
-        const pod = aPod(job, 'a', 'Succeeded', { report });
-        kube.seed(pods, { ...pod, metadata: { ...pod.metadata, namespace, uid: `pod-of-${job.metadata.name}` } });
-      }
-    },
-  };
-};
 
 describe('volumes that want the same bytes', () => {
   it('have them fetched once; the others wait, say for whom, and are cloned', async () => {
@@ -202,20 +59,6 @@ describe('volumes that want the same bytes', () => {
     await remove('two');
     await remove('golden');
     expect(kube.all(volumeSnapshots)).toEqual([]);
-  });
-
-  it('are fetched by each disk where its class makes no snapshots', async () => {
-    const { add, driveAll, fetching, kube, fill } = share();
-    for (const { metadata } of kube.all(volumeSnapshotClasses)) await kube.delete(volumeSnapshotClasses, metadata);
-    add('disk', 'local', 'plain');
-    await driveAll(['disk']);
-    fill();
-    await driveAll(['disk']);
-    add('two', 'local', 'plain');
-    add('golden');
-    await driveAll(['two', 'golden']);
-    expect(fetching().length).toBe(3);
-    expect(kube.all(leases)[0]?.metadata.annotations).toMatchObject({ 'bullion.dev/owner-name': 'golden' });
   });
 
   it('are cloned from a golden volume, whoever they are', async () => {

@@ -2,18 +2,20 @@
 import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
-import type { JobSource } from '#shared/populate/job-source.ts';
-import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** Volumes whose spec has faults never get as far as a Job. */
-const sourceOf = ({ ref, source, faults }: Volume, claim: PersistentVolumeClaim): JobSource => {
+/** Whatever is copied was held against its digest when it was fetched. Volumes whose spec has faults never get as far as a Job. */
+const filledFrom = (
+  { ref, source, checksum, faults }: Volume,
+  claim: PersistentVolumeClaim,
+): Pick<TransferRequest, 'source' | 'checksum' | 'expected'> => {
   const from = recordOf(claim)?.from;
-  if (from !== undefined) return { type: 'claim', claimName: from.name, volumeMode: from.volumeMode };
-  if (source?.type === 'transfer') return source.from;
+  if (from !== undefined) return { source: { type: 'claim', claimName: from.name, volumeMode: from.volumeMode } };
+  if (source?.type === 'transfer') return { source: source.from, checksum, expected: inspectedOf(claim) };
   throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
 };
 
@@ -31,9 +33,7 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
     {
       mode: 'import',
       owner: volume.ref,
-      source: sourceOf(volume, claim),
-      checksum: volume.checksum,
-      expected: inspectedOf(claim),
+      ...filledFrom(volume, claim),
       pod: volume.pod,
       retries: volume.retries,
       target: {

@@ -1,26 +1,34 @@
-// A disk that was fetched will be written to by its machine. Before it is handed over, a snapshot of it is kept for whoever comes to want the same bytes
-// (backends/flight): one for a content and class, owned by all who have it from there, and gone with the last of them.
+// A disk that was fetched will be written to by its machine. Before it is handed over, something is kept of it for whoever comes to want the same
+// bytes (backends/flight): a snapshot where the class makes any and binds at once; else a copy, which takes as much room again, and is made only where
+// somebody waits for it. One for a content and class, owned by all who have it from there, and gone with the last of them.
+import { leases } from '#shared/api/foreign/coordination.ts';
+import { type Pod, type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots, type VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import type { StorageClass } from '#shared/api/foreign/core.ts';
-import { type Action, create, patch } from '#shared/backends/actions.ts';
-import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { create } from '#shared/backends/actions.ts';
+import type { PlanContext } from '#shared/backends/backend.ts';
 import { contentName } from '#shared/backends/flight/content.ts';
-import type { ReadyOrigin } from '#shared/backends/origin.ts';
-import { readSnapshotClasses } from '#shared/backends/reading.ts';
+import { isAwaited } from '#shared/backends/flight/flight.ts';
+import { holderOf } from '#shared/backends/flight/hold.ts';
+import { readOwn, readSnapshotClasses } from '#shared/backends/reading.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { buildSnapshot, chooseSnapshotClass, sayContent } from '#shared/populate/snapshot.ts';
 import type { Population } from '#shared/populate/volume.ts';
 import { contentOfVolume, isGolden } from '#shared/resources/volume/content.ts';
-import { isHeldBack } from '#shared/resources/volume/state.ts';
+import { type Keeping, type KeptCopy, type Source, planCopy, readCopy } from '#shared/resources/volume/kept-copy.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export interface Keepsake {
+export type Keepsake = KeptSnapshot | KeptCopy;
+
+interface KeptSnapshot {
+  readonly is: 'snapshot';
   /** That of the content. */
   readonly name: string;
   readonly snapshotClass: string;
   readonly snapshot?: VolumeSnapshot | undefined;
 }
+
+const over: Keeping = { is: 'over', actions: [] };
 
 /** `undefined` where there can be none, or need be none: a golden volume is kept itself. */
 export const readKeepsake = async (
@@ -29,34 +37,54 @@ export const readKeepsake = async (
   storageClass: StorageClass | undefined,
 ): Promise<Keepsake | undefined> => {
   const content = contentOfVolume(volume);
-  if (content === undefined || storageClass === undefined || isGolden(volume) || isHeldBack(volume, storageClass))
-    return undefined;
-  const choice = chooseSnapshotClass(await readSnapshotClasses(kube), storageClass.provisioner, undefined);
-  if (choice.is !== 'found') return undefined;
+  if (content === undefined || storageClass === undefined || isGolden(volume)) return undefined;
+  const { namespace } = volume.ref;
   const name = contentName(content, storageClass.metadata.name);
-  const snapshot = await kube.get(volumeSnapshots, { namespace: volume.ref.namespace, name });
-  return { name, snapshotClass: choice.name, snapshot };
+  const snapshotClass = await snapshotClassOf(kube, storageClass);
+  if (snapshotClass !== undefined)
+    return { is: 'snapshot', name, snapshotClass, snapshot: await kube.get(volumeSnapshots, { namespace, name }) };
+  const lease = await kube.get(leases, { namespace, name });
+  const { own, foreign } = await readOwn(kube, persistentVolumeClaims, volume.ref, name);
+  const isKept = foreign.length > 0;
+  return isKept ? undefined : readCopy(kube, volume, { name, claim: own, isAwaited: isAwaited(lease, volume.ref) });
 };
 
-const ownerOf = ({ ref: { apiVersion, kind, name, uid } }: Volume) => ({
-  apiVersion,
-  kind,
-  name,
-  uid,
-  controller: false,
-  blockOwnerDeletion: false,
-});
+/** Where volumes wait for a pod, a snapshot alone is of no use: nothing can be restored from it for a golden volume, which no pod uses. */
+const snapshotClassOf = async (
+  kube: KubeClient,
+  { provisioner, volumeBindingMode }: StorageClass,
+): Promise<string | undefined> => {
+  if (volumeBindingMode === 'WaitForFirstConsumer') return undefined;
+  const choice = chooseSnapshotClass(await readSnapshotClasses(kube), provisioner, undefined);
+  return choice.is === 'found' ? choice.name : undefined;
+};
 
-/** The step that keeps what was fetched, while that is not done; it is for others, and nothing fails for it. */
+interface Fetched extends Source {
+  readonly pods: readonly Pod[];
+}
+
+/** It is for others, and nothing fails for it. */
 export const planKeepsake = (
   volume: Volume,
-  { name, snapshotClass, snapshot }: Keepsake,
+  keepsake: Keepsake | undefined,
+  fetched: Fetched,
+  context: PlanContext,
+): Keeping => {
+  if (keepsake === undefined) return over;
+  return keepsake.is === 'copy'
+    ? planCopy(volume, keepsake, fetched, context)
+    : planSnapshot(volume, keepsake, fetched.population, context);
+};
+
+const planSnapshot = (
+  volume: Volume,
+  { name, snapshotClass, snapshot }: KeptSnapshot,
   population: Population,
   context: PlanContext,
-): Plan | undefined => {
+): Keeping => {
   const { name: claim } = volume.claim;
   const isOurs = snapshot === undefined || snapshot.spec.source.persistentVolumeClaimName === claim;
-  if (!isOurs || snapshot?.status?.readyToUse === true || snapshot?.status?.error !== undefined) return undefined;
+  if (!isOurs || snapshot?.status?.readyToUse === true || snapshot?.status?.error !== undefined) return over;
   const message = 'taking a snapshot for others that want the same bytes, before anybody writes to the volume';
   const wait = {
     phase: 'Verifying',
@@ -66,16 +94,9 @@ export const planKeepsake = (
     isComplaining: false,
   } as const;
   const state = storageWaitingState(volume, volume.state, wait, context);
-  if (state.phase === 'Failed') return undefined;
+  if (state.phase === 'Failed') return over;
   const built = sayContent(buildSnapshot(volume.ref, name, claim, snapshotClass), name, population);
-  const owned = { ...built, metadata: { ...built.metadata, ownerReferences: [ownerOf(volume)] } };
-  return { actions: snapshot === undefined ? [create(volumeSnapshots, owned)] : [], state };
-};
-
-/** Whoever has the bytes from a snapshot that was kept for them keeps it, too. */
-export const holdKeepsake = (volume: Volume, name: string, { restored: snapshot }: ReadyOrigin): readonly Action[] => {
-  if (snapshot?.metadata.name !== name) return [];
-  const { ownerReferences = [] } = snapshot.metadata;
-  if (ownerReferences.some(({ uid }) => uid === volume.ref.uid)) return [];
-  return [patch(volumeSnapshots, snapshot, { metadata: { ownerReferences: [...ownerReferences, ownerOf(volume)] } })];
+  const owned = { ...built, metadata: { ...built.metadata, ownerReferences: [holderOf(volume.ref)] } };
+  const actions = snapshot === undefined ? [create(volumeSnapshots, owned)] : [];
+  return { is: 'under way', plan: { actions, state } };
 };

@@ -33,6 +33,7 @@ import {
 import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { type Keepsake, readKeepsake } from '#shared/resources/volume/keepsake.ts';
+import { readLate } from '#shared/resources/volume/late-seen.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -55,6 +56,8 @@ export interface VolumeSeen {
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
   readonly flight?: FlightSeen | undefined;
+  /** Names of claims with these bytes that lie where the volume, whose place its consumer chose, cannot be copied from. */
+  readonly outOfReach?: ReadonlySet<string> | undefined;
   /** What is to be kept of it for others that want the same bytes. */
   readonly keepsake?: Keepsake | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
@@ -88,7 +91,8 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   const isFetched =
     job !== undefined && readTransfer(job, workers, 0).is === 'succeeded' && recordOf(claim) === undefined;
   const keepsake = isFetched ? await readKeepsake(kube, volume, storageClass) : undefined;
-  return { ...own, pods: workers, storageClass, warnings, keepsake, handed: await readHanded(kube, claim) };
+  const late = job === undefined ? await readLate(kube, volume, { claim, storageClass }) : {};
+  return { ...own, pods: workers, storageClass, warnings, keepsake, handed: await readHanded(kube, claim), ...late };
 };
 
 const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
@@ -109,9 +113,7 @@ const readForClaim = async (
   volume: Volume,
   readers: OriginReaders,
 ): Promise<
-  Partial<
-    Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage' | 'flight' | 'keepsake'>
-  >
+  Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage' | 'flight'>>
 > => {
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
   if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
@@ -119,18 +121,17 @@ const readForClaim = async (
   const origin = await readOrigin(kube, volume, readers);
   if (origin !== undefined && origin.is !== 'ready') return { origin };
   const storageClass = await readClass(kube, claim.className ?? origin?.className);
-  const [profile, flight, keepsake] = [
+  const [profile, flight] = [
     await readProfile(kube, volume, storageClass),
     await readFlightOf(kube, volume, storageClass),
-    await readKeepsake(kube, volume, storageClass),
   ];
-  const found = { origin, storageClass, profile, keepsake, ...(flight === undefined ? {} : { flight }) };
+  const found = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
   const isElsewhere = origin !== undefined && origin.namespace !== ref.namespace;
   if (isElsewhere) return { ...found, stage: await readPlace(kube, volume, origin.namespace) };
   return needsInspection(volume) ? { ...found, ...(await readInspection(kube, volume)) } : found;
 };
 
-/** `undefined` where nobody can share: the content is not known beforehand, or a consumer says where the volume lies. */
+/** `undefined` where there is nothing to share yet: the content is not known beforehand, or a consumer is to say first where the volume lies. */
 const readFlightOf = async (
   kube: KubeClient,
   volume: Volume,

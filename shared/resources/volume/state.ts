@@ -13,6 +13,12 @@ export const rest = (volume: Filled, why: { readonly reason: string; readonly me
   state: restingState(volume, why),
 });
 
+/** `because`: why it fetches what others have or had; `undefined`: it does not. */
+export const fetchedFor = <V extends Filled>(volume: V, because: string | undefined): V => ({
+  ...volume,
+  state: { ...volume.state, fetchReason: because },
+});
+
 /** A version of a cron in a cluster without a default class. */
 export const unplaced = {
   reason: 'StorageClassNotFound',

@@ -86,7 +86,8 @@ export const createWorkers = (record: ClusterRecord, { attempt, onProgress }: Wo
   const reportProgress = (pod: Pod, worker: Worker, elapsed: number) => {
     const due = Math.floor(elapsed / progressMs);
     if (worker.script.end !== 'never') later(worker.startedAt + (due + 1) * progressMs);
-    if (due <= worker.reported) return;
+    // What is kept for others is copied in silence.
+    if (due <= worker.reported || pod.metadata.name.startsWith('keep-')) return;
     worker.reported = due;
     const share = Math.min(0.99, elapsed / worker.script.runMs);
     const importPhase = share < 0.6 ? 'Downloading' : share < 0.9 ? 'Converting' : 'Verifying';

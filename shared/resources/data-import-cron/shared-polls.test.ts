@@ -1,0 +1,113 @@
+// Crons that follow one file of which nobody tells the digest: it is fetched once for all of them, also by who comes when the first is done.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { jobs } from '#shared/api/foreign/core.ts';
+import { refOf } from '#shared/api/object.ts';
+import { validatorDigest } from '#shared/golden/version.ts';
+import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
+import { drive } from '#shared/resources/driver.ts';
+import { type Shared, namespace, share } from '#test/support/shared-content.ts';
+
+const url = 'https://images.example/noble.img';
+const validatorOf = (tag: string): string => validatorDigest([url, 'etag', tag]);
+/** As `share` fills volumes. */
+const short = 'b'.repeat(12);
+
+let shared: Shared;
+let fetched: Set<string>;
+
+beforeEach(() => {
+  shared = share();
+  fetched = new Set();
+});
+
+const note = (): void => {
+  for (const { metadata, spec } of shared.kube.all(jobs))
+    if (JSON.stringify(spec).includes(`${url}\\"`)) fetched.add(metadata.uid ?? '');
+};
+
+const settle = async (): Promise<void> => {
+  const { kube, deps, fill } = shared;
+  for (let round = 0; round < 14; round += 1) {
+    for (const type of [dataVolumes, dataImportCronKind.type] as const)
+      for (const object of kube.all(type as typeof dataVolumes)) await drive(deps, refOf(object), { which: 'all' });
+    note();
+    fill();
+    kube.collectGarbage();
+  }
+};
+
+const follow = async (name: string, tag: string): Promise<void> => {
+  const { kube, deps } = shared;
+  const storage = { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } };
+  const isThere = kube.all(dataImportCronKind.type).some(({ metadata }) => metadata.name === name);
+  if (!isThere)
+    kube.seed(dataImportCronKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataImportCron',
+      metadata: { namespace, name },
+      spec: {
+        schedule: '0 3 * * *',
+        managedDataSource: name,
+        retentionPolicy: 'None',
+        template: { spec: { source: { http: { url } }, storage } },
+      },
+    });
+  const cron = kube.all(dataImportCronKind.type).find(({ metadata }) => metadata.name === name)!;
+  const observation = { is: 'found', digest: validatorOf(tag), message: tag, memory: { etag: tag } } as const;
+  await recordObservation({ ...deps, now: () => deps.now() + (isThere ? 120_000 : 0) }, refOf(cron), observation);
+  await settle();
+};
+
+const offered = (name: string): string | undefined => {
+  const source = shared.kube.all(dataSourceKind.type).find(({ metadata }) => metadata.name === name)?.spec.source;
+  return source?.pvc?.name ?? source?.snapshot?.name;
+};
+
+describe('a file of which nobody tells the digest', () => {
+  it('is fetched once, also for a cron that comes when the first is done', async () => {
+    await follow('one', '1');
+    expect([offered('one'), fetched.size]).toEqual([`one-${short}`, 1]);
+    await follow('two', '1');
+    expect([offered('two'), fetched.size]).toEqual([`two-${short}`, 1]);
+  });
+
+  it('is found by what its server told last, put anew with the same bytes', async () => {
+    await follow('one', '1');
+    await follow('one', '2');
+    expect([offered('one'), fetched.size]).toEqual([`one-${short}`, 2]);
+    await follow('two', '2');
+    expect([offered('two'), fetched.size]).toEqual([`two-${short}`, 2]);
+  });
+
+  it('is there for as long as one of them is left', async () => {
+    const { kube } = shared;
+    await follow('one', '1');
+    await follow('two', '1');
+    await kube.delete(dataImportCronKind.type, { namespace, name: 'one' });
+    await settle();
+    expect(kube.all(dataVolumes).map(({ metadata }) => metadata.name)).toEqual([`two-${short}`]);
+    await follow('three', '1');
+    expect([offered('three'), fetched.size]).toEqual([`three-${short}`, 1]);
+    for (const name of ['two', 'three']) await kube.delete(dataImportCronKind.type, { namespace, name });
+    await settle();
+    await follow('four', '1');
+    expect([offered('four'), fetched.size]).toEqual([`four-${short}`, 2]);
+  });
+
+  it('is restored where versions are kept as snapshots', async () => {
+    shared.kube.seed(storageProfiles, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name: 'local' },
+      status: { dataImportCronSourceFormat: 'snapshot' },
+    });
+    await follow('one', '1');
+    expect([offered('one'), shared.kube.all(dataVolumes), fetched.size]).toEqual([`one-${short}`, [], 1]);
+    await follow('two', '1');
+    expect([offered('two'), fetched.size]).toEqual([`two-${short}`, 1]);
+  });
+});
