@@ -3,11 +3,8 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import { namespaces, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
-import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
 import { type GoldenFlow, createGoldenFlow, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
@@ -24,15 +21,11 @@ describe('golden images from files', { timeout: 600_000 }, () => {
   let flow: GoldenFlow;
   let file: Buffer;
   let etag: string;
-  /** Nobody gets the file yet. */
-  let isHeld = false;
   beforeAll(async () => {
     origin = await startOrigin((request) =>
       request.path === '/SHA256SUMS'
         ? { body: Buffer.from(`${digestOf(file).slice(7)} *disk.img\n`) }
-        : isHeld
-          ? { status: 503, headers: { 'retry-after': 1 } }
-          : fileAnswer(request, file, { etag }),
+        : fileAnswer(request, file, { etag }),
     );
     cluster = await startTestCluster();
     flow = createGoldenFlow(cluster.kube, namespace);
@@ -97,157 +90,11 @@ describe('golden images from files', { timeout: 600_000 }, () => {
     await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'tagged');
   });
 
-  const file1 = () => `${origin.url}/disk.img`;
-  const place = (storageClassName: string) => ({ storageClassName, ...storage });
-  const aDisk = (name: string, checksum: string, className: string) =>
-    cluster.kube.create(dataVolumes, {
-      apiVersion: 'cdi.kubevirt.io/v1beta1',
-      kind: 'DataVolume',
-      metadata: { namespace, name },
-      spec: { source: { http: { url: file1(), checksum } }, storage: place(className) },
-    });
-  const wanting: Readonly<Record<string, (checksum: string, className: string) => Promise<unknown>>> = {
-    cron: (_checksum, className) =>
-      flow.aCron('summed', {
-        template: {
-          spec: {
-            source: { http: { url: file1(), checksumURL: `${origin.url}/SHA256SUMS` } },
-            storage: place(className),
-          },
-        },
-      }),
-    hypercloud: (checksum, storageClassName) =>
-      cluster.kube.create(hyperCloudImageKind.type, {
-        apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
-        kind: 'VirtualMachineImage',
-        metadata: { namespace, name: 'image' },
-        spec: { storageClassName, checksum, source: { http: `${origin.url}/mirror.img` } },
-      }),
-    harvester: (checksum, targetStorageClassName) =>
-      cluster.kube.create(harvesterImageKind.type, {
-        apiVersion: 'harvesterhci.io/v1beta1',
-        kind: 'VirtualMachineImage',
-        metadata: { namespace, name: 'image-kept' },
-        spec: {
-          backend: 'csi',
-          displayName: 'kept',
-          sourceType: 'download',
-          url: file1(),
-          checksum,
-          targetStorageClassName,
-        },
-      }),
-    'data volume': (checksum, className) => aDisk('disk', checksum, className),
-  };
-  const kept: Readonly<Record<string, readonly [ResourceType, string, string]>> = {
-    hypercloud: [hyperCloudImageKind.type as unknown as ResourceType, 'image', 'Available'],
-    harvester: [harvesterImageKind.type as unknown as ResourceType, 'image-kept', 'Imported'],
-    'data volume': [dataVolumes as unknown as ResourceType, 'disk', 'Succeeded'],
-  };
-  type Phased = KubeObject & {
-    readonly status?: {
-      readonly phase?: string;
-      readonly fetchReason?: string;
-      readonly conditions?: readonly { readonly type: string; readonly reason?: string }[];
-    };
-  };
-  const isIn = (phase: string) => (object: KubeObject | undefined) =>
-    (object as Phased | undefined)?.status?.phase === phase;
-  const untilDone = async (who: string): Promise<Phased | undefined> => {
-    const [type, name, phase = ''] = kept[who] ?? [];
-    return type === undefined || name === undefined ? undefined : flow.until(type, name, isIn(phase));
-  };
-  const untilWaiting = (who: string): Promise<KubeObject> => {
-    const [type, name] = kept[who]!;
-    const isWaiting = ({ type: is, reason }: { readonly type: string; readonly reason?: string }) =>
-      is === 'Ready' && reason === 'SameContent';
-    return flow.until(
-      type,
-      name,
-      (object) => (object as Phased | undefined)?.status?.conditions?.some(isWaiting) === true,
-    );
-  };
-  const claimsOf = async (digest: string): Promise<readonly string[]> => {
-    const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
-    const holding = items.filter((claim) => `sha256:${populationOf(claim)?.digests['sha256']}` === digest);
-    return holding.map(({ metadata }) => metadata.name);
-  };
-  const clear = async (): Promise<void> => {
-    await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'summed');
-    for (const [type, name] of Object.values(kept)) await flow.remove(type, name);
-    for (const [type, name] of Object.values(kept)) await flow.until(type, name, (object) => object === undefined);
-  };
-
-  it.each([
-    ['data volume', 'hypercloud', 'cron', 'harvester'],
-    ['harvester', 'cron', 'data volume', 'hypercloud'],
-  ])('are fetched once, wanted by %s, then by %s, %s and %s', async (...order) => {
-    const digest = put(order.join(), `"${order.join()}"`);
-    const fetches = counted();
-    for (const who of order) await wanting[who]?.(digest, 'local');
-    await untilOffered(flow, 'summed', versionOf('summed', digest));
-    for (const who of order) await untilDone(who);
-    expect((await claimsOf(digest)).length).toBe(4);
-    expect(fetches()).toBe(1);
-    await clear();
-  });
-
-  it('are fetched once also by a disk whose class makes no snapshots, for those who wait; who comes late says why not', async () => {
-    const digest = put('plain', '"plain"');
-    const fetches = counted();
-    isHeld = true;
-    await wanting['data volume']?.(digest, 'local-plain');
-    await flow.until(dataVolumes, 'disk', isIn('ImportInProgress'));
-    for (const who of ['hypercloud', 'cron']) await wanting[who]?.(digest, 'local-plain');
-    await untilWaiting('hypercloud');
-    isHeld = false;
-    for (const who of ['data volume', 'hypercloud']) await untilDone(who);
-    await untilOffered(flow, 'summed', versionOf('summed', digest));
-    expect(fetches()).toBe(1);
-    // What is kept for others is copied, too.
-    await wanting['harvester']?.(digest, 'local-plain');
-    await untilDone('harvester');
-    expect(fetches()).toBe(1);
-    await clear();
-
-    const other = put('late', '"late"');
-    await aDisk('disk', other, 'local-plain');
-    await untilDone('data volume');
-    await wanting['hypercloud']?.(other, 'local-plain');
-    const image = await untilDone('hypercloud');
-    expect(image?.status?.fetchReason).toMatch(/^DataVolume disk has had the same fetched before/);
-    expect(fetches()).toBe(2);
-    for (const who of ['data volume', 'hypercloud'])
-      await flow.remove(...(kept[who]!.slice(0, 2) as [ResourceType, string]));
-  });
-
-  it('are fetched once for a disk that waits for its machine, too', async () => {
-    const digest = put('late disk', '"late disk"');
-    const fetches = counted();
-    await aDisk('waits', digest, 'local-wffc');
-    await flow.until(dataVolumes, 'waits', isIn('WaitForFirstConsumer'));
-    await wanting['hypercloud']?.(digest, 'local-wffc');
-    await untilDone('hypercloud');
-    await cluster.kube.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'machine', namespace },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'none', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
-        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'waits' } }],
-      },
-    });
-    const disk = await flow.until(dataVolumes, 'waits', isIn('Succeeded'));
-    expect(disk.status?.detail).toMatchObject({ cloneStrategy: 'copy', digests: { sha256: digest.slice(7) } });
-    expect(fetches()).toBe(1);
-  });
-
   it('are fetched once for crons of one file that states no digest, though the second comes when the first is done', async () => {
     const digest = put('twice', '"twice"');
     const fetches = counted();
     for (const name of ['earlier', 'later']) {
-      await flow.aCron(name, { template: { spec: { source: { http: { url: file1() } }, storage } } });
+      await flow.aCron(name, { template: { spec: { source: { http: { url: `${origin.url}/disk.img` } }, storage } } });
       await untilOffered(flow, name, versionOf(name, digest));
     }
     expect(fetches()).toBe(1);

@@ -12,6 +12,8 @@ export interface Answer {
   readonly cutAfter?: number;
   /** Nothing more is sent after this many bytes of the body; the connection stays open. */
   readonly stallAfter?: number;
+  /** Nothing of the body is sent before this. */
+  readonly after?: Promise<unknown> | undefined;
   /** Milliseconds before each 64 KiB. */
   readonly pace?: number;
 }
@@ -38,6 +40,7 @@ const pieceBytes = 64 * 1024;
 const sendBody = async (response: ServerResponse, answer: Answer, count: (bytes: number) => void): Promise<void> => {
   const closed = once(response, 'close');
   const body = answer.body ?? Buffer.alloc(0);
+  await answer.after;
   const end = Math.min(body.length, answer.cutAfter ?? Infinity, answer.stallAfter ?? Infinity);
   for (let at = 0; at < end; at += pieceBytes) {
     if (answer.pace !== undefined) await new Promise((resolve) => setTimeout(resolve, answer.pace));
