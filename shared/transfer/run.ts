@@ -1,6 +1,6 @@
 // One attempt at a transfer, from spec to report. Called by transfer-job; knows no Kubernetes.
-import { setMaxListeners } from 'node:events';
 import { createDigester } from '#shared/transfer/checksum.ts';
+import { withDeadline } from '#shared/transfer/deadline.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
@@ -142,32 +142,6 @@ const passes = async (run: Run, onRetry: (error: unknown, waitMs: number) => voi
       if (!isTransferError(error) || !error.startOver) throw error;
       await patience.afterFailure(error);
     }
-  }
-};
-
-/** setTimeout cannot count further. */
-const longestTimerMs = 2 ** 31 - 1;
-
-const withDeadline = async <T>(
-  seconds: number,
-  outer: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> => {
-  const inner = new AbortController();
-  // Each read waits on the signal, and several are in flight.
-  setMaxListeners(0, inner.signal);
-  const expire = () =>
-    inner.abort(new TransferError('DeadlineExceeded', `the transfer took longer than its ${seconds} seconds`));
-  const cancel = () => inner.abort(new TransferError('Cancelled', 'the transfer was cancelled'));
-  const timer = setTimeout(expire, Math.min(seconds * 1000, longestTimerMs));
-  if (outer.aborted) cancel();
-  outer.addEventListener('abort', cancel, { once: true });
-  try {
-    return await work(inner.signal);
-  } finally {
-    clearTimeout(timer);
-    outer.removeEventListener('abort', cancel);
-    inner.abort(new TransferError('Cancelled', 'the transfer is over'));
   }
 };
 
