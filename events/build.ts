@@ -7,6 +7,7 @@ import {
   type ImageFailedData,
   type ImageReadyData,
   type SourcePolledData,
+  type StoredObjectData,
   type TransferProgressedData,
   type VersionData,
   eventTypes,
@@ -74,6 +75,21 @@ export const buildBackupEvent = (
   origin: Origin,
 ): EventOf<BackupEventType> =>
   about(type, data.image, { id: `${data.image.uid}.backup.${transition}`, data, origin }) as EventOf<BackupEventType>;
+
+/** Of the store that `source` names. No object of the cluster is meant, so the subject is the key, as the CloudEvents adapter for S3 has it. */
+export const buildStoredObjectChanged = (
+  data: z.infer<typeof StoredObjectData>,
+  { id, source, time }: { readonly id: string; readonly source: string; readonly time: string },
+): EventOf<typeof eventTypes.storedObjectChanged> => ({
+  id,
+  type: eventTypes.storedObjectChanged,
+  source,
+  subject: data.key,
+  time,
+  datacontenttype: 'application/json',
+  extensions: {},
+  data,
+});
 
 /** Subject and extensions are those of ApiServerSource, so that one Trigger filter serves both. */
 const about = <T extends EventType, D>(

@@ -3,6 +3,7 @@ import { Hono } from 'hono';
 import { type ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { handleStoreEvent } from '#shared/object-import/handle.ts';
 import { isPlain, notificationDoor } from '#shared/object-import/door.ts';
+import { showsToken } from '#shared/runtime/bearer.ts';
 import { anyEventFunction } from '#shared/runtime/event-function.ts';
 
 export interface ImportObjectDeps extends ObjectImportDeps {
@@ -24,9 +25,12 @@ interface Door {
 }
 
 /**
- * Object stores have no token of Knative's: where callers are asked for one (`asked`), a plain notification passes by the token that stores
- * and we share, and by none where there is none.
+ * Object stores, and Workers that speak for them, have no token of Knative's: where callers are asked for one (`asked`), a plain notification
+ * passes by the token that stores and we share, and so does an event that shows it. Where there is no such token, all are asked.
  */
 export const withStores = (app: Door, ...[asked, token]: [Door, string | undefined]): Door => ({
-  fetch: (request) => (token !== undefined && isPlain(request) ? app.fetch(request) : asked.fetch(request)),
+  fetch: (request) => (token !== undefined && isOfStore(request, token) ? app.fetch(request) : asked.fetch(request)),
 });
+
+/** A plain notification without the token gets the door's own words. */
+const isOfStore = (request: Request, token: string): boolean => isPlain(request) || showsToken(request.headers, token);

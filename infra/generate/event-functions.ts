@@ -149,7 +149,7 @@ export const eventFunctions: readonly EventFunction[] = [
     polls: false,
     asksStores: true,
     access: [
-      { type: erased(hyperCloudImageKind.type), verbs: ['get', 'list', 'create', 'delete'] },
+      { type: erased(hyperCloudImageKind.type), verbs: ['get', 'list', 'create', 'patch', 'delete'] },
       { type: erased(dataSourceKind.type), verbs: ['get', 'list', 'create', 'patch', 'delete'] },
       { type: erased(secrets), verbs: ['get'] },
       { type: erased(kubeEvents), verbs: ['create'] },

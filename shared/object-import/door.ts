@@ -1,10 +1,10 @@
 // Plain notifications: POSTs that are no CloudEvents. MinIO and Ceph send them with a bearer token of their configuration.
-import { timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { createMiddleware } from 'hono/factory';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { handleNotification } from '#shared/object-import/handle.ts';
+import { showsToken } from '#shared/runtime/bearer.ts';
 import { type AppError, InvalidInput, isRetryable } from '#shared/runtime/errors.ts';
 import { respond, respondBug, respondUndecodable } from '#shared/runtime/respond.ts';
 import { retry } from '#shared/runtime/outcome.ts';
@@ -21,11 +21,6 @@ export const isPlain = (request: Request): boolean => {
   return request.method === 'POST' && !isEvent;
 };
 
-const isSame = (given: string, wanted: string): boolean => {
-  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
-  return a.length === b.length && timingSafeEqual(a, b);
-};
-
 const limit = bodyLimit({
   maxSize: maxBytes,
   onError: () => respondUndecodable(`a notification has ${maxBytes} bytes at most`),
@@ -35,7 +30,7 @@ const limit = bodyLimit({
 export const notificationDoor = (deps: ObjectImportDeps, token: string | undefined): MiddlewareHandler =>
   createMiddleware(async (c, next) => {
     if (!isPlain(c.req.raw)) return next();
-    if (token !== undefined && !isSame(c.req.header('authorization') ?? '', `Bearer ${token}`)) {
+    if (token !== undefined && !showsToken(c.req.raw.headers, token)) {
       deps.log.warn('notification refused', { reason: 'wrong token' });
       return c.text('the Authorization header is not "Bearer " and the token of NOTIFICATION_TOKEN', 401);
     }

@@ -48,6 +48,7 @@ export const importObject = async (deps: ObjectImportDeps, hint: ObjectHint): Pr
     if (!(error instanceof InvalidInput)) throw error;
     const message = `object ${key} of bucket ${hint.bucket} is not imported: ${error.message}`;
     deps.log.warn('object refused', { bucket: hint.bucket, key, error: error.message });
+    await say(deps, placeOf(rule), { reason: 'ObjectRefused', message });
     return failed('ObjectRefused', message);
   }
 };
@@ -82,6 +83,12 @@ const act = async (deps: ObjectImportDeps, action: ImportAction): Promise<void> 
       return ifNew(() => kube.create(dataSources, action.dataSource));
     case 'point':
       return point(kube, action.dataSource, action.claim);
+    case 'mark-image':
+      await kube.mergePatch(images, keyOf(action.image), { metadata: action.marks });
+      return;
+    case 'mark-data-source':
+      await kube.mergePatch(dataSources, keyOf(action.dataSource), { metadata: action.marks });
+      return;
     case 'delete-image':
       return kube.delete(images, keyOf(action.image), { uid: action.image.metadata.uid ?? '' });
     case 'delete-data-source':
@@ -108,16 +115,27 @@ const point = async (kube: KubeClient, dataSource: DataSource, claim: string): P
 
 const complain = async (deps: ObjectImportDeps, about: DataSource, message: string): Promise<void> => {
   deps.log.warn('object refused', { dataSource: about.metadata.name, error: message });
+  const { namespace = '' } = about.metadata;
+  await say(deps, { ...refOf(about), namespace }, { reason: 'NameTaken', message });
+};
+
+/** Nothing was made of an object that is refused: its namespace is where people look. */
+const placeOf = ({ namespace }: ImportRule) => ({ apiVersion: 'v1', kind: 'Namespace', namespace, name: namespace });
+
+const say = async (
+  deps: ObjectImportDeps,
+  about: KubeEvent['involvedObject'] & { readonly namespace: string },
+  { reason, message }: { readonly reason: string; readonly message: string },
+): Promise<void> => {
   const time = new Date(deps.now()).toISOString();
-  const { namespace = '', name, uid } = about.metadata;
   const event: KubeEvent = {
     apiVersion: 'v1',
     kind: 'Event',
     // One for each complaint: its repeats are conflicts.
-    metadata: { name: `${name}.${shortHash([uid, message])}`, namespace },
-    involvedObject: { ...refOf(about), namespace },
+    metadata: { name: `${about.name}.${shortHash([about.uid, message])}`, namespace: about.namespace },
+    involvedObject: about,
     type: 'Warning',
-    reason: 'NameTaken',
+    reason,
     message,
     count: 1,
     firstTimestamp: time,
@@ -127,6 +145,6 @@ const complain = async (deps: ObjectImportDeps, about: DataSource, message: stri
   try {
     await ifNew(() => deps.kube.create(kubeEvents, event));
   } catch (error) {
-    deps.log.warn('event not recorded', { reason: event.reason, error: messageOf(error) });
+    deps.log.warn('event not recorded', { reason, error: messageOf(error) });
   }
 };

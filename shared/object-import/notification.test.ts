@@ -19,6 +19,25 @@ const r2 = (action: string, key: string) => ({
   eventTime: '2026-05-24T19:36:44.379Z',
 });
 
+const bridged = (detailType: string, key: string) => ({
+  version: '0',
+  id: '17793124-05d4-b198-2fde-7ededc63b103',
+  'detail-type': detailType,
+  source: 'aws.s3',
+  account: '111122223333',
+  time: '2026-11-12T00:00:00Z',
+  region: 'ca-central-1',
+  resources: ['arn:aws:s3:::golden'],
+  detail: {
+    version: '0',
+    bucket: { name: 'golden' },
+    object: { key, size: 5, etag: 'b1946ac9', 'version-id': 'IYV3', sequencer: '617f08299329d189' },
+    'request-id': 'N4N7',
+    requester: '123456789012',
+    reason: 'PutObject',
+  },
+});
+
 const hint = (key: string) => ({ bucket: 'golden', key });
 
 describe('notifications', () => {
@@ -43,6 +62,16 @@ describe('notifications', () => {
       { Records: [record('ceph:s3', 'ObjectCreated:Put', 'b.img', { size: '12', metadata: [], tags: [] })] },
       'b.img',
     ],
+    [
+      'Ceph, whose keys are plain',
+      { Records: [record('ceph:s3', 'ObjectCreated:Put', 'a/b+c%20d.img')] },
+      'a/b+c%20d.img',
+    ],
+    ['Ceph before Quincy', { Records: [record('ceph:s3', 's3:ObjectCreated:Put', 'b.img')] }, 'b.img'],
+    ['Ceph, synced from another zone', { Records: [record('ceph:s3', 'ObjectSynced:Create', 'b.img')] }, 'b.img'],
+    ['Ceph, expired', { Records: [record('ceph:s3', 'ObjectLifecycle:Expiration:Current', 'b.img')] }, 'b.img'],
+    ['AWS by EventBridge, whose keys are plain', bridged('Object Created', 'a/b+c%20d.img'), 'a/b+c%20d.img'],
+    ['AWS by EventBridge, removed', bridged('Object Deleted', 'b.img'), 'b.img'],
     ['one record alone, as in a CloudEvent', record('ceph:s3', 'ObjectCreated:Copy', 'b.img'), 'b.img'],
     ['a removal', { Records: [record('aws:s3', 'ObjectRemoved:DeleteMarkerCreated', 'b.img')] }, 'b.img'],
     ['expiry', { Records: [record('aws:s3', 'LifecycleExpiration:Delete', 'b.img')] }, 'b.img'],
@@ -59,6 +88,7 @@ describe('notifications', () => {
     ['tags', { Records: [record('minio:s3', 's3:ObjectCreated:PutTagging', 'a.img')] }],
     ['locks', { Records: [record('minio:s3', 's3:ObjectCreated:PutRetention', 'a.img')] }],
     ['restores from an archive', { Records: [record('aws:s3', 'ObjectRestore:Completed', 'a.img')] }],
+    ['tags, by EventBridge', bridged('Object Tags Added', 'a.img')],
     ['actions of R2 nobody knows', r2('PutBucket', 'a.img')],
     ['no records', { Records: [] }],
   ])('of %s say nothing', (_, body) => expect(readNotification(body)).toEqual([]));
@@ -74,13 +104,18 @@ describe('notifications', () => {
     );
   });
 
-  it('give every key back as it was', () => {
+  const form = (key: string): string => encodeURIComponent(key).replaceAll('%20', '+');
+  it.each<[string, (key: string) => object]>([
+    ['AWS', (key) => ({ Records: [record('aws:s3', 'ObjectCreated:Put', form(key).replaceAll('%2F', '/'))] })],
+    ['AWS by EventBridge', (key) => bridged('Object Created', key)],
+    ['MinIO', (key) => ({ Key: `golden/${key}`, Records: [record('minio:s3', 's3:ObjectCreated:Put', form(key))] })],
+    ['Ceph', (key) => ({ Records: [record('ceph:s3', 'ObjectCreated:Put', key)] })],
+    ['R2', (key) => r2('PutObject', key)],
+  ])('of %s give every key back as it was', (_, notify) => {
     fc.assert(
-      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (key) => {
-        const encoded = encodeURIComponent(key.toWellFormed()).replaceAll('%20', '+');
-        expect(readNotification({ Records: [record('aws:s3', 'ObjectCreated:Put', encoded)] })).toEqual([
-          hint(key.toWellFormed()),
-        ]);
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
+        const key = text.toWellFormed();
+        expect(readNotification(JSON.parse(JSON.stringify(notify(key))))).toEqual([hint(key)]);
       }),
     );
   });

@@ -14,13 +14,21 @@ const description = {
   version: '2',
 };
 
+const marks = {
+  'bullion.dev/object-bucket': 'golden',
+  'bullion.dev/object-key': 'jammy.img',
+  'bullion.dev/display-name': 'jammy.img',
+  'bullion.dev/object-labels': 'os',
+};
+
 const aVersion = (version: string, ready: boolean, made = version): HyperCloudImage => ({
   apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
   kind: 'VirtualMachineImage',
   metadata: {
     name: `jammy-${version}`,
     creationTimestamp: `2026-01-0${made}T00:00:00Z`,
-    labels: { 'bullion.dev/object': 'abc', 'bullion.dev/object-version': version },
+    labels: { os: 'ubuntu', 'bullion.dev/object': 'abc', 'bullion.dev/object-version': version },
+    annotations: marks,
   },
   spec: { source: { objectStore: { bucketName: 'golden', objectName: 'jammy.img' } } },
   status: {
@@ -32,7 +40,7 @@ const aVersion = (version: string, ready: boolean, made = version): HyperCloudIm
 const aName = (version: string, object = 'abc'): DataSource => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'DataSource',
-  metadata: { name: 'jammy', labels: { 'bullion.dev/object': object } },
+  metadata: { name: 'jammy', labels: { os: 'ubuntu', 'bullion.dev/object': object }, annotations: marks },
   spec: { source: { pvc: { name: `jammy-${version}-image-pvc`, namespace: 'default' } } },
 });
 
@@ -119,6 +127,26 @@ describe('what is done about an object', () => {
       [],
     ],
   ])('%s', (_, seen, actions) => expect(said(seen)).toEqual(actions));
+
+  it('has its labels and display name brought up to date, and those of others left alone', () => {
+    const [image] = [aVersion('2', true)];
+    const dataSource = aName('2');
+    const seen = { rule, id, versions: [image!], dataSource };
+    const labelled = { ...description, displayName: 'Jammy', labels: { tier: 'gold' } };
+    const marked = {
+      labels: { os: null, tier: 'gold' },
+      annotations: { 'bullion.dev/display-name': 'Jammy', 'bullion.dev/object-labels': 'tier' },
+    };
+    expect(planImport({ ...seen, description: labelled })).toEqual([
+      { do: 'mark-image', image, marks: marked },
+      { do: 'mark-data-source', dataSource, marks: marked },
+    ]);
+    const mine = {
+      ...dataSource,
+      metadata: { ...dataSource.metadata, labels: { ...dataSource.metadata.labels, mine: 'x' } },
+    };
+    expect(planImport({ ...seen, dataSource: mine, description })).toEqual([]);
+  });
 
   it('is marked with where it came from', () => {
     const [action] = planImport({ rule, id, description, versions: [], dataSource: undefined });

@@ -15,6 +15,8 @@ export const objectAnnotations = {
   bucket: 'bullion.dev/object-bucket',
   key: 'bullion.dev/object-key',
   displayName: 'bullion.dev/display-name',
+  /** Names of the labels that metadata or sidecar gave: when they are gone from there, they go here. */
+  labels: 'bullion.dev/object-labels',
 } as const;
 
 export interface ObjectId {
@@ -35,10 +37,18 @@ export interface Observed {
   readonly dataSource: DataSource | undefined;
 }
 
+/** What is other than it should be; null: to be taken away. */
+export interface MarksPatch {
+  readonly labels: Readonly<Record<string, string | null>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
 export type ImportAction =
   | { readonly do: 'create-image'; readonly image: HyperCloudImage }
   | { readonly do: 'create-data-source'; readonly dataSource: DataSource }
   | { readonly do: 'point'; readonly dataSource: DataSource; readonly claim: string }
+  | { readonly do: 'mark-image'; readonly image: HyperCloudImage; readonly marks: MarksPatch }
+  | { readonly do: 'mark-data-source'; readonly dataSource: DataSource; readonly marks: MarksPatch }
   | { readonly do: 'delete-image'; readonly image: HyperCloudImage }
   | { readonly do: 'delete-data-source'; readonly dataSource: DataSource }
   | { readonly do: 'complain'; readonly about: DataSource; readonly message: string };
@@ -58,10 +68,50 @@ export const planImport = (seen: Observed): readonly ImportAction[] => {
   const current = seen.versions.find((image) => versionOf(image) === description.version);
   return [
     ...(current === undefined ? [{ do: 'create-image', image: imageOf(seen, description) } as const] : []),
+    ...planMarks(seen, description, current),
     ...planPointer(seen, description, current),
     ...planRetention(seen, current),
   ];
 };
+
+/** Labels and display name follow the object, also where its bytes stay. */
+const planMarks = (
+  seen: Observed,
+  description: Description,
+  image: HyperCloudImage | undefined,
+): readonly ImportAction[] => {
+  const { dataSource } = seen;
+  const ofImage = image && missingMarks(seen, description, image.metadata);
+  const ofName = dataSource && missingMarks(seen, description, dataSource.metadata);
+  return [
+    ...(image === undefined || ofImage === undefined ? [] : [{ do: 'mark-image', image, marks: ofImage } as const]),
+    ...(dataSource === undefined || ofName === undefined
+      ? []
+      : [{ do: 'mark-data-source', dataSource, marks: ofName } as const]),
+  ];
+};
+
+/** `undefined`: all is as it should be. */
+const missingMarks = (
+  seen: Observed,
+  description: Description,
+  { labels = {}, annotations = {} }: Pick<HyperCloudImage['metadata'], 'labels' | 'annotations'>,
+): MarksPatch | undefined => {
+  const wanted = marksOf(seen, description);
+  const given = (annotations[objectAnnotations.labels] ?? '').split(',');
+  const gone = given.filter((name) => name in labels && !(name in wanted.labels));
+  const marks = {
+    labels: { ...others(wanted.labels, labels), ...Object.fromEntries(gone.map((name) => [name, null])) },
+    annotations: others(wanted.annotations, annotations),
+  };
+  return Object.keys(marks.labels).length + Object.keys(marks.annotations).length === 0 ? undefined : marks;
+};
+
+const others = (
+  wanted: Readonly<Record<string, string>>,
+  present: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(wanted).filter(([name, value]) => present[name] !== value));
 
 /** The first object keeps a name that two want. */
 const nameTaken = ({ id, description }: Observed, dataSource: DataSource): ImportAction => {
@@ -113,12 +163,13 @@ const planRetention = (
   return [...superseded, ...old].map((image) => ({ do: 'delete-image', image }));
 };
 
-const marksOf = ({ id }: Observed, description: Description) => ({
+const marksOf = ({ id }: Pick<Observed, 'id'>, description: Description) => ({
   labels: { ...description.labels, [objectLabels.object]: id.hash },
   annotations: {
     [objectAnnotations.bucket]: id.bucket,
     [objectAnnotations.key]: id.key,
     [objectAnnotations.displayName]: description.displayName,
+    [objectAnnotations.labels]: Object.keys(description.labels).toSorted().join(','),
   },
 });
 

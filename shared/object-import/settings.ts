@@ -54,7 +54,7 @@ export const objectImportSettings = {
   ),
   notificationToken: setting(
     'NOTIFICATION_TOKEN',
-    'Bearer token that plain notifications must carry; without it none is asked for.',
+    'Bearer token that plain notifications must carry, and by which CloudEvents of stores pass where callers are asked for a token of Knative; without it plain ones need none.',
     z.string().min(1).optional(),
   ),
 } as const;

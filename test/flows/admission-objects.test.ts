@@ -4,7 +4,8 @@ import { parseAllDocuments } from 'yaml';
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Asked, aHarvesterImage } from '#test/support/admission.ts';
-import { type Door, sendAll, startDoor } from '#test/support/door.ts';
+import { asWorker } from '#test/support/admission-worker.ts';
+import { type Door, asFunctions, sendAll, startDoor } from '#test/support/door.ts';
 import { createStage, grantRights } from '#test/support/door-scenes.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
 import { imageRows } from '#test/support/image-rows.ts';
@@ -12,6 +13,10 @@ import { exemptRows } from '#test/support/exempt-rows.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
+const hosts = [
+  ['functions', asFunctions],
+  ['a Worker', asWorker],
+] as const;
 const rows = [...imageRows, ...protectedRows];
 const picks = ['allowed', 'denied'] as const;
 const user = 'jane';
@@ -32,136 +37,141 @@ const verbOf = ({ object, oldObject }: Asked): 'create' | 'replace' | 'delete' =
 };
 const objectOf = ({ object, oldObject }: Asked): object => (object ?? oldObject)!;
 
-describe.skipIf(!hasKubectl())('the door, where other objects count', { timeout: 300_000 }, () => {
-  let door: Door;
-  const sent = { allowed: [] as Sent[], denied: [] as Sent[], exempt: [] as Sent[], filled: [] as Filled[] };
+describe.skipIf(!hasKubectl()).each(hosts)(
+  'the door of %s, where other objects count',
+  { timeout: 300_000 },
+  (_, functions) => {
+    let door: Door;
+    const sent = { allowed: [] as Sent[], denied: [] as Sent[], exempt: [] as Sent[], filled: [] as Filled[] };
 
-  const prepare = async (kube: KubeClient): Promise<void> => {
-    const stage = await createStage(kube);
-    await grantRights(
-      kube,
-      user,
-      rows.flatMap(({ rights = [] }) => rights),
-    );
-    for (const [index, { id, what, given, rights, says, ...row }] of rows.entries()) {
-      for (const pick of picks) {
-        const asked = await stage.set({ given, asked: row[pick] }, `row-${index}-${pick}`);
-        const as = rights === undefined ? undefined : user;
-        sent[pick].push({ title: `${id} ${what}`, says, as, asked });
-      }
-    }
-    for (const [index, { ids, what, given, asked: pure }] of exemptRows.entries()) {
-      const asked = await stage.set({ given, asked: pure }, `exempt-${index}`);
-      sent.exempt.push({ title: `${ids.join()} ${what}`, says: /^$/, as: pure.username, asked });
-    }
-    for (const { id, given, cases } of fillRows) {
-      for (const [index, { what, object, becomes }] of cases.entries()) {
-        const placed = await stage.set({ given, asked: { object } }, `fill-${id.toLowerCase()}-${index}`, becomes);
-        sent.filled.push({ title: `${id} ${what}`, asked: placed, becomes: placed.also });
-      }
-    }
-  };
-
-  beforeAll(async () => {
-    door = await startDoor(prepare);
-  });
-  afterAll(() => door?.close());
-
-  /** Sent in as few calls as there are verbs and users; what was said of each. */
-  const sendInGroups = async (all: readonly Sent[], isWrong: (said: string | undefined, row: Sent) => boolean) => {
-    const groups = Map.groupBy(all, ({ as = '', asked }) => `${verbOf(asked)} ${as}`);
-    const wrong: string[] = [];
-    for (const group of groups.values()) {
-      const [{ as, asked }] = group as [Sent];
-      const flags = as === undefined ? [] : ['--as', as];
-      const items = group.map((one) => objectOf(one.asked));
-      const { passed, refused } = await sendAll(door.kubectl, verbOf(asked), items, flags);
-      const isWhole = passed.length + refused.length === group.length && (passed.length === 0 || refused.length === 0);
-      const odd = group.flatMap((row, index) =>
-        isWrong(refused[index], row) ? [`${row.title}: ${refused[index] ?? passed[index]}`] : [],
+    const prepare = async (kube: KubeClient): Promise<void> => {
+      const stage = await createStage(kube);
+      await grantRights(
+        kube,
+        user,
+        rows.flatMap(({ rights = [] }) => rights),
       );
-      const mixed = `of ${group.length} passed\n${passed.join('\n')}\nand were refused\n${refused.join('\n')}`;
-      wrong.push(...(isWhole ? odd : [mixed]));
-    }
-    return wrong;
-  };
-
-  it('of every rule lets the allowed request pass', async () => {
-    expect(await sendInGroups(sent.allowed, (said) => said !== undefined)).toEqual([]);
-  });
-
-  it('of every rule refuses the denied request, and says why', async () => {
-    expect(await sendInGroups(sent.denied, (said, { says }) => said === undefined || !says.test(said))).toEqual([]);
-  });
-
-  it('lets pass what only looks like what it refuses', async () => {
-    expect(await sendInGroups(sent.exempt, (said) => said !== undefined)).toEqual([]);
-  });
-
-  it('fills in what is left open, and keeps what is written', async () => {
-    const items = sent.filled.map(({ asked }) => objectOf(asked));
-    const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
-    const { stdout, stderr } = await door.kubectl(args, { apiVersion: 'v1', kind: 'List', items });
-    expect(stderr).toBe('');
-    const made = parseAllDocuments(stdout).map((document) => document.toJS() as object);
-    const lists = made.flatMap((one) => ('items' in one ? (one.items as object[]) : [one]));
-    for (const [index, { title, becomes }] of sent.filled.entries()) {
-      expect({ title, ...lists[index] }).toMatchObject({ title, ...becomes });
-    }
-  });
-
-  it('fills in the default class of the cluster (M4)', async () => {
-    const { asked } = sent.filled.find(({ title }) => title.startsWith('M1'))!;
-    await door.kube.create(storageClasses, {
-      apiVersion: 'storage.k8s.io/v1',
-      kind: 'StorageClass',
-      metadata: { name: 'standard', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
-      provisioner: 'rows.example',
-    });
-    const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
-    const { stdout } = await door.kubectl(args, objectOf(asked));
-    expect(stdout).toMatch(/targetStorageClassName: standard/);
-    expect(stdout).toMatch(/harvesterhci.io\/storageClassName: standard/);
-  });
-
-  it('lets an image be applied again and again, and what was filled in stays', async () => {
-    const { metadata, ...rest } = aHarvesterImage({ displayName: 'applied' }, { name: 'applied', uid: undefined });
-    const apply = (more: object = {}) =>
-      door.kubectl(['apply', '--server-side', '-f', '-'], { ...rest, metadata: { ...metadata, ...more } });
-    for (const more of [{}, {}, { labels: { mine: 'x' } }]) {
-      const { stdout, stderr } = await apply(more);
-      expect([stdout, stderr]).toEqual([expect.stringContaining('serverside-applied'), '']);
-    }
-    const { stdout } = await door.kubectl(['get', 'vmimage', 'applied', '-o', 'yaml']);
-    expect(stdout).toMatch(/harvesterhci.io\/imageDisplayName: applied\n +mine: x/);
-    expect(stdout).toMatch(/targetStorageClassName: standard/);
-  });
-
-  it('gives advice on a second default class and an unknown driver, and takes both (P17, P20)', async () => {
-    const mark = { 'storageclass.kubernetes.io/is-default-class': 'true' };
-    const second = {
-      apiVersion: 'storage.k8s.io/v1',
-      kind: 'StorageClass',
-      metadata: { name: 'second', annotations: mark },
-      provisioner: 'rows.example',
+      for (const [index, { id, what, given, rights, says, ...row }] of rows.entries()) {
+        for (const pick of picks) {
+          const asked = await stage.set({ given, asked: row[pick] }, `row-${index}-${pick}`);
+          const as = rights === undefined ? undefined : user;
+          sent[pick].push({ title: `${id} ${what}`, says, as, asked });
+        }
+      }
+      for (const [index, { ids, what, given, asked: pure }] of exemptRows.entries()) {
+        const asked = await stage.set({ given, asked: pure }, `exempt-${index}`);
+        sent.exempt.push({ title: `${ids.join()} ${what}`, says: /^$/, as: pure.username, asked });
+      }
+      for (const { id, given, cases } of fillRows) {
+        for (const [index, { what, object, becomes }] of cases.entries()) {
+          const placed = await stage.set({ given, asked: { object } }, `fill-${id.toLowerCase()}-${index}`, becomes);
+          sent.filled.push({ title: `${id} ${what}`, asked: placed, becomes: placed.also });
+        }
+      }
     };
-    const { stdout, stderr } = await door.kubectl(['create', '--dry-run=server', '-f', '-'], second);
-    expect(stdout).toMatch(/second created \(server dry run\)/);
-    expect(stderr).toMatch(/Warning: nothing is known of the driver rows.example/);
-    expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one counts/);
-  });
 
-  it('refuses for now where nobody can say whether an image may be seen (C11)', async () => {
-    const { asked } = sent.allowed.find(({ title }) => title.startsWith('C10'))!;
-    const create = async () => sendAll(door.kubectl, 'create', [objectOf(asked)], ['--as', user]);
-    expect((await create()).passed).toHaveLength(1);
-    await door.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);
-    // An authorizer may be a moment behind.
-    await vi.waitFor(
-      async () => expect((await create()).refused.join()).toMatch(/could not decide|failed calling webhook/),
-      {
-        timeout: 20_000,
-      },
-    );
-  });
-});
+    beforeAll(async () => {
+      door = await startDoor(prepare, functions);
+    });
+    afterAll(() => door?.close());
+
+    /** Sent in as few calls as there are verbs and users; what was said of each. */
+    const sendInGroups = async (all: readonly Sent[], isWrong: (said: string | undefined, row: Sent) => boolean) => {
+      const groups = Map.groupBy(all, ({ as = '', asked }) => `${verbOf(asked)} ${as}`);
+      const wrong: string[] = [];
+      for (const group of groups.values()) {
+        const [{ as, asked }] = group as [Sent];
+        const flags = as === undefined ? [] : ['--as', as];
+        const items = group.map((one) => objectOf(one.asked));
+        const { passed, refused } = await sendAll(door.kubectl, verbOf(asked), items, flags);
+        const isWhole =
+          passed.length + refused.length === group.length && (passed.length === 0 || refused.length === 0);
+        const odd = group.flatMap((row, index) =>
+          isWrong(refused[index], row) ? [`${row.title}: ${refused[index] ?? passed[index]}`] : [],
+        );
+        const mixed = `of ${group.length} passed\n${passed.join('\n')}\nand were refused\n${refused.join('\n')}`;
+        wrong.push(...(isWhole ? odd : [mixed]));
+      }
+      return wrong;
+    };
+
+    it('of every rule lets the allowed request pass', async () => {
+      expect(await sendInGroups(sent.allowed, (said) => said !== undefined)).toEqual([]);
+    });
+
+    it('of every rule refuses the denied request, and says why', async () => {
+      expect(await sendInGroups(sent.denied, (said, { says }) => said === undefined || !says.test(said))).toEqual([]);
+    });
+
+    it('lets pass what only looks like what it refuses', async () => {
+      expect(await sendInGroups(sent.exempt, (said) => said !== undefined)).toEqual([]);
+    });
+
+    it('fills in what is left open, and keeps what is written', async () => {
+      const items = sent.filled.map(({ asked }) => objectOf(asked));
+      const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
+      const { stdout, stderr } = await door.kubectl(args, { apiVersion: 'v1', kind: 'List', items });
+      expect(stderr).toBe('');
+      const made = parseAllDocuments(stdout).map((document) => document.toJS() as object);
+      const lists = made.flatMap((one) => ('items' in one ? (one.items as object[]) : [one]));
+      for (const [index, { title, becomes }] of sent.filled.entries()) {
+        expect({ title, ...lists[index] }).toMatchObject({ title, ...becomes });
+      }
+    });
+
+    it('fills in the default class of the cluster (M4)', async () => {
+      const { asked } = sent.filled.find(({ title }) => title.startsWith('M1'))!;
+      await door.kube.create(storageClasses, {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'StorageClass',
+        metadata: { name: 'standard', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+        provisioner: 'rows.example',
+      });
+      const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
+      const { stdout } = await door.kubectl(args, objectOf(asked));
+      expect(stdout).toMatch(/targetStorageClassName: standard/);
+      expect(stdout).toMatch(/harvesterhci.io\/storageClassName: standard/);
+    });
+
+    it('lets an image be applied again and again, and what was filled in stays', async () => {
+      const { metadata, ...rest } = aHarvesterImage({ displayName: 'applied' }, { name: 'applied', uid: undefined });
+      const apply = (more: object = {}) =>
+        door.kubectl(['apply', '--server-side', '-f', '-'], { ...rest, metadata: { ...metadata, ...more } });
+      for (const more of [{}, {}, { labels: { mine: 'x' } }]) {
+        const { stdout, stderr } = await apply(more);
+        expect([stdout, stderr]).toEqual([expect.stringContaining('serverside-applied'), '']);
+      }
+      const { stdout } = await door.kubectl(['get', 'vmimage', 'applied', '-o', 'yaml']);
+      expect(stdout).toMatch(/harvesterhci.io\/imageDisplayName: applied\n +mine: x/);
+      expect(stdout).toMatch(/targetStorageClassName: standard/);
+    });
+
+    it('gives advice on a second default class and an unknown driver, and takes both (P17, P20)', async () => {
+      const mark = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+      const second = {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'StorageClass',
+        metadata: { name: 'second', annotations: mark },
+        provisioner: 'rows.example',
+      };
+      const { stdout, stderr } = await door.kubectl(['create', '--dry-run=server', '-f', '-'], second);
+      expect(stdout).toMatch(/second created \(server dry run\)/);
+      expect(stderr).toMatch(/Warning: nothing is known of the driver rows.example/);
+      expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one counts/);
+    });
+
+    it('refuses for now where nobody can say whether an image may be seen (C11)', async () => {
+      const { asked } = sent.allowed.find(({ title }) => title.startsWith('C10'))!;
+      const create = async () => sendAll(door.kubectl, 'create', [objectOf(asked)], ['--as', user]);
+      expect((await create()).passed).toHaveLength(1);
+      await door.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);
+      // An authorizer may be a moment behind.
+      await vi.waitFor(
+        async () => expect((await create()).refused.join()).toMatch(/could not decide|failed calling webhook/),
+        {
+          timeout: 20_000,
+        },
+      );
+    });
+  },
+);

@@ -2,8 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Draft } from '#test/support/admission.ts';
 import { type DoorRow, doorRows } from '#test/support/door-rows.ts';
-import { type Door, startDoor } from '#test/support/door.ts';
+import { asWorker } from '#test/support/admission-worker.ts';
+import { type Door, asFunctions, startDoor } from '#test/support/door.ts';
 import { hasKubectl } from '#test/support/tools.ts';
+
+const hosts = [
+  ['functions', asFunctions],
+  ['a Worker', asWorker],
+] as const;
 
 /** The object as it is sent: under a name of its own where the row is not about names. */
 const named = ({ metadata: all, ...draft }: Draft, name: string): Draft => {
@@ -13,10 +19,10 @@ const named = ({ metadata: all, ...draft }: Draft, name: string): Draft => {
   return { ...draft, metadata: { ...metadata, ...(own ? { name } : {}) }, ...(spec === undefined ? {} : { spec }) };
 };
 
-describe.skipIf(!hasKubectl())('the door, through kubectl', { timeout: 300_000 }, () => {
+describe.skipIf(!hasKubectl()).each(hosts)('the door of %s, through kubectl', { timeout: 300_000 }, (_, functions) => {
   let door: Door;
   beforeAll(async () => {
-    door = await startDoor(() => Promise.resolve());
+    door = await startDoor(() => Promise.resolve(), functions);
   });
   afterAll(() => door?.close());
 

@@ -41,8 +41,23 @@ export interface Door {
 /** Kinds of others that rules look at. */
 const foreignCrds = [virtualMachines, templateVersions].map((type) => buildOpenCrd(type as unknown as ResourceType));
 
+/** Both admission functions, working under the account of this kubeconfig. */
+export type StartFunctions = (
+  kubeconfigPath: string,
+) => Promise<{ readonly app: Hono; readonly close: () => Promise<void> }>;
+
+/** In this process. */
+export const asFunctions: StartFunctions = async (kubeconfigPath) => {
+  const deps = { kube: createKubeClient(loadKubeConfig(kubeconfigPath)), log: silentLogger };
+  const app = new Hono().route('/', createValidate(deps)).route('/', createMutate(deps));
+  return { app, close: async () => undefined };
+};
+
 /** `prepare` fills the cluster before there is anybody at the door. */
-export const startDoor = async (prepare: (kube: KubeClient) => Promise<void>): Promise<Door> => {
+export const startDoor = async (
+  prepare: (kube: KubeClient) => Promise<void>,
+  startFunctions: StartFunctions = asFunctions,
+): Promise<Door> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'bullion-door-'));
   const undo = createUndo();
   undo.add(() => rm(dataDir, { recursive: true, force: true }));
@@ -64,9 +79,10 @@ export const startDoor = async (prepare: (kube: KubeClient) => Promise<void>): P
     ] as readonly KubeObject[]);
     await applyObjects(kube, await readAccess());
     await prepare(kube);
-    const admission = await createAdmission(kube, kubeconfigPath, dataDir);
+    const functions = await startFunctions(await admissionAccount(kube, kubeconfigPath, dataDir));
+    undo.add(functions.close);
     const options = { dataDir, port: ports.admission, log: silentLogger, undo, hasLonghorn: false };
-    await startAdmission(kube, { admission }, options);
+    await startAdmission(kube, { admission: functions.app }, options);
     return { kube, kubectl: kubectlWith(kubeconfigPath, join(dataDir, 'cache')), close: undo.all };
   } catch (error) {
     await undo.all();
@@ -74,12 +90,11 @@ export const startDoor = async (prepare: (kube: KubeClient) => Promise<void>): P
   }
 };
 
-/** Under its own account, as in production. */
-const createAdmission = async (kube: KubeClient, kubeconfigPath: string, dataDir: string): Promise<Hono> => {
+/** The account that it has in production. */
+const admissionAccount = async (kube: KubeClient, kubeconfigPath: string, dataDir: string): Promise<string> => {
   const dir = join(dataDir, 'accounts');
   const accounts = await createAccounts(kube, ['admission'], { kubeconfigPath, namespace: systemNamespace, dir });
-  const deps = { kube: createKubeClient(loadKubeConfig(accounts.admission)), log: silentLogger };
-  return new Hono().route('/', createValidate(deps)).route('/', createMutate(deps));
+  return accounts.admission;
 };
 
 export const kubectlWith =

@@ -1,5 +1,5 @@
 // A Kubernetes Status answer as one of our errors.
-import type { Dispatcher } from 'undici';
+import type { TransportAnswer } from '#shared/clients/kube/wire.ts';
 import {
   type AppError,
   type AppErrorOptions,
@@ -38,17 +38,17 @@ export const errorOfStatus = (
   return new InvalidInput(message, faults, options);
 };
 
-const bodyOf = async (response: Dispatcher.ResponseData): Promise<StatusBody> => {
+const bodyOf = async (response: TransportAnswer): Promise<StatusBody> => {
   const text = await response.body.text().catch((error: unknown) => messageOf(error));
   try {
     return JSON.parse(text) as StatusBody;
   } catch {
-    return { message: text.slice(0, 500) };
+    return text === '' ? {} : { message: text.slice(0, 500) };
   }
 };
 
 /** The error of an answer that is not 2xx. */
-export const faultOf = async (response: Dispatcher.ResponseData, what: string): Promise<AppError> => {
+export const faultOf = async (response: TransportAnswer, what: string): Promise<AppError> => {
   const after = Number(response.headers['retry-after']);
   const options = Number.isFinite(after) && after > 0 ? { retryAfterSeconds: after } : {};
   return errorOfStatus(response.statusCode, await bodyOf(response), what, options);

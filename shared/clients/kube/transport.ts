@@ -2,24 +2,13 @@
 import { HttpMethod, type KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { type Dispatcher, request } from 'undici';
 import { faultOf } from '#shared/clients/kube/status.ts';
+import type { Transport, TransportRequest } from '#shared/clients/kube/wire.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { traceHeaders } from '#shared/runtime/trace.ts';
 
 /** Milliseconds to wait for the answer of a request that is not a watch. */
 const requestTimeoutMs = 30_000;
-
-export interface TransportRequest {
-  readonly method: Dispatcher.HttpMethod;
-  readonly path: string;
-  readonly body?: string | undefined;
-  readonly contentType?: string | undefined;
-  /** Set for a watch: no time-out, ends with the signal. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Sends one request; throws an AppError for anything but 2xx. */
-export type Transport = (request: TransportRequest) => Promise<Dispatcher.ResponseData>;
 
 interface Credentials {
   readonly headers: Record<string, string>;

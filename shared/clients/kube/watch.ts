@@ -4,7 +4,7 @@ import type { WatchEvent, WatchOptions } from '#shared/clients/kube/client.ts';
 import { readLines } from '#shared/clients/kube/lines.ts';
 import { collectionPath, queryOf } from '#shared/clients/kube/path.ts';
 import { errorOfStatus } from '#shared/clients/kube/status.ts';
-import type { Transport } from '#shared/clients/kube/transport.ts';
+import type { Transport } from '#shared/clients/kube/wire.ts';
 import { AppError, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 /**

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { createTell } from '#infra/workers/r2-notifications/tell.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { startServer } from '#shared/runtime/serve.ts';
+
+const hint = { bucket: 'images', key: 'a.img' };
+const about = { id: '1', time: new Date(0) };
+
+it('says that nobody is there, and does not throw', async () => {
+  const server = await startServer({ app: { fetch: () => new Response() }, log: silentLogger, port: 0, drainMs: 100 });
+  await server.close();
+  expect(await createTell({ url: server.url, token: 't' })(hint, about)).toEqual({
+    kind: 'unreachable',
+    words: expect.stringContaining('import-object cannot be reached: ') as string,
+  });
+});
+
+it('follows no redirect with its token, and keeps answers short', async () => {
+  const seen: string[] = [];
+  const app = {
+    fetch: ({ url }: Request) => {
+      seen.push(new URL(url).pathname);
+      return new Response('x'.repeat(10_000), { status: 302, headers: { location: '/elsewhere' } });
+    },
+  };
+  const server = await startServer({ app, log: silentLogger, port: 0, drainMs: 100 });
+  const answer = await createTell({ url: server.url, token: 't' })(hint, about);
+  await server.close();
+  expect(answer).toMatchObject({ kind: 'answered', status: 302, words: 'x'.repeat(300) });
+  expect(seen).toEqual(['/']);
+});

@@ -1,0 +1,37 @@
+// The Worker: takes what R2 says of its buckets from a queue, and tells import-object. wrangler.jsonc has its queues and settings.
+import { z } from 'zod';
+import type { MessageBatch, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
+import { relay } from '#infra/workers/r2-notifications/relay.ts';
+import { createTell } from '#infra/workers/r2-notifications/tell.ts';
+import {
+  type WorkerEnvironment,
+  createWorkerLog,
+  parseWorkerConfig,
+  safeUrl,
+  workerSettings,
+} from '#infra/workers/settings.ts';
+import { setting, wholeNumber } from '#shared/runtime/config.ts';
+
+export const Config = z.object({
+  ...workerSettings,
+  url: setting('IMPORT_OBJECT_URL', 'https URL at which import-object is reached from outside the cluster.', safeUrl),
+  token: setting('NOTIFICATION_TOKEN', 'The NOTIFICATION_TOKEN of import-object; a secret.', z.string().min(1)),
+  retrySeconds: setting(
+    'RETRY_SECONDS',
+    'Seconds before a notification comes again that could not be delivered; doubled each time, up to 15 minutes.',
+    wholeNumber(0, 900).default(5),
+  ),
+});
+
+interface Environment extends WorkerEnvironment {
+  readonly DEAD_LETTERS: QueueProducer;
+}
+
+export default {
+  /** Throws InvalidInput where the settings are wrong: the queue keeps the batch, and its log says which. */
+  async queue(batch: MessageBatch, env: Environment): Promise<void> {
+    const { url, token, retrySeconds, logLevel } = parseWorkerConfig(Config, env);
+    const log = createWorkerLog(logLevel, 'r2-notifications');
+    await relay({ tell: createTell({ url, token }), deadLetters: env.DEAD_LETTERS, retrySeconds, log }, batch);
+  },
+};

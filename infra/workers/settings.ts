@@ -1,0 +1,57 @@
+// What Workers can be told, and how they read it: vars and secrets of wrangler.jsonc in place of an environment.
+import { z } from 'zod';
+import { createFetchTransport } from '#shared/clients/kube/fetch.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createClientOver } from '#shared/clients/kube/verbs.ts';
+import { parseConfig, setting } from '#shared/runtime/config.ts';
+import { type LogLevel, type Logger, createLogger, logLevels } from '#shared/runtime/log.ts';
+
+/** Of a Worker: texts and bindings. */
+export type WorkerEnvironment = Readonly<Record<string, unknown>>;
+
+/** Throws InvalidInput naming every variable that is wrong. */
+export const parseWorkerConfig = <S extends Readonly<Record<string, z.ZodType>>>(
+  schema: z.ZodObject<S>,
+  env: WorkerEnvironment,
+): z.output<z.ZodObject<S>> => {
+  const texts = Object.entries(env).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
+  return parseConfig(schema, Object.fromEntries(texts) as Record<string, string>);
+};
+
+const isSafe = (text: string): boolean => {
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || ['127.0.0.1', 'localhost', '[::1]'].includes(hostname);
+};
+
+/** Where a token is sent: over TLS, or no further than this machine. */
+export const safeUrl = z.url().refine(isSafe, 'must begin with https://: a token goes there');
+
+export const workerSettings = {
+  logLevel: setting(
+    'LOG_LEVEL',
+    `Least level that is logged: ${logLevels.join(', ')}.`,
+    z.enum(logLevels).default('info'),
+  ),
+} as const;
+
+export const clusterSettings = {
+  server: setting(
+    'KUBERNETES_URL',
+    'https URL at which the API server is reached, with a certificate of a public authority: Workers trust no other.',
+    safeUrl,
+  ),
+  clusterToken: setting(
+    'KUBERNETES_TOKEN',
+    'Token of the service account that the function works under; a secret.',
+    z.string().min(1),
+  ),
+} as const;
+
+export const createWorkerKube = (config: { readonly server: string; readonly clusterToken: string }): KubeClient =>
+  createClientOver(createFetchTransport({ server: config.server, token: config.clusterToken }), config.server);
+
+/** `worker`: its name, on every line. */
+export const createWorkerLog = (level: LogLevel, worker: string): Logger =>
+  // A Worker has no standard output.
+  // oxlint-disable-next-line no-console
+  createLogger({ level, fields: { worker }, write: (line) => console.log(line.trimEnd()) });
