@@ -12,6 +12,7 @@ import {
   parseWorkerConfig,
   workerSettings,
 } from '#infra/workers/settings.ts';
+import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
 
 export const Config = z.object({
@@ -26,8 +27,9 @@ export default {
   async fetch(request: Request, env: WorkerEnvironment): Promise<Response> {
     const config = parseWorkerConfig(Config, env);
     const log = createWorkerLog(config.logLevel, 'admission');
-    const { cdi, allowedAddresses } = config;
-    const deps = { kube: createWorkerKube(config), log, cdi, allowedAddresses };
+    const kube = createWorkerKube(config);
+    const { allowedAddresses } = config;
+    const deps = { kube, log, cdi: createCdiLook(kube, config.cdi), allowedAddresses };
     const app = new Hono().route('/', createValidate(deps)).route('/', createMutate(deps));
     return guarded(app, request, { token: config.webhookToken, name: 'WEBHOOK_TOKEN' }, log);
   },
