@@ -34,12 +34,9 @@ export const createMemoryBucket = (): MemoryBucket => {
       head: async ({ key }) => find(key),
       get: async ({ key }) => {
         const { text, ...facts } = find(key);
-        return {
-          ...facts,
-          contentRange: undefined,
-          body: Readable.from([Buffer.from(text)]),
-          discard: () => undefined,
-        };
+        const body = Readable.from([Buffer.from(text)]);
+        const pour = async (take: (chunk: Buffer) => void) => take(Buffer.from(text));
+        return { ...facts, contentRange: undefined, body, pour, discard: () => undefined };
       },
       list: async function* list(_, prefix = '') {
         if (bucket.isAway) throw new Unavailable('the store is away');
