@@ -96,6 +96,23 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
     expect(source?.spec.source.pvc?.name).toBe(made[0]?.status?.children?.volume);
   });
 
+  it('labels and display name that a file beside it says reach image and name, without a new version', async () => {
+    await put('Ubuntu 24.04 (ü).qcow2.json', JSON.stringify({ displayName: 'Noble', labels: { os: 'linux' } }));
+    const { source, made } = await until('noble', (seen) => seen?.metadata.labels?.['os'] === 'linux');
+    expect(made).toHaveLength(1);
+    for (const object of [source, ...made]) {
+      expect(object?.metadata.labels?.['os']).toBe('linux');
+      expect(object?.metadata.annotations?.['bullion.dev/display-name']).toBe('Noble');
+    }
+  });
+
+  it('an object that is refused says so in its namespace', async () => {
+    await put('broken.qcow2.json', '{');
+    await put('broken.qcow2', disks.one);
+    const told = await untilTold('ObjectRefused', namespace);
+    expect(told.message).toContain('object broken.qcow2 of bucket images is not imported: the .json beside the object');
+  });
+
   it('a replaced object becomes a new version behind the same name', async () => {
     await put('jammy.qcow2', disks.one);
     const { source: before } = await until('jammy', isReady);

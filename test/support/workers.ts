@@ -4,6 +4,15 @@ import type { TestHarness, TestHarnessOptions } from 'wrangler';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
+/** Wrangler tells nobody of itself, asks nobody where it is, and writes no logs of its own. */
+const quiet = {
+  WRANGLER_SEND_METRICS: 'false',
+  WRANGLER_SEND_ERROR_REPORTS: 'false',
+  WRANGLER_WRITE_LOGS: 'false',
+  WRANGLER_LOG: 'error',
+  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+};
+
 export interface RunningWorkers {
   readonly server: TestHarness;
   /** What Workers logged, line by line. */
@@ -18,7 +27,7 @@ const linesOf = (messages: readonly string[]): readonly Record<string, unknown>[
 
 /** By their wrangler.jsonc under infra/workers, with settings for the test. */
 export const startWorkers = async (workers: TestHarnessOptions['workers']): Promise<RunningWorkers> => {
-  Object.assign(process.env, { WRANGLER_SEND_METRICS: 'false', WRANGLER_SEND_ERROR_REPORTS: 'false' });
+  Object.assign(process.env, quiet);
   const { createTestHarness } = await import('wrangler');
   const server = createTestHarness({ root, workers });
   await server.listen();
