@@ -134,7 +134,7 @@ export const buildDriverAccess = (
     rule(cdis, ['list']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
-    rule(leases, ['get', 'create', 'update', 'patch']),
+    rule(leases, ['get', 'create', 'update', 'patch', 'delete']),
     ...(fn.carriesOutTemplates ? templateRules : []),
     // Which disks they ask for.
     ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),

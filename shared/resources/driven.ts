@@ -46,6 +46,10 @@ export interface Refusal {
 
 /** What only one object may have, and what the second one fails with. */
 export interface UniqueName {
+  /** Whether nothing was made for the object yet: then it has to be taken first. */
+  readonly isDue: boolean;
+  /** Left out: among those of its namespace. */
+  readonly isEverywhere?: true;
   readonly name: string;
   /** For messages. */
   readonly what: string;
@@ -87,7 +91,7 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
   toStatus(object: T, subject: S, state: S['state'], now: string): object;
   refusalOf(subject: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
-  /** A name nobody else of the kind and namespace may have, while nothing was made for the object yet (name-claim.ts). */
+  /** A name nobody else of the kind may have (name-claim.ts); `undefined` where it has none. */
   uniqueNameOf?(subject: S): UniqueName | undefined;
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */

@@ -17,7 +17,7 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { claimName } from '#shared/resources/name-claim.ts';
+import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
@@ -185,6 +185,7 @@ const remove = async (pass: Pass): Promise<Outcome> => {
     await writeStatus(pass, state, isoTime(deps.now()));
     return waiting(state.message);
   }
+  await releaseName({ kube: deps.kube, driven, subject });
   await writeMetadata(pass, { finalizers: subject.finalizers.filter((name) => name !== finalizer) });
   return done;
 };

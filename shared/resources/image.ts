@@ -103,8 +103,8 @@ export const drivenImage = <T extends ImageObject>(
     return registration.served ? (plannerOf(registration.backend, cloners) as Planner<Image>) : undefined;
   },
   uniqueNameOf: ({ displayName, state }) =>
-    dialect.namesAreUnique === true && state.children === undefined
-      ? { name: displayName, what: 'display name', reason: refusals.name }
+    dialect.namesAreUnique === true
+      ? { name: displayName, what: 'display name', reason: refusals.name, isDue: state.children === undefined }
       : undefined,
   finalizerOf: () => finalizers.image,
   isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,

@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { leases } from '#shared/api/foreign/coordination.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { drive } from '#shared/resources/driver.ts';
 import { aHarvesterImage } from '#test/support/builders.ts';
@@ -94,5 +96,46 @@ describe('two images of one display name', () => {
     await go(world, world.images[0]!);
     await drive(world.deps, { ...type, apiVersion: other.apiVersion, namespace: 'other', name: 'a' });
     expect(ownersOf(world)).toHaveLength(2);
+  });
+});
+
+describe('two exports to one object of a store', () => {
+  const exports = volumeExportKind.type;
+  const toOne = (namespace: string, name = 'disk'): VirtualMachineVolumeExport => ({
+    apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+    kind: 'VirtualMachineVolumeExport',
+    metadata: { namespace, name },
+    spec: { pvcName: 'not-there', destination: { s3: { url: 'https://exports.store.example/disk.qcow2' } } },
+  });
+  const reasonsOf = (deps: ReturnType<typeof createTestDriver>) =>
+    Object.fromEntries(
+      deps.kube.all(exports).map(({ metadata, status }) => {
+        const ready = status?.conditions?.find((condition) => condition.type === 'Ready');
+        return [metadata.namespace, ready?.reason];
+      }),
+    );
+
+  it('never both begin, in whatever namespaces they are; the second one begins once the first is gone', async () => {
+    const deps = createTestDriver();
+    const [first, second] = ['one', 'two'].map((namespace) => deps.kube.seed(exports, toOne(namespace)));
+    const goOn = ({ metadata, apiVersion, kind }: KubeObject) => drive(deps, { ...metadata, apiVersion, kind });
+    await goOn(first!);
+    await goOn(second!);
+    expect(reasonsOf(deps)).toEqual({ one: 'SourceNotFound', two: 'DestinationTaken' });
+    const { conditions = [] } = deps.kube.all(exports)[1]?.status ?? {};
+    expect(conditions.find((condition) => condition.type === 'Ready')?.message).toMatch(
+      /VirtualMachineVolumeExport one\/disk has the destination/,
+    );
+    await deps.kube.delete(exports, first!.metadata);
+    for (let pass = 0; pass < 6; pass += 1) await goOn(first!);
+    expect(deps.kube.all(leases)).toEqual([]);
+    deps.kube.edit(exports, second!.metadata, (edited) => {
+      edited.metadata.annotations = { [annotations.retry]: '1' };
+    });
+    await goOn(second!);
+    expect(reasonsOf(deps)).toEqual({ two: 'SourceNotFound' });
+    expect(deps.kube.all(leases)).toMatchObject([
+      { metadata: { namespace: 'bullion-system' }, spec: { holderIdentity: second!.metadata.uid } },
+    ]);
   });
 });

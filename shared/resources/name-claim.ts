@@ -1,12 +1,12 @@
-// Names that only one object of a namespace may have. Admission refuses the second of two; of two that were created at one moment, and saw
+// Names that only one object of a namespace, or of the cluster, may have. Admission refuses the second of two; of two that were created at one moment, and saw
 // nothing of each other, the one that takes the Lease of the name first may begin, and the other says so and ends. A Lease is created or
 // not, so nothing that is made for both can remain, whatever was read too early, and one whose holder is gone is taken over.
 import { createHash } from 'node:crypto';
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
-import { annotations } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
-import type { Driven, Refusal, Subject } from '#shared/resources/driven.ts';
+import { annotations, systemNamespace } from '#shared/api/names.ts';
+import { type KubeObject, keyOf } from '#shared/api/object.ts';
+import { childMetadata, movedTo } from '#shared/api/owner.ts';
+import type { Driven, Refusal, Subject, UniqueName } from '#shared/resources/driven.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
@@ -19,30 +19,33 @@ interface Claim {
 const leaseName = (name: string): string =>
   `bullion-name-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 
-/** It goes with its holder. */
-const buildLease = ({ subject }: Claim, name: string): Lease => ({
-  apiVersion: 'coordination.k8s.io/v1',
-  kind: 'Lease',
-  metadata: childMetadata(subject.ref, 'name', leaseName(name)),
-  spec: { holderIdentity: subject.ref.uid },
-});
+/** It goes with its holder; where it lies apart from that, `releaseName` takes it away. */
+const buildLease = ({ subject }: Claim, { name, isEverywhere }: UniqueName): Lease => {
+  const lease: Lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: childMetadata(subject.ref, 'name', leaseName(name)),
+    spec: { holderIdentity: subject.ref.uid },
+  };
+  return isEverywhere === true ? movedTo(lease, systemNamespace) : lease;
+};
 
 const holderOf = async ({ kube, driven }: Claim, lease: Lease): Promise<KubeObject | undefined> => {
-  const name = lease.metadata.annotations?.[annotations.ownerName] ?? '';
-  const holder = await kube.get(driven.kind.type, { namespace: lease.metadata.namespace, name });
+  const { [annotations.ownerName]: name = '', [annotations.ownerNamespace]: namespace } =
+    lease.metadata.annotations ?? {};
+  const holder = await kube.get(driven.kind.type, { namespace: namespace ?? lease.metadata.namespace, name });
   const isThere =
     holder?.metadata.uid === lease.spec.holderIdentity && holder?.metadata.deletionTimestamp === undefined;
   return isThere ? holder : undefined;
 };
 
 /** `undefined` where it was created. Throws Conflict when another one went away just now. */
-const createOrGet = async ({ kube, subject }: Claim, wanted: Lease): Promise<Lease | undefined> => {
+const createOrGet = async ({ kube }: Claim, wanted: Lease): Promise<Lease | undefined> => {
   try {
     await kube.create(leases, wanted);
     return undefined;
   } catch (error) {
-    const key = { namespace: subject.ref.namespace, name: wanted.metadata.name };
-    const lease = isConflict(error) ? await kube.get(leases, key) : undefined;
+    const lease = isConflict(error) ? await kube.get(leases, keyOf(wanted)) : undefined;
     if (lease === undefined) throw error;
     return lease;
   }
@@ -55,9 +58,9 @@ const createOrGet = async ({ kube, subject }: Claim, wanted: Lease): Promise<Lea
 export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
   const { kube, driven, subject } = claim;
   const unique = driven.uniqueNameOf?.(subject);
-  if (unique === undefined) return undefined;
+  if (unique?.isDue !== true) return undefined;
   const { name, what, reason } = unique;
-  const wanted = buildLease(claim, name);
+  const wanted = buildLease(claim, unique);
   // Few names are taken, so it is tried before it is looked at.
   const lease = await createOrGet(claim, wanted);
   if (lease === undefined) return undefined;
@@ -70,8 +73,21 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
     });
     return undefined;
   }
+  const isNear = holder.metadata.namespace === subject.ref.namespace;
+  const who = `${holder.kind} ${isNear ? '' : `${holder.metadata.namespace}/`}${holder.metadata.name}`;
   const message =
-    `${holder.kind} ${holder.metadata.name} has the ${what} ${JSON.stringify(name)}, and was first: delete this one, ` +
+    `${who} has the ${what} ${JSON.stringify(name)}, and was first: delete this one, ` +
     'or delete that one and start this one again with the annotation bullion.dev/retry';
   return { reason, message };
+};
+
+/** Of an object that is about to be gone: what would outlive it. */
+export const releaseName = async (claim: Claim): Promise<void> => {
+  const { kube, driven, subject } = claim;
+  const unique = driven.uniqueNameOf?.(subject);
+  if (unique?.isEverywhere !== true) return;
+  const key = keyOf(buildLease(claim, unique));
+  const lease = await kube.get(leases, key);
+  if (lease?.spec.holderIdentity !== subject.ref.uid) return;
+  await kube.delete(leases, key, { uid: lease.metadata.uid ?? '' });
 };

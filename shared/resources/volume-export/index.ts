@@ -46,10 +46,16 @@ export const drivenVolumeExport: Driven<VirtualMachineVolumeExport, VolumeExport
     const isAdrift = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;
     return refusalOfFaults(subject) ?? (isAdrift ? noObjectStore('the destination') : undefined);
   },
-  // Whoever exports to a key aborts unfinished uploads of it: there must be one.
+  // Whoever exports to a key aborts unfinished uploads of it: there must be one, and the store knows no namespaces.
   uniqueNameOf: ({ destination, state }) =>
-    destination?.is === 'store' && state.children === undefined
-      ? { name: `object ${locationOf(destination)}`, what: 'destination', reason: refusals.destination }
+    destination?.is === 'store'
+      ? {
+          name: `object ${locationOf(destination)}`,
+          what: 'destination',
+          reason: refusals.destination,
+          isDue: state.children === undefined,
+          isEverywhere: true,
+        }
       : undefined,
   plannerOf: () => ({
     check: checkExport,
