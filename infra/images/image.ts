@@ -28,7 +28,7 @@ export const imageKinds: readonly ImageKind[] = [
   },
   {
     name: 'transfer-job',
-    packages: [...forNode, 'qemu-utils', 'xz-utils', 'zstd'],
+    packages: [...forNode, 'qemu-utils', 'util-linux', 'xz-utils', 'zstd'],
     entrypoint: ['node', '/app/start.mjs', 'transfer-job'],
     user: '107:107',
   },

@@ -94,7 +94,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
   });
 
   it('has every tool a transfer starts', () => {
-    const tools = ['qemu-img', 'xz', 'zstd'];
+    const tools = ['qemu-img', 'fallocate', 'xz', 'zstd'];
     expect(tools.filter((tool) => inside(tool, '--version').status !== 0)).toEqual([]);
   });
 

@@ -2,7 +2,7 @@
 #   npm run build && docker build -f infra/images/transfer-job.Dockerfile -t bullion/transfer-job .
 FROM node:24-bookworm-slim
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends qemu-utils xz-utils zstd ca-certificates \
+  && apt-get install -y --no-install-recommends qemu-utils util-linux xz-utils zstd ca-certificates \
   && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production
 WORKDIR /app

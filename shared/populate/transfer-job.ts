@@ -50,6 +50,8 @@ export interface TransferTargetVolume {
   readonly capacityBytes: number;
   /** Bytes the guest's disk shall have at least. */
   readonly diskBytes?: number | undefined;
+  /** Its file takes all of its room at once. */
+  readonly preallocated?: boolean | undefined;
 }
 
 export interface TransferRequest {
@@ -110,6 +112,7 @@ const targetOf = (target: TransferTargetVolume): NonNullable<TransferSpec['targe
   volumeMode: target.volumeMode,
   capacityBytes: target.capacityBytes,
   ...(target.diskBytes === undefined ? {} : { diskBytes: target.diskBytes }),
+  ...(target.preallocated === true ? { preallocated: true } : {}),
 });
 
 const environmentOf = (request: TransferRequest, settings: PopulateSettings): readonly EnvVar[] => [

@@ -50,7 +50,7 @@ const uploadMark = (source: DataVolume['spec']['source']): Readonly<Record<strin
   source?.upload === undefined ? {} : { [`${cdiGroup}/storage.upload.target`]: '' };
 
 /** `pvc` is taken as it is, which means a file system where it does not say; `storage` is completed from class and source. */
-const readClaim = ({ metadata, spec: { pvc, storage = {}, source } }: DataVolume): ClaimRequest => {
+const readClaim = ({ metadata, spec: { pvc, storage = {}, source, preallocation } }: DataVolume): ClaimRequest => {
   const { storageClassName, volumeMode, accessModes, resources } = pvc ?? storage;
   const bytes = parseQuantity(resources?.requests?.['storage']);
   return {
@@ -66,6 +66,9 @@ const readClaim = ({ metadata, spec: { pvc, storage = {}, source } }: DataVolume
       [`${cdiGroup}/storage.populatedFor`]: metadata.name,
       [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
       [`${cdiGroup}/storage.contentType`]: 'kubevirt',
+      ...(preallocation === undefined
+        ? {}
+        : { [`${cdiGroup}/storage.preallocation.requested`]: String(preallocation) }),
       ...uploadMark(source),
     },
     filled: {
@@ -73,6 +76,7 @@ const readClaim = ({ metadata, spec: { pvc, storage = {}, source } }: DataVolume
       [`${cdiGroup}/storage.condition.running`]: 'false',
       [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
     },
+    preallocated: preallocation === true ? { [`${cdiGroup}/storage.preallocation`]: 'true' } : undefined,
     adopts: (claim) => mayAdopt(metadata, claim.metadata.annotations ?? {}),
   };
 };

@@ -7,7 +7,7 @@ import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
-import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+import { type Population, populatedPatch, volumeModeOf } from '#shared/populate/volume.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { planLate } from '#shared/resources/volume/late.ts';
@@ -78,11 +78,17 @@ const planByStorage = (
 
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
+/** What storage copied has the room that its source had. */
+const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentVolumeClaim) => {
+  const isByJob = (recordOf(claim)?.strategy ?? 'copy') === 'copy';
+  return { ...filled, ...(isByJob && volumeModeOf(claim) === 'Filesystem' ? preallocated : {}) };
+};
+
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
 const fill = (volume: Volume, { claim, sourceSnapshot, handed }: Filling, population: Population): Plan => ({
   actions: [
     ...(handed === undefined ? [] : [arrivedAction(handed)]),
-    patch(persistentVolumeClaims, claim, populatedPatch(population, volume.claim.filled ?? {})),
+    patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
   ],
   state: usableState(volume, claim, population),

@@ -40,7 +40,9 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
         claimName: claim.metadata.name,
         volumeMode,
         capacityBytes,
-        ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
+        ...(volumeMode === 'Filesystem'
+          ? { diskBytes: capacityBytes, preallocated: volume.claim.preallocated !== undefined }
+          : {}),
       },
     },
     settings,

@@ -52,6 +52,8 @@ export interface ClaimRequest {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   /** Annotations that clients look for once it is filled. */
   readonly filled?: Readonly<Record<string, string>> | undefined;
+  /** A disk in a file system takes all of its room at once, and these annotations of the claim say so then. */
+  readonly preallocated?: Readonly<Record<string, string>> | undefined;
   /** Whether a claim of that name, which somebody else made and filled, may be taken over as it is. */
   readonly adopts?: (claim: PersistentVolumeClaim) => boolean;
 }

@@ -3,6 +3,7 @@ import { chmod, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writing } from '#shared/transfer/fault.ts';
 import { createFileJournal, syncDirectory } from '#shared/transfer/resume/journal.ts';
+import { allocate } from '#shared/transfer/tool/allocate.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createSlot } from '#shared/transfer/sink/slot.ts';
@@ -23,7 +24,7 @@ const show = async (path: string, as: string): Promise<void> => {
 };
 
 /** Fills `<path>.partial`; an older disk at `path` is removed first, since it would take the space of the new one. */
-export const createFileSink = (target: TransferTarget): Sink => {
+export const createFileSink = (target: TransferTarget, signal: AbortSignal): Sink => {
   const path = `${target.path}.partial`;
   const slot = createSlot(path);
   const journal = createFileJournal(`${path}.journal`);
@@ -61,7 +62,9 @@ export const createFileSink = (target: TransferTarget): Sink => {
       writing(path, async () => {
         const { file, writer } = slot.require();
         await writer.finish();
-        await file.truncate(Math.max(size, target.diskBytes ?? 0));
+        const bytes = Math.max(size, target.diskBytes ?? 0);
+        await file.truncate(bytes);
+        if (target.preallocated === true) await allocate(path, bytes, signal);
         await file.sync();
         await journal.remove();
         await show(path, target.path);

@@ -6,4 +6,4 @@ import type { TransferTarget } from '#shared/transfer/spec.ts';
 
 /** Nothing is changed before the sink's `prepare`. Throws TransferError when the device is not there. */
 export const openSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> =>
-  target.volumeMode === 'Block' ? createBlockSink(target, signal) : createFileSink(target);
+  target.volumeMode === 'Block' ? createBlockSink(target, signal) : createFileSink(target, signal);

@@ -45,9 +45,35 @@ describe('dataRuns', () => {
 });
 
 describe('the file sink', () => {
+  it.each([
+    ['all of its room where that is asked for', true],
+    ['the room of what was written', false],
+  ])('takes %s', async (_what, preallocated) => {
+    const wanted = { ...target('Filesystem'), diskBytes: 1024 * kib, preallocated };
+    const sink = createFileSink(wanted, signal);
+    await sink.prepare(0);
+    await sink.write(noise('s', 4 * kib), 64 * kib);
+    await sink.commit(512 * kib);
+    const { size, blocks } = statSync(wanted.path);
+    expect(size).toBe(1024 * kib);
+    expect(blocks * 512 >= size).toBe(preallocated);
+    const disk = readFileSync(wanted.path);
+    expect(disk.subarray(64 * kib, 68 * kib).equals(noise('s', 4 * kib))).toBe(true);
+    expect(disk.subarray(68 * kib).every((byte) => byte === 0)).toBe(true);
+  });
+
+  it('fails where there is no room for all of it', async () => {
+    const wanted = { ...target('Filesystem'), diskBytes: 2 ** 50, preallocated: true };
+    const sink = createFileSink(wanted, signal);
+    await sink.prepare(0);
+    await expect(sink.commit(512 * kib)).rejects.toMatchObject({ code: 'TargetFull' });
+    await sink.abandon();
+    expect(existsSync(wanted.path)).toBe(false);
+  });
+
   it('shows the disk only once it is committed, with its size and mode', async () => {
     const wanted = target('Filesystem');
-    const sink = createFileSink(wanted);
+    const sink = createFileSink(wanted, signal);
     await sink.prepare(0);
     await sink.write(noise('s', 100 * kib), 64 * kib);
     expect(existsSync(wanted.path)).toBe(false);
@@ -60,7 +86,7 @@ describe('the file sink', () => {
 
   it('forgets what an earlier pass wrote', async () => {
     const wanted = target('Filesystem');
-    const sink = createFileSink(wanted);
+    const sink = createFileSink(wanted, signal);
     await sink.prepare(0);
     await sink.write(noise('first', 100 * kib), 0);
     await sink.abandon();
@@ -75,7 +101,7 @@ describe('the file sink', () => {
   });
 
   it('takes a failed write for the fault of the target', async () => {
-    const sink = createFileSink({ ...target('Filesystem'), path: '/proc/nowhere/disk.img' });
+    const sink = createFileSink({ ...target('Filesystem'), path: '/proc/nowhere/disk.img' }, signal);
     await expect(sink.prepare(0)).rejects.toMatchObject({ code: 'TargetFailed' });
     await sink.abandon();
   });
