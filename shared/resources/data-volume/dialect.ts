@@ -49,6 +49,12 @@ const readPhase = ({ phase, detail }: DataVolumeStatus = {}): string | undefined
 const uploadMark = (source: DataVolume['spec']['source']): Readonly<Record<string, string>> =>
   source?.upload === undefined ? {} : { [`${cdiGroup}/storage.upload.target`]: '' };
 
+const preallocationMark = (asked: boolean | undefined): Readonly<Record<string, string>> =>
+  asked === undefined ? {} : { [`${cdiGroup}/storage.preallocation.requested`]: String(asked) };
+
+const preallocated = (asked: boolean | undefined): ClaimRequest['preallocated'] =>
+  asked === true ? { [`${cdiGroup}/storage.preallocation`]: 'true' } : undefined;
+
 /** `pvc` is taken as it is, which means a file system where it does not say; `storage` is completed from class and source. */
 const readClaim = ({ metadata, spec: { pvc, storage = {}, source, preallocation } }: DataVolume): ClaimRequest => {
   const { storageClassName, volumeMode, accessModes, resources } = pvc ?? storage;
@@ -66,9 +72,7 @@ const readClaim = ({ metadata, spec: { pvc, storage = {}, source, preallocation 
       [`${cdiGroup}/storage.populatedFor`]: metadata.name,
       [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
       [`${cdiGroup}/storage.contentType`]: 'kubevirt',
-      ...(preallocation === undefined
-        ? {}
-        : { [`${cdiGroup}/storage.preallocation.requested`]: String(preallocation) }),
+      ...preallocationMark(preallocation),
       ...uploadMark(source),
     },
     filled: {
@@ -76,7 +80,7 @@ const readClaim = ({ metadata, spec: { pvc, storage = {}, source, preallocation 
       [`${cdiGroup}/storage.condition.running`]: 'false',
       [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
     },
-    preallocated: preallocation === true ? { [`${cdiGroup}/storage.preallocation`]: 'true' } : undefined,
+    preallocated: preallocated(preallocation),
     adopts: (claim) => mayAdopt(metadata, claim.metadata.annotations ?? {}),
   };
 };

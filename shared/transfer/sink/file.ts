@@ -1,5 +1,5 @@
 // A guest's disk as a sparse file: filled under another name, renamed once it is whole.
-import { chmod, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, chmod, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writing } from '#shared/transfer/fault.ts';
 import { createFileJournal, syncDirectory } from '#shared/transfer/resume/journal.ts';
@@ -21,6 +21,20 @@ const show = async (path: string, as: string): Promise<void> => {
   await chmod(path, diskMode);
   await rename(path, as);
   await syncDirectory(dirname(as));
+};
+
+interface Extent {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+const extend = async (
+  file: FileHandle,
+  { path, bytes }: Extent,
+  ...[{ preallocated }, signal]: [TransferTarget, AbortSignal]
+): Promise<void> => {
+  await file.truncate(bytes);
+  if (preallocated === true) await allocate(path, bytes, signal);
 };
 
 /** Fills `<path>.partial`; an older disk at `path` is removed first, since it would take the space of the new one. */
@@ -62,9 +76,7 @@ export const createFileSink = (target: TransferTarget, signal: AbortSignal): Sin
       writing(path, async () => {
         const { file, writer } = slot.require();
         await writer.finish();
-        const bytes = Math.max(size, target.diskBytes ?? 0);
-        await file.truncate(bytes);
-        if (target.preallocated === true) await allocate(path, bytes, signal);
+        await extend(file, { path, bytes: Math.max(size, target.diskBytes ?? 0) }, target, signal);
         await file.sync();
         await journal.remove();
         await show(path, target.path);
