@@ -3,11 +3,13 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import { type Owner, groupKindOf, isOwnedBy, ownerOf } from '#shared/api/owner.ts';
+import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import { populationOf } from '#shared/populate/volume.ts';
+import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Where an upload stands. */
 export type Stage =
@@ -33,6 +35,18 @@ export interface Target {
   /** The claim with its bytes. */
   readonly claimName: string | undefined;
   readonly isUsable: boolean;
+  /** UID of the object whose Job receives an upload; `undefined`: nothing does yet. */
+  readonly receiver?: string | undefined;
+  /** Longhorn's, which receives and keeps the file. */
+  readonly backingImage?: string | undefined;
+  /** Attempts that failed so far, and how the newest of them ended. */
+  readonly failures?: number;
+  readonly lastFailure?: string | undefined;
+  /** Of a file that is uploaded, as its spec says. */
+  readonly checksum?: Checksum | undefined;
+  readonly isEncrypted?: boolean;
+  /** Takes an archive, and holds the files of it. */
+  readonly holdsFiles?: boolean;
   /** `sha256:<hex>` of the file it was made from, where that is known. */
   readonly digest?: string | undefined;
 }
@@ -69,6 +83,8 @@ const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
   displayName: name.name,
   claimName: object.status?.claimName ?? name.name,
   isUsable: object.status?.phase === 'Succeeded',
+  holdsFiles: object.spec.contentType === 'archive',
+  receiver: object.metadata.uid,
   digest: digestOf(object.status?.detail?.digests),
 });
 
@@ -76,19 +92,54 @@ const stageOfImage = ({ spec, status }: HarvesterImage): Stage => {
   if (status?.phase === 'Imported') return 'done';
   if (spec.sourceType !== 'upload') return 'no-upload';
   if (status?.phase === 'Failed') return 'failed';
-  return status?.children?.job === undefined ? 'unoffered' : 'open';
+  const { job, volume, backingImage } = status?.children ?? {};
+  return [job, volume, backingImage].every((child) => child === undefined) ? 'unoffered' : 'open';
 };
 
-const fromImage = (name: TargetName, object: HarvesterImage): Target => ({
-  name,
-  uid: object.metadata.uid ?? '',
-  stage: stageOfImage(object),
-  ...readyOf(object.status?.conditions),
-  displayName: object.spec.displayName,
-  claimName: object.status?.children?.volume,
-  isUsable: object.status?.phase === 'Imported',
-  digest: digestOf(object.status?.digests),
-});
+const checksumOf = ({ checksum = '' }: HarvesterImage['spec']): Checksum | undefined => {
+  const parsed = checksum === '' ? undefined : parseChecksum(checksum, 'sha512');
+  return parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
+};
+
+/** Its own Job; or that of the DataVolume which keeps it. */
+const receiverOf = async (kube: KubeClient, { metadata, status }: HarvesterImage): Promise<string | undefined> => {
+  const { job, volume } = status?.children ?? {};
+  if (job !== undefined) return metadata.uid;
+  if (volume === undefined || metadata.namespace === undefined) return undefined;
+  const kept = await kube.get(dataVolumeKind.type, { namespace: metadata.namespace, name: volume });
+  if (kept === undefined || !isOwnedBy(kept, metadata.uid ?? '')) return undefined;
+  requireOurs(kept);
+  return kept.metadata.uid;
+};
+
+/** Ours say how far they are in detail from the start. */
+const requireOurs = ({ metadata, status }: DataVolume): void => {
+  if (status?.phase !== 'UploadReady' || status.detail !== undefined) return;
+  throw new Problem(
+    409,
+    'NotAnUploadTarget',
+    `DataVolume ${metadata.name} is filled by the CDI that is installed: send the file to its upload proxy`,
+  );
+};
+
+const fromImage = (name: TargetName, object: HarvesterImage): Target => {
+  const { metadata, spec, status = {} } = object;
+  return {
+    name,
+    uid: metadata.uid ?? '',
+    stage: stageOfImage(object),
+    ...readyOf(status.conditions),
+    displayName: spec.displayName,
+    claimName: status.children?.volume,
+    isUsable: status.phase === 'Imported',
+    digest: digestOf(status.digests),
+    backingImage: status.children?.backingImage,
+    failures: status.failed ?? 0,
+    lastFailure: status.lastFailure?.message,
+    checksum: checksumOf(spec),
+    isEncrypted: spec.securityParameters?.cryptoOperation === 'encrypt',
+  };
+};
 
 const volumeKind = groupKindOf({ apiVersion: apiVersionOf(dataVolumeKind.type), kind: dataVolumeKind.type.kind });
 
@@ -133,7 +184,8 @@ export const findTarget = async (kube: KubeClient, name: TargetName): Promise<Ta
     case 'virtualmachineimages': {
       const object = await kube.get(harvesterImageKind.type, key);
       if (object === undefined) throw missing(name);
-      return fromImage(name, object);
+      const target = fromImage(name, object);
+      return target.stage === 'open' ? { ...target, receiver: await receiverOf(kube, object) } : target;
     }
     case 'persistentvolumeclaims': {
       const claim = await kube.get(persistentVolumeClaims, key);

@@ -12,10 +12,11 @@ import {
   toUploadSource,
 } from '#shared/populate/job-source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { mountsOfSpool } from '#shared/populate/spool.ts';
 import { traceOfObject } from '#shared/runtime/span.ts';
 import { toTraceparent } from '#shared/runtime/trace.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Checksum, TransferSpec } from '#shared/transfer/spec.ts';
+import type { Checksum, TransferContent, TransferSpec } from '#shared/transfer/spec.ts';
 
 export type TransferMode = TransferSpec['mode'];
 
@@ -46,7 +47,9 @@ export const backoffSeconds = (failures: number): number => Math.min(360, 10 * 2
 export interface TransferTargetVolume {
   readonly claimName: string;
   readonly volumeMode: VolumeMode;
-  /** Largest disk to let in. */
+  /** Left out: a disk. */
+  readonly content?: TransferContent | undefined;
+  /** Largest disk to let in, or bytes of all files. */
   readonly capacityBytes: number;
   /** Bytes the guest's disk shall have at least. */
   readonly diskBytes?: number | undefined;
@@ -107,9 +110,15 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   ...(settings.proxies === undefined ? {} : { proxies: settings.proxies }),
 });
 
+const pathOf = ({ volumeMode, content }: TransferTargetVolume): string => {
+  if (volumeMode === 'Block') return devicePath;
+  return content === 'archive' ? mountPath : `${mountPath}/disk.img`;
+};
+
 const targetOf = (target: TransferTargetVolume): NonNullable<TransferSpec['target']> => ({
-  path: target.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img`,
+  path: pathOf(target),
   volumeMode: target.volumeMode,
+  ...(target.content === undefined ? {} : { content: target.content }),
   capacityBytes: target.capacityBytes,
   ...(target.diskBytes === undefined ? {} : { diskBytes: target.diskBytes }),
   ...(target.preallocated === true ? { preallocated: true } : {}),
@@ -145,6 +154,7 @@ const volumesOf = (request: TransferRequest, settings: PopulateSettings): readon
   { name: 'scratch', emptyDir: {} },
   ...(settings.eventAudience === undefined ? [] : [tokenVolume(settings.eventAudience)]),
   ...mountsOfSource(request.source, settings).volumes,
+  ...(request.source.type === 'upload' ? mountsOfSpool(request.owner).volumes : []),
   ...mountsOfExport(request.export, settings).volumes,
   ...mountsOfBackup(request.backup, settings).volumes,
   ...(request.target === undefined
@@ -153,7 +163,7 @@ const volumesOf = (request: TransferRequest, settings: PopulateSettings): readon
 ];
 
 const mountsOf = (
-  { source, target, export: exported, backup }: TransferRequest,
+  { owner, source, target, export: exported, backup }: TransferRequest,
   settings: PopulateSettings,
 ): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
   const ofSource = mountsOfSource(source, settings);
@@ -161,7 +171,8 @@ const mountsOf = (
   const ofTarget = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
   const ofPlaces = [...mountsOfExport(exported, settings).mounts, ...mountsOfBackup(backup, settings).mounts];
   const ofToken = settings.eventAudience === undefined ? [] : [{ name: 'oidc-token', mountPath: tokenPath }];
-  const mounts = [...ofSource.mounts, ...ofPlaces, ...ofTarget, ...ofToken];
+  const ofSpool = source.type === 'upload' ? mountsOfSpool(owner).mounts : [];
+  const mounts = [...ofSource.mounts, ...ofSpool, ...ofPlaces, ...ofTarget, ...ofToken];
   return {
     volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...mounts],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),

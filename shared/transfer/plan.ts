@@ -3,6 +3,7 @@ import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { decompressHead } from '#shared/transfer/compression/head.ts';
 import { readXzSize } from '#shared/transfer/compression/xz-index.ts';
 import { frameContentBytes } from '#shared/transfer/compression/zstd-frames.ts';
+import { isTar } from '#shared/transfer/archive/tar-header.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import {
   type Compression,
@@ -20,8 +21,8 @@ import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
 export interface TransferPlan {
   /** `virtualSize` is absent where only reading everything can tell it. */
   readonly inspection: Inspection;
-  /** `direct`: a qcow2 is unpacked while it is read in ranges. `sequential`: while it passes by, once. */
-  readonly route: 'stream' | 'direct' | 'sequential' | 'scratch';
+  /** `direct`: a qcow2 is unpacked while it is read in ranges. `sequential`: while it passes by, once. `archive`: into files. */
+  readonly route: 'stream' | 'direct' | 'sequential' | 'scratch' | 'archive';
   readonly facts: SourceFacts;
   /** The file says that its disk has so many bytes at least, where only reading all of it can tell. */
   readonly leastBytes?: number | undefined;
@@ -186,6 +187,18 @@ export const planTransfer = async (source: Source): Promise<TransferPlan> => {
   if (facts.isGuestDisk === true) return guestDiskPlan(facts);
   const compression = detectCompression(facts.head);
   return compression === 'none' ? plainPlan(source, facts) : compressedPlan(source, facts, compression);
+};
+
+/** Throws UnsupportedFormat for what is none. An archive says how large it is when all of it has passed. */
+export const planArchive = async (source: Source): Promise<TransferPlan> => {
+  const facts = await source.probe();
+  const compression = detectCompression(facts.head);
+  if (isTar(await contentHead(source, facts, compression)))
+    return { inspection: inspectionOf(facts, { format: 'tar', compression }), route: 'archive', facts };
+  throw new TransferError(
+    'UnsupportedFormat',
+    'a volume with contentType archive takes a tar archive (plain, or in gz, xz, zst), and the file is none; leave contentType out for a disk',
+  );
 };
 
 const gib = (bytes: number): string => `${bytes} bytes (${(bytes / 1024 ** 3).toFixed(2)} GiB)`;

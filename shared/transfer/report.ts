@@ -8,11 +8,13 @@ export { type TransferFault, transferFaults };
 export const maxReportBytes = 4096;
 
 export const imageFormats = ['qcow2', 'raw', 'iso', 'vmdk', 'vdi', 'vhd', 'vhdx'] as const;
+/** Files, and no disk. */
+export const archiveFormat = 'tar';
 export const compressions = ['none', 'gz', 'xz', 'zst'] as const;
 
 /** What looking at the source told. Absent fields are not known yet. */
 export const Inspection = z.object({
-  format: z.enum(imageFormats),
+  format: z.enum([...imageFormats, archiveFormat]),
   compression: z.enum(compressions),
   /** Bytes of the file as published. */
   size: z.number().int().nonnegative().optional(),

@@ -1,11 +1,13 @@
 // One attempt at a transfer, from spec to report. Called by transfer-job; knows no Kubernetes.
+import { importArchive } from '#shared/transfer/archive/route.ts';
+import { type Tree, createTree } from '#shared/transfer/archive/tree.ts';
 import { createDigester } from '#shared/transfer/checksum.ts';
 import { withDeadline } from '#shared/transfer/deadline.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
 import { createPatience } from '#shared/transfer/patience.ts';
-import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
+import { checkCapacity, planArchive, planTransfer } from '#shared/transfer/plan.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection, TransferFault, TransferReport } from '#shared/transfer/report.ts';
 import { type SavePolicy, savePolicy } from '#shared/transfer/resume/policy.ts';
@@ -43,6 +45,8 @@ interface Run {
   readonly spec: TransferSpec;
   readonly source: Source;
   readonly sink: Sink | undefined;
+  /** In place of a sink, where files are wanted. */
+  readonly tree: Tree | undefined;
   readonly meter: Meter;
   readonly signal: AbortSignal;
   readonly log: RunOptions['log'];
@@ -91,9 +95,9 @@ const finishImport = async (looked: Pass, sink: Sink): Promise<PassResult> => {
 };
 
 const onePass = async (run: Run): Promise<PassResult> => {
-  const { spec, source, sink, meter, signal } = run;
+  const { spec, source, sink, tree, meter, signal } = run;
   meter.enter('Inspecting', 1);
-  const plan = await planTransfer(source);
+  const plan = await (tree === undefined ? planTransfer(source) : planArchive(source));
   run.seen = plan.inspection;
   run.log('source inspected', { ...plan.inspection, route: plan.route });
   const onResume = (position: number): void => {
@@ -102,6 +106,7 @@ const onePass = async (run: Run): Promise<PassResult> => {
   };
   const digester = createDigester(spec.checksum);
   const pass: Pass = { spec, source, plan, digester, meter, signal, saving: run.saving, onResume };
+  if (tree !== undefined) return importArchive(pass, tree);
   if (spec.mode === 'inspect' || sink === undefined) {
     const result = await finishInspect(pass);
     await meter.inspected(result.inspection);
@@ -133,6 +138,7 @@ const passes = async (run: Run, onRetry: (error: unknown, waitMs: number) => voi
     } catch (error) {
       if (isInterruption(error)) await run.sink?.suspend();
       else await run.sink?.abandon();
+      await run.tree?.abandon();
       if (run.resumedAt > 0 && !isInterruption(error) && !wasMisled) {
         wasMisled = true;
         // What was kept may be at fault, and nobody could ever tell: so the file gets its chance from the first byte on.
@@ -189,9 +195,9 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
         onWait: (text) => meter.note(text),
         reception: options.reception,
       });
-      const sink = spec.mode === 'import' ? await openSink(requireTarget(spec), signal) : undefined;
       const { saving = savePolicy } = options;
-      run = { spec, source, sink, meter, signal, log: options.log, seen: undefined, resumedAt: 0, saving };
+      const target = await openTarget(spec, signal);
+      run = { spec, source, ...target, meter, signal, log: options.log, seen: undefined, resumedAt: 0, saving };
       return passes(run, onRetry);
     });
     return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };
@@ -208,6 +214,14 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
     clearInterval(ticking);
     await source?.close().catch(() => {});
   }
+};
+
+const openTarget = async (spec: TransferSpec, signal: AbortSignal): Promise<Pick<Run, 'sink' | 'tree'>> => {
+  if (spec.mode !== 'import') return { sink: undefined, tree: undefined };
+  const target = requireTarget(spec);
+  return target.content === 'archive'
+    ? { sink: undefined, tree: createTree(target) }
+    : { sink: await openSink(target, signal), tree: undefined };
 };
 
 const requireTarget = (spec: TransferSpec) => {

@@ -5,7 +5,7 @@ import { type StructuredFormat, inspectDisk, isStructured, verifyDisk } from '#s
 import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
-import type { Inspection } from '#shared/transfer/report.ts';
+import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
 import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
@@ -43,7 +43,7 @@ const download = async (pass: Pass, { file }: Scratch): Promise<number> => {
 };
 
 const formatOf = ({ format }: Inspection): StructuredFormat => {
-  if (isStructured(format)) return format;
+  if (format !== archiveFormat && isStructured(format)) return format;
   throw new TransferError('InternalFault', `${format} needs no scratch space`);
 };
 

@@ -107,6 +107,8 @@ export const UploadSource = z.object({
   subject: z.string(),
   /** Seconds without a byte after which the upload is given up. */
   idleSeconds: z.number().positive(),
+  /** Directory for what has arrived, which outlives the pod. Left out: the one for scratch. */
+  dir: z.string().optional(),
 });
 export type UploadSource = z.infer<typeof UploadSource>;
 
@@ -123,10 +125,12 @@ export const TransferSource = z.discriminatedUnion('type', [
 export type TransferSource = z.infer<typeof TransferSource>;
 
 export const TransferTarget = z.object({
-  /** `disk.img` in a mounted file system, or a block device. */
+  /** `disk.img` in a mounted file system, or a block device; of an archive, the folder for its files. */
   path: z.string(),
   volumeMode: z.enum(['Filesystem', 'Block']),
-  /** Bytes a guest disk may have here. A larger image is refused before anything is written. */
+  /** What is made of the file: a guest's disk (left out), or, of a tar archive, the files in it. */
+  content: z.enum(['disk', 'archive']).optional(),
+  /** Bytes a guest disk, or all files, may have here. A larger image is refused before anything is written. */
   capacityBytes: z.number().int().positive(),
   /** Bytes the guest's disk shall have at least: a smaller image is followed by zeroes. Files only; a device has its size. */
   diskBytes: z.number().int().positive().optional(),
@@ -134,6 +138,7 @@ export const TransferTarget = z.object({
   preallocated: z.boolean().optional(),
 });
 export type TransferTarget = z.infer<typeof TransferTarget>;
+export type TransferContent = NonNullable<TransferTarget['content']>;
 
 export const TransferLimits = z.object({
   /** Seconds without a byte before the connection is given up. */

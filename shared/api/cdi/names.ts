@@ -22,6 +22,8 @@ export const cdiAnnotations = {
   lastUseTime: `${cdiGroup}/storage.import.lastUseTime`,
   /** On a data volume, any value: do not wait for a consumer. */
   immediateBinding: `${cdiGroup}/storage.bind.immediate.requested`,
+  /** On a claim: `kubevirt` for a disk, `archive` for files. */
+  contentType: `${cdiGroup}/storage.contentType`,
   /** On a cron, passed to the data volume. */
   retainPod: `${cdiGroup}/storage.pod.retainAfterCompletion`,
   /** On a snapshot: `Block` or `Filesystem`. */

@@ -1,6 +1,7 @@
 // The volume behind a target that is to be downloaded, and whether it can be read now. Reads only.
 import { createHash } from 'node:crypto';
 import { type PersistentVolumeClaim, type VolumeMode, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
@@ -41,6 +42,12 @@ export const findVolume = async (kube: KubeClient, target: Target): Promise<Down
   const claim =
     claimName === undefined ? undefined : await kube.get(persistentVolumeClaims, { namespace, name: claimName });
   if (claim === undefined) throw new Problem(409, 'VolumeLost', `the volume of ${targetText(name)} is not there`);
+  if (claim.metadata.annotations?.[cdiAnnotations.contentType] === 'archive')
+    throw new Problem(
+      409,
+      'UnsupportedFormat',
+      `${targetText(name)} holds files and no disk: mount its claim to read them`,
+    );
   const identity = identityOf(claim);
   const writer = identity === undefined ? await findWriter(kube, { namespace, name: claim.metadata.name }) : undefined;
   if (writer !== undefined) {

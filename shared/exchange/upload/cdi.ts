@@ -42,6 +42,9 @@ const findOpen = async (deps: ExchangeDeps, name: TargetName): Promise<Target> =
   throw text(503, rejections[target.stage](name.name, target.message));
 };
 
+const noArchive = (claim: string): string =>
+  `rejecting upload request for PVC ${claim} - upload content-type archive is invalid: it takes a disk image; make the volume with contentType: archive for a tar archive`;
+
 const noCapacity = ['ImageTooLarge', 'TargetFull'];
 
 const answerOf = (sent: Sent, name: TargetName): Response => {
@@ -63,10 +66,10 @@ export const cdiUpload = async (deps: ExchangeDeps, request: Request, path: CdiP
   const name = await targetOfToken(deps, request);
   if (request.method === 'HEAD') return new Response(null, { status: isAsync ? 200 : 404 });
   if (request.method !== 'POST') throw text(404, 'POST the file');
-  if (path === 'upload-archive')
-    throw text(503, `rejecting upload request for PVC ${name.name} - upload content-type archive is invalid`);
   try {
+    // As with the original, an archive may come by any of the paths; what it becomes is the volume's word.
     const target = await findOpen(deps, name);
+    if (path === 'upload-archive' && target.holdsFiles !== true) throw text(503, noArchive(name.name));
     const file = await fileOf(request, path.startsWith('upload-form') ? 'form' : 'raw');
     return answerOf(await deliver(deps, { target, file, waits: true, signal: request.signal }), name);
   } catch (error) {

@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
+import { uploadToLonghorn } from '#shared/exchange/longhorn/upload.ts';
 import type { Target } from '#shared/exchange/target.ts';
 import type { FileBody } from '#shared/exchange/upload/file-part.ts';
 import { lookAhead } from '#shared/exchange/upload/look-ahead.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
-import { openUpload } from '#shared/exchange/upload/open.ts';
+import { openUpload, untilReceived } from '#shared/exchange/upload/open.ts';
 import { type Sent, sendToUpload } from '#shared/exchange/upload/session.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
@@ -44,17 +45,43 @@ export async function* atMost(stream: AsyncIterable<Buffer>, mostBytes: number):
   }
 }
 
+const anArchive = { format: 'tar', compression: 'none' } as const;
+
+/** Longhorn says that it has all of it by saying nothing else. */
+const taken: Sent = {
+  status: 200,
+  reason: '',
+  message: '',
+  offset: 0,
+  length: undefined,
+  isComplete: true,
+  announced: undefined,
+};
+
+export const announcedSum = (checksum: Checksum | undefined) => (checksum === undefined ? {} : { checksum });
+
 /** Throws a Problem where the file cannot be sent; what became of it is in the result. */
 export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise<Sent> => {
   const { file, checksum, waits, signal } = delivered;
   requireSize(file.length, deps.mostBytes);
-  const { inspection, stream } = await lookAhead(file.stream, file.length);
+  // Of an archive nothing tells beforehand how large its files are; whether it is one, the Job says.
+  const { inspection, stream } =
+    delivered.target.holdsFiles === true
+      ? { inspection: anArchive, stream: file.stream }
+      : await lookAhead(file.stream, file.length);
   const target = await offer(deps, delivered.target, { inspection, virtualSize: delivered.virtualSize });
-  const { worker } = await openUpload(deps, target, signal);
+  const open = await untilReceived(deps, target, signal);
+  const { backingImage } = open;
+  if (backingImage !== undefined) {
+    const kept = { target: { ...open, backingImage }, stream, length: file.length, inspection, signal };
+    await uploadToLonghorn(deps, { ...kept, hasChecksum: checksum !== undefined });
+    return taken;
+  }
+  const { worker } = await openUpload(deps, open, signal);
   const begins = {
     id: randomUUID(),
     ...(file.length === undefined ? {} : { length: file.length }),
-    ...(checksum === undefined ? {} : { checksum }),
+    ...announcedSum(checksum ?? open.checksum),
   };
   const body =
     file.length === undefined ? Readable.from(atMost(stream, deps.mostBytes), { objectMode: false }) : stream;

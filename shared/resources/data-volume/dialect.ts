@@ -28,6 +28,7 @@ const toVolume = (object: DataVolume): Volume => {
     faults: faultsOf(dataVolumeRules, object),
     source: readSource(spec, metadata.namespace ?? 'default'),
     checksum: 'value' in checksum ? checksum.value : undefined,
+    holdsFiles: holdsFiles(object),
     claim: readClaim(object),
     pod: readPod(object),
     mayUse: (used) => isGranted(object, used),
@@ -55,14 +56,27 @@ const preallocationMark = (asked: boolean | undefined): Readonly<Record<string, 
 const preallocated = (asked: boolean | undefined): ClaimRequest['preallocated'] =>
   asked === true ? { [`${cdiGroup}/storage.preallocation`]: 'true' } : undefined;
 
-/** `pvc` is taken as it is, which means a file system where it does not say; `storage` is completed from class and source. */
-const readClaim = ({ metadata, spec: { pvc, storage = {}, source, preallocation } }: DataVolume): ClaimRequest => {
-  const { storageClassName, volumeMode, accessModes, resources } = pvc ?? storage;
+const holdsFiles = ({ spec }: DataVolume): boolean => spec.contentType === 'archive';
+
+/** Of a claim that is written whole, and of one for files, that is a file system where it does not say. */
+const readMode = (object: DataVolume): ClaimRequest['volumeMode'] => {
+  const { pvc, storage } = object.spec;
+  const { volumeMode } = pvc ?? storage ?? {};
+  return pvc === undefined && !holdsFiles(object) ? volumeMode : (volumeMode ?? 'Filesystem');
+};
+
+/** `pvc` is taken as it is; `storage` is completed from class and source. */
+const readClaim = (object: DataVolume): ClaimRequest => {
+  const {
+    metadata,
+    spec: { pvc, storage = {}, source, preallocation, contentType = 'kubevirt' },
+  } = object;
+  const { storageClassName, accessModes, resources } = pvc ?? storage;
   const bytes = parseQuantity(resources?.requests?.['storage']);
   return {
     name: metadata.name,
     className: storageClassName === '' ? undefined : storageClassName,
-    volumeMode: pvc === undefined ? volumeMode : (volumeMode ?? 'Filesystem'),
+    volumeMode: readMode(object),
     accessModes: accessModes?.length === 0 ? undefined : accessModes,
     ...(pvc === undefined ? { diskBytes: bytes } : { bytes }),
     isProfiled: pvc === undefined,
@@ -71,7 +85,7 @@ const readClaim = ({ metadata, spec: { pvc, storage = {}, source, preallocation 
       ...passedOn(metadata.annotations),
       [`${cdiGroup}/storage.populatedFor`]: metadata.name,
       [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
-      [`${cdiGroup}/storage.contentType`]: 'kubevirt',
+      [cdiAnnotations.contentType]: contentType,
       ...preallocationMark(preallocation),
       ...uploadMark(source),
     },

@@ -82,9 +82,24 @@ const pullMethod: Check = ({ spec: { source = {} } }) =>
   );
 
 const unservedContent: Check = ({ spec }) => [
-  ...faultIf(spec.contentType === 'archive', 'spec.contentType', 'archive is not served by this installation'),
   ...faultIf((spec.checkpoints ?? []).length > 0, 'spec.checkpoints', 'are not served by this installation'),
 ];
+
+/** Of an archive come files: a block device has none, and neither a registry's disk nor an empty one is an archive. */
+const archive: Check = ({ spec: { contentType, source = {}, pvc, storage } }) => {
+  if (contentType !== 'archive') return [];
+  const form = pvc === undefined ? 'storage' : 'pvc';
+  return [
+    ...faultIf(
+      (pvc ?? storage)?.volumeMode === 'Block',
+      `spec.${form}.volumeMode`,
+      'must be Filesystem where contentType is archive: its files need a file system',
+    ),
+    ...(['blank', 'registry'] as const).flatMap((name) =>
+      faultIf(source[name] !== undefined, 'spec.contentType', `must be kubevirt where the source is ${name}`),
+    ),
+  ];
+};
 
 const ownVolume: Check = ({ spec }) => {
   const form = spec.pvc === undefined ? 'storage' : 'pvc';
@@ -113,12 +128,13 @@ const isRegistryUrl = (text: string | undefined): boolean => text?.startsWith('d
 const checksum: Check = ({ spec: { source = {} } }) =>
   source.http?.checksum === undefined ? [] : faultOf(parseChecksum(source.http.checksum), 'spec.source.http.checksum');
 
-/** Where `storage` asks, a clone has the size of its source, and a file is looked at. Nobody knows how large a blank disk is to be. */
+/** Where `storage` asks, a clone has the size of its source, and a file is looked at. Nobody knows how large a blank disk or an archive's files are to be. */
 const size: Check = ({ spec }) => {
   const form = spec.pvc === undefined ? 'storage' : 'pvc';
   const field = `spec.${form}.resources.requests.storage`;
   const request = spec[form]?.resources?.requests?.['storage'];
-  const isNeeded = form === 'pvc' || spec.source?.blank !== undefined || spec.source?.upload !== undefined;
+  const isUnseen = spec.source?.blank !== undefined || spec.source?.upload !== undefined;
+  const isNeeded = form === 'pvc' || isUnseen || spec.contentType === 'archive';
   if (request === undefined) return faultIf(isNeeded, field, 'is missing; write a size such as 10Gi');
   return faultIf((parseQuantity(request) ?? 0) < 2 ** 20, field, 'must be an amount of storage, 1Mi at least');
 };
@@ -140,6 +156,7 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
   { id: 'served-source', check: unservedSources },
   { id: 'served-access', check: unservedAccess },
   { id: 'served-content', check: unservedContent },
+  { id: 'archive', check: archive },
   { id: 'own-volume', check: ownVolume },
   { id: 'url', check: url },
   { id: 'registry-url', check: registryUrl },

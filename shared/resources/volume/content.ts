@@ -5,7 +5,11 @@ import { contentOf, fileContent } from '#shared/backends/flight/content.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export const contentOfVolume = ({ source, checksum, content }: Volume): string | undefined =>
+/** Of an archive there is a disk with the same digest, too: it is not shared. */
+export const contentOfVolume = ({ source, checksum, content, holdsFiles }: Volume): string | undefined =>
+  holdsFiles === true ? undefined : knownContent({ source, checksum, content });
+
+const knownContent = ({ source, checksum, content }: Pick<Volume, 'source' | 'checksum' | 'content'>) =>
   contentOf({ from: source?.type === 'transfer' ? source.from : undefined, checksum }) ??
   (content && fileContent(content));
 

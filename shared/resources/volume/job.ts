@@ -40,6 +40,7 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
         claimName: claim.metadata.name,
         volumeMode,
         capacityBytes,
+        ...(volume.holdsFiles === true && volume.source?.type === 'transfer' ? { content: 'archive' as const } : {}),
         ...(volumeMode === 'Filesystem'
           ? { diskBytes: capacityBytes, preallocated: volume.claim.preallocated !== undefined }
           : {}),

@@ -10,6 +10,8 @@ export interface Volume extends Filled {
   /** `undefined` only where `faults` says why. */
   readonly source: VolumeSource | undefined;
   readonly checksum?: Checksum | undefined;
+  /** Files of an archive in place of a disk. */
+  readonly holdsFiles?: boolean;
   /** What it is said to hold, where neither source nor checksum tells. */
   readonly content?: string | undefined;
   readonly claim: ClaimRequest;
@@ -35,6 +37,10 @@ export type VolumeSource =
       readonly mayLeadOn?: true;
     }
   | { readonly type: 'transfer'; readonly from: Exclude<JobSource, { readonly type: 'claim' }> };
+
+/** Where a Job gets them, for what no object of the cluster holds. */
+export const bytesOf = ({ source }: Pick<Volume, 'source'>): JobSource | undefined =>
+  source?.type === 'transfer' ? source.from : undefined;
 
 /** What is left out is taken from the source, then from the storage class. */
 export interface ClaimRequest {

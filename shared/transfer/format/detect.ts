@@ -57,6 +57,9 @@ const isSkippableFrame = (head: Buffer): boolean =>
 export const detectCompression = (head: Buffer): Compression =>
   find(compressionMagics, head) ?? (isSkippableFrame(head) ? 'zst' : 'none');
 
+/** Of files of any kind: nothing is refused. */
+export const isQcow2 = (head: Buffer): boolean => find(formatMagics, head) === 'qcow2';
+
 /** A disk's first sectors hold zeroes or machine code; text alone is a page, a script or a listing. */
 const looksLikeText = (head: Buffer): boolean => {
   const sample = head.subarray(0, 4096);

@@ -101,13 +101,20 @@ const finish = async (spool: Spool): Promise<Taken> => {
   return { is: 'taken', offset, whole: true };
 };
 
-const receive = async (spool: Spool, delivery: Delivery, stop: AbortSignal): Promise<Taken> => {
+/** `isOver`: what the transfer came to is known. */
+const receive = async (
+  spool: Spool,
+  delivery: Delivery,
+  ...[stop, isOver]: [AbortSignal, () => boolean]
+): Promise<Taken> => {
   // While this one waited for its turn, another has completed the file, or has taken its place.
   if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
   if (stop.aborted) return interrupted(spool);
   if (delivery.begins !== undefined) await spool.begin(delivery.begins);
   if (delivery.offset !== spool.offset()) return { is: 'misplaced', offset: spool.offset() };
   const ended = await pour(spool, delivery, stop);
+  // Of what is refused nothing is kept, and the client waits for the word on it.
+  if (isOver()) return interrupted(spool);
   await spool.flush();
   if (ended !== undefined) return ended;
   const isWhole = delivery.isLast || spool.offset() === spool.length();
@@ -125,7 +132,7 @@ export const createReceiver = (spool: Spool): Receiver => {
 
   /** Waits for the one before to stop, which it does at once. */
   const inTurn = async (delivery: Delivery, stop: AbortController): Promise<Taken> => {
-    const work = turn.then(() => receive(spool, delivery, stop.signal));
+    const work = turn.then(() => receive(spool, delivery, stop.signal, () => failure() !== undefined));
     turn = work.catch(() => undefined);
     active = stop;
     try {

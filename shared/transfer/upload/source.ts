@@ -1,6 +1,6 @@
 // An upload as a source: what has arrived is read from the spool, what has not is waited for. So the disk is written while its file arrives.
 import { TransferError } from '#shared/transfer/fault.ts';
-import { detectCompression, detectFormat } from '#shared/transfer/format/detect.ts';
+import { isQcow2 } from '#shared/transfer/format/detect.ts';
 import { type Source, headBytes } from '#shared/transfer/source/source.ts';
 import type { Spool } from '#shared/transfer/upload/spool.ts';
 
@@ -99,7 +99,7 @@ export const createUploadSource = (options: UploadSourceOptions): Source => {
       const head = await reader.read(0, Math.min(headBytes, spool.offset()));
       const size = spool.length();
       // Whoever looks at the end of a raw disk would wait for all of it, and a disk too large is to be refused before that.
-      const isTableFirst = detectCompression(head) === 'none' && detectFormat(head) === 'qcow2';
+      const isTableFirst = isQcow2(head);
       const hasRanges = size !== undefined && (spool.isComplete() || isTableFirst);
       return { size, head, isWhole, hasRanges, isPinned: true };
     },

@@ -2,7 +2,7 @@
 import type { Descriptor } from '#shared/clients/registry/manifest.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type LayerContext, layerContent } from '#shared/transfer/source/registry/layer.ts';
-import { type TarEntry, readTar } from '#shared/transfer/source/registry/tar.ts';
+import { type TarEntry, readTar } from '#shared/transfer/archive/tar.ts';
 
 const folder = 'disk';
 const whiteout = '.wh.';

@@ -126,7 +126,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     }),
     'a path that leads out is refused': () => ({
       layers: [{ files: [{ name: 'disk/../../etc/passwd', content: other }] }],
-      expected: 'leads out of the image',
+      expected: 'leads out of it',
     }),
     'no disk is refused': () => ({ layers: [{ files: [small] }], expected: 'no containerDisk' }),
   };

@@ -3,8 +3,7 @@ import { TransferError } from '#shared/transfer/fault.ts';
 
 export const blockBytes = 512;
 
-export const broken = (words: string): TransferError =>
-  new TransferError('ImageCorrupt', `the layer's archive ${words}`);
+export const broken = (words: string): TransferError => new TransferError('ImageCorrupt', `the archive ${words}`);
 
 const textOf = (field: Buffer): string => {
   const end = field.indexOf(0);
@@ -59,8 +58,8 @@ const readPax = (bytes: Buffer): Readonly<Record<string, string>> => {
 
 const cleanName = (name: string): string => {
   const segments = name.split('/').filter((segment) => segment !== '' && segment !== '.');
-  if (segments.includes('..'))
-    throw broken(`has an entry that leads out of the image: ${JSON.stringify(name.slice(0, 200))}`);
+  if (segments.includes('..') || name.includes('\0'))
+    throw broken(`has an entry that leads out of it: ${JSON.stringify(name.slice(0, 200))}`);
   return segments.join('/');
 };
 
@@ -96,10 +95,22 @@ export interface Header {
   /** `file`, `directory`, or what else it is, in words. */
   readonly kind: string;
   readonly size: number;
+  /** Permissions of owner, group and others. */
+  readonly mode: number;
 }
 
 const kindOf = (type: string, { isSparse }: Extra): string =>
   isSparse === true ? 'a sparse file of GNU tar' : (kinds[type] ?? `an entry of type ${JSON.stringify(type)}`);
+
+/** Whether a file begins as an archive does. */
+export const isTar = (head: Buffer): boolean => {
+  const block = head.subarray(0, blockBytes);
+  try {
+    return block.length === blockBytes && block.some((byte) => byte !== 0) && isChecksumRight(block);
+  } catch {
+    return false;
+  }
+};
 
 /** The letter of a header, and the size it states. Throws ImageCorrupt when its checksum is wrong. */
 export const openHeader = (block: Buffer): { readonly type: string; readonly ownSize: number } => {
@@ -114,5 +125,6 @@ export const readHeader = (block: Buffer, extra: Extra): Header => {
   const { type, ownSize } = openHeader(block);
   const size = extra.size ?? ownSize;
   if (!Number.isSafeInteger(size) || size < 0) throw broken('has an entry of an impossible size');
-  return { name: cleanName(extra.path ?? nameOf(block)), kind: kindOf(type, extra), size };
+  const mode = numberOf(block.subarray(100, 108)) & 0o777;
+  return { name: cleanName(extra.path ?? nameOf(block)), kind: kindOf(type, extra), size, mode };
 };

@@ -8,7 +8,7 @@ import {
   isMeta,
   openHeader,
   readHeader,
-} from '#shared/transfer/source/registry/tar-header.ts';
+} from '#shared/transfer/archive/tar-header.ts';
 
 /** `name` is without leading `./` or `/`, and no segment of it is `..`. */
 export interface TarEntry extends Header {
@@ -84,13 +84,25 @@ const skip = async (cursor: Cursor, state: { left: number }): Promise<void> => {
   }
 };
 
+export interface TarOptions {
+  /** The archive must say itself where it ends; left out: somebody else vouches for that. */
+  readonly needsEnd?: boolean;
+}
+
 /** The next header that is neither a filler nor about the one after it; `undefined` at the end. */
-const nextHeader = async (cursor: Cursor): Promise<Header | undefined> => {
+const nextHeader = async (cursor: Cursor, { needsEnd }: TarOptions): Promise<Header | undefined> => {
   let extra: Extra = {};
+  let isEnded = false;
   for (;;) {
     const block = await cursor.exactly(blockBytes);
-    if (block === undefined) return undefined;
-    if (block.every((byte) => byte === 0)) continue;
+    if (block === undefined) {
+      if (needsEnd === true && !isEnded) throw broken('ends too early');
+      return undefined;
+    }
+    if (block.every((byte) => byte === 0)) {
+      isEnded = true;
+      continue;
+    }
     const { type, ownSize } = openHeader(block);
     if (!isMeta(type)) return readHeader(block, extra);
     extra = extraOf(type, await readMeta(cursor, ownSize), extra);
@@ -98,11 +110,14 @@ const nextHeader = async (cursor: Cursor): Promise<Header | undefined> => {
 };
 
 /** Entries in order. Reads `input` to its end, past the archive's own, when it is not left early. Throws TransferError ImageCorrupt. */
-export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<TarEntry, void, undefined> {
+export async function* readTar(
+  input: AsyncIterable<Buffer>,
+  options: TarOptions = {},
+): AsyncGenerator<TarEntry, void, undefined> {
   const cursor = createCursor(input);
   try {
     for (;;) {
-      const header = await nextHeader(cursor);
+      const header = await nextHeader(cursor, options);
       if (header === undefined) return;
       const state = { left: paddedSize(header.size) };
       yield { ...header, content: contentOf(cursor, header.size, state) };

@@ -1,0 +1,199 @@
+// Archives as files of a folder: what comes out is what went in, and nothing leads out of it.
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runTransfer } from '#shared/transfer/run.ts';
+import { TransferSpec } from '#shared/transfer/spec.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { noise } from '#test/support/disk.ts';
+import { tarOf } from '#test/support/registry/images.ts';
+
+const root = temporaryDirectory();
+const mib = 1024 * 1024;
+
+const unpack = async (
+  archive: Buffer,
+  more: Partial<TransferSpec> & { capacityBytes?: number; into?: string } = {},
+) => {
+  const own = mkdtempSync(join(root, 'archive-'));
+  const into = more.into ?? join(own, 'target');
+  mkdirSync(into, { recursive: true });
+  writeFileSync(join(own, 'file'), archive);
+  const spec = TransferSpec.parse({
+    mode: 'import',
+    source: { type: 'folder', dir: own, key: 'file' },
+    target: { path: into, volumeMode: 'Filesystem', content: 'archive', capacityBytes: more.capacityBytes ?? 64 * mib },
+    scratchDir: join(own, 'scratch'),
+    limits: { retries: 0 },
+    ...(more.checksum === undefined ? {} : { checksum: more.checksum }),
+  });
+  const report = await runTransfer(spec, {
+    run: 'a',
+    signal: new AbortController().signal,
+    send: () => Promise.resolve(),
+    log: () => {},
+  });
+  return { report, into };
+};
+
+/** Every file below `path` by its name. */
+const filesIn = (path: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => [
+        join(entry.parentPath, entry.name).slice(path.length + 1),
+        readFileSync(join(entry.parentPath, entry.name)).toString('base64'),
+      ]),
+  );
+
+const packed = (files: Readonly<Record<string, Buffer>>, ...options: readonly string[]): Buffer => {
+  const source = mkdtempSync(join(root, 'source-'));
+  for (const [name, bytes] of Object.entries(files)) {
+    mkdirSync(dirname(join(source, name)), { recursive: true });
+    writeFileSync(join(source, name), bytes);
+  }
+  return execFileSync('tar', ['-c', ...options, '-C', source, '.'], { maxBuffer: 256 * mib });
+};
+
+const files = {
+  'a.txt': Buffer.from('hello'),
+  'etc/deep/er/b.bin': noise('b', 3 * mib),
+  'zeroes.img': Buffer.alloc(5 * mib),
+  empty: Buffer.alloc(0),
+  [`${'long/'.repeat(30)}name-${'x'.repeat(120)}`]: Buffer.from('far down'),
+};
+const expected = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]));
+
+describe('an archive', () => {
+  it.each<[string, (archive: Buffer) => Buffer, string[]]>([
+    ['none', (archive) => archive, ['--format=gnu']],
+    ['none', (archive) => archive, ['--format=pax']],
+    ['gz', (archive) => gzipSync(archive), ['--format=posix']],
+    ['zst', (archive) => zstdCompressSync(archive), []],
+    ['xz', (archive) => archive, ['--xz']],
+  ])('in %s becomes its files', async (compression, pack, options) => {
+    const { report, into } = await unpack(pack(packed(files, ...options)));
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'tar', compression } });
+    expect(filesIn(into)).toEqual(expected);
+    // Zeroes take no space.
+    expect(statSync(join(into, 'zeroes.img')).blocks).toBeLessThan(100);
+  });
+
+  it('of any files is what it was', async () => {
+    const segment = fc.stringMatching(/^[a-zA-Z0-9 _äß.-]{1,40}$/).filter((text) => !/^\.+$/.test(text));
+    const name = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => segments.join('/'));
+    const content = fc.uint8Array({ maxLength: 3000 }).map((bytes) => Buffer.from(bytes));
+    const isTree = (names: readonly string[]): boolean =>
+      names.every((one) => names.every((other) => one === other || !other.startsWith(`${one}/`)));
+    const anyFiles = fc.dictionary(name, content, { minKeys: 1, maxKeys: 6 }).filter((set) => isTree(Object.keys(set)));
+    const check = async (set: Record<string, Buffer>): Promise<void> => {
+      const { report, into } = await unpack(packed(set));
+      expect(report.outcome).toBe('succeeded');
+      expect(filesIn(into)).toEqual(
+        Object.fromEntries(Object.entries(set).map(([key, bytes]) => [key, bytes.toString('base64')])),
+      );
+    };
+    await fc.assert(fc.asyncProperty(anyFiles, check), { numRuns: 15 });
+  });
+
+  it('takes the place of what was there', async () => {
+    const into = mkdtempSync(join(root, 'old-'));
+    mkdirSync(join(into, 'lost+found'));
+    writeFileSync(join(into, 'old'), 'old');
+    // What an earlier attempt could not have made, and somebody else did.
+    symlinkSync(root, join(into, 'a'));
+    const { report } = await unpack(tarOf([{ name: 'a/new', content: Buffer.from('new') }]), { into });
+    expect(report.outcome).toBe('succeeded');
+    expect(readdirSync(into).toSorted()).toEqual(['a', 'lost+found']);
+    expect(existsSync(join(root, 'new'))).toBe(false);
+  });
+});
+
+const content = Buffer.from('x'.repeat(100));
+const good = { name: 'first', content };
+const cut = (archive: Buffer, bytes: number): Buffer => archive.subarray(0, archive.length - bytes);
+
+describe('is refused, and leaves nothing', () => {
+  it.each<[string, Buffer, string, RegExp]>([
+    ['that leads out', tarOf([good, { name: '../out', content }]), 'ImageCorrupt', /leads out of it: "\.\.\/out"/],
+    ['that leads out further down', tarOf([{ name: 'a/b/../../../out', content }]), 'ImageCorrupt', /leads out/],
+    [
+      'with a symbolic link',
+      tarOf([good, { name: 'l', type: '2', link: '/etc' }]),
+      'ExternalReference',
+      /"l".*symbolic link/,
+    ],
+    ['with a hard link', tarOf([good, { name: 'l', type: '1', link: 'first' }]), 'ExternalReference', /hard link/],
+    ['with a device', tarOf([good, { name: 'sda', type: '4' }]), 'UnsupportedFormat', /"sda".*a device/],
+    ['with a file that is a folder, too', tarOf([good, { name: 'first/in', content }]), 'ImageCorrupt', /first\/in/],
+    [
+      'with a name no file system takes',
+      tarOf([
+        { name: `${'n'.repeat(99)}`, content },
+        { name: 'first', type: 'L', content: Buffer.from('m'.repeat(300)) },
+        good,
+      ]),
+      'ImageCorrupt',
+      /ENAMETOOLONG/,
+    ],
+    ['that ends within a file', cut(tarOf([good]), 1400), 'ImageCorrupt', /ends within a file/],
+    ['that ends between files', cut(tarOf([good]), 1024), 'ImageCorrupt', /ends too early/],
+    ['that is a disk', noise('disk', mib), 'UnsupportedFormat', /takes a tar archive/],
+    ['that is all zero', Buffer.alloc(mib), 'UnsupportedFormat', /takes a tar archive/],
+    [
+      'that is larger than the volume',
+      tarOf([{ name: 'big', content: Buffer.alloc(3 * mib) }]),
+      'ImageTooLarge',
+      /larger volume/,
+    ],
+  ])('one %s', async (_what, archive, reason, message) => {
+    const { report, into } = await unpack(archive, { capacityBytes: 2 * mib });
+    expect(report).toMatchObject({
+      outcome: 'failed',
+      reason,
+      retryable: false,
+      message: expect.stringMatching(message),
+    });
+    expect(readdirSync(into)).toEqual([]);
+  });
+
+  it('one that says it is smaller than it is, packed', async () => {
+    const archive = gzipSync(tarOf([good, { name: 'second', content: Buffer.alloc(40 * mib) }]));
+    expect(archive.length).toBeLessThan(mib);
+    const { report, into } = await unpack(archive, { capacityBytes: 2 * mib });
+    expect([report, readdirSync(into)]).toMatchObject([{ reason: 'ImageTooLarge' }, []]);
+  });
+
+  it('one with another checksum', async () => {
+    const checksum = { algorithm: 'sha256', hex: '0'.repeat(64) } as const;
+    const { report, into } = await unpack(tarOf([good]), { checksum });
+    expect([report, readdirSync(into)]).toMatchObject([{ reason: 'ChecksumMismatch' }, []]);
+  });
+
+  it('one for a block device', async () => {
+    const spec = TransferSpec.parse({
+      mode: 'import',
+      source: { type: 'blank' },
+      target: { path: '/dev/null', volumeMode: 'Block', content: 'archive', capacityBytes: mib },
+      scratchDir: root,
+    });
+    const options = { run: 'a', signal: new AbortController().signal, send: () => Promise.resolve(), log: () => {} };
+    expect(await runTransfer(spec, options)).toMatchObject({
+      reason: 'InvalidSpec',
+      message: expect.stringMatching(/Filesystem/),
+    });
+  });
+});
