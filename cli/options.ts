@@ -8,6 +8,8 @@ export const commonOptions = {
   namespace: { type: 'string', short: 'n', value: 'NAMESPACE', help: 'namespace (that of the context, else default)' },
   kubeconfig: { type: 'string', value: 'FILE', help: 'kubeconfig file (KUBECONFIG, else ~/.kube/config)' },
   context: { type: 'string', value: 'NAME', help: 'context of the kubeconfig (its current one)' },
+  cluster: { type: 'string', value: 'NAME', help: "cluster of the kubeconfig (the context's)" },
+  user: { type: 'string', value: 'NAME', help: "user of the kubeconfig (the context's)" },
   help: { type: 'boolean', short: 'h', help: 'this text' },
 } as const satisfies Options;
 

@@ -1,4 +1,5 @@
 // Finds the command, connects it to the cluster it is meant for, and says what went wrong. Called by main.ts and tests.
+import { configOf, namespaceOf } from '#cli/cluster.ts';
 import {
   type Command,
   type CommandLine,
@@ -6,12 +7,11 @@ import {
   type Surroundings,
   type Terminal,
   exitCodes,
-  textOf,
 } from '#cli/command.ts';
 import { helpOf, overview } from '#cli/help.ts';
 import { parseCommandLine } from '#cli/options.ts';
 import { commands } from '#cli/registry.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
 export const runCommandLine = async (args: readonly string[], around: Surroundings): Promise<ExitCode> => {
@@ -48,22 +48,8 @@ const start = async (
   around: Surroundings,
 ): Promise<ExitCode> => {
   if ('runPlain' in command) return command.runPlain({ positionals, values, ...around });
-  const config = loadKubeConfig(textOf(values, 'kubeconfig'));
-  const context = textOf(values, 'context');
-  if (context !== undefined) {
-    if (config.getContextObject(context) === null)
-      throw new InvalidInput(
-        `the kubeconfig has no context ${context}: it has ${
-          config
-            .getContexts()
-            .map(({ name }) => name)
-            .join(', ') || 'none'
-        }`,
-      );
-    config.setCurrentContext(context);
-  }
-  const namespace =
-    textOf(values, 'namespace') ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
+  const config = configOf(values);
+  const namespace = namespaceOf(values, config);
   return command.run({ positionals, values, kube: createKubeClient(config), namespace, ...around });
 };
 

@@ -1,5 +1,5 @@
 // `bullion completion <shell>`: what a shell needs to complete commands, options and image names.
-import { type Command, type PlainCommand, exitCodes } from '#cli/command.ts';
+import { type Command, type Options, type PlainCommand, exitCodes } from '#cli/command.ts';
 import { commonOptions } from '#cli/options.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
@@ -49,10 +49,10 @@ const fish = (commands: readonly Command[]): string =>
     'complete -c bullion -f',
     ...commands.map(({ name, summary }) => `complete -c bullion -n __fish_use_subcommand -a ${name} -d '${summary}'`),
     ...commands.flatMap(({ name, options }) =>
-      Object.entries({ ...options, ...commonOptions }).map(
-        ([option, { help }]) =>
-          `complete -c bullion -n '__fish_seen_subcommand_from ${name}' -l ${option} -d '${help.replaceAll("'", '')}'`,
-      ),
+      Object.entries<Options[string]>({ ...options, ...commonOptions }).map(([option, { help, oneOf, type }]) => {
+        const takes = type === 'boolean' ? '' : oneOf === undefined ? ' -r -F' : ` -x -a '${oneOf.join(' ')}'`;
+        return `complete -c bullion -n '__fish_seen_subcommand_from ${name}' -l ${option}${takes} -d '${help.replaceAll("'", '')}'`;
+      }),
     ),
     ...commands.flatMap(({ name, completes }) =>
       completes === 'images'
