@@ -1,6 +1,11 @@
 // A transfer that has not succeeded (yet), told as the state of the object it fills. Called by plans of backends and of volumes.
-import type { Job, KubeEvent } from '#shared/api/foreign/core.ts';
-import { removeJob } from '#shared/backends/actions.ts';
+import {
+  type Job,
+  type KubeEvent,
+  type PersistentVolumeClaim,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
+import { remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
 import {
@@ -23,6 +28,8 @@ interface Followed {
   readonly run: Unfinished;
   /** Newest first of what the cluster complains about. */
   readonly warnings?: readonly KubeEvent[] | undefined;
+  /** Keeps what was uploaded, for the attempts that are left. */
+  readonly spool?: PersistentVolumeClaim | undefined;
 }
 
 /** A stuck transfer is also stopped: it must not come to life after the image has failed. */
@@ -31,7 +38,12 @@ export const followTransfer = (image: Filled, followed: Followed, context: PlanC
   const counted = countAttempts({ ...image.state, children: { ...image.state.children, job: job.metadata.name } }, run);
   const state = stateOf(image, counted, followed, context);
   const isStuck = state.phase === 'Failed' && run.is !== 'failed';
-  return { actions: isStuck ? removeJob(job) : [], state };
+  const isOver = state.phase === 'Failed';
+  const actions = [
+    ...(isStuck ? removeJob(job) : []),
+    ...(isOver ? remove(persistentVolumeClaims, followed.spool) : []),
+  ];
+  return { actions, state };
 };
 
 const stateOf = (image: Filled, state: ImageState, followed: Followed, context: PlanContext): ImageState => {

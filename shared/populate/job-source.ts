@@ -2,6 +2,7 @@
 import type { Container, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import { parseReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { spoolPath } from '#shared/populate/spool.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Mounted, TransferSource, TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -127,6 +128,7 @@ export const toUploadSource = (subject: string, settings: PopulateSettings): Tra
   keysUrl: keysUrlOf(settings),
   subject,
   idleSeconds: settings.uploadIdleSeconds,
+  dir: spoolPath,
 });
 
 const keysUrlOf = ({ transferUrl }: PopulateSettings): string => {

@@ -7,6 +7,7 @@ import type { Image } from '#shared/backends/image.ts';
 import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { buildImportJob } from '#shared/backends/csi/manifests.ts';
+import { keepSpool } from '#shared/backends/spooling.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
 import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
@@ -17,17 +18,19 @@ import { redact } from '#shared/runtime/redact.ts';
 type Filling = CsiSeen & { readonly volume: PersistentVolumeClaim };
 
 export const planFilling = (image: Image, seen: Filling, context: PlanContext): Plan => {
-  const { volume, importJob: job } = seen;
-  const leaving = [volume, job].find((child) => child?.metadata.deletionTimestamp !== undefined);
+  const { volume, importJob: job, spool, warnings } = seen;
+  const leaving = [volume, job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
   if (leaving !== undefined)
     return planLeaving(image, { what: `${leaving.kind} ${leaving.metadata.name}`, job }, context);
   const record = recordOf(volume);
   if (record !== undefined && record.strategy !== 'copy') return planByStorage(image, seen, record, context);
   if (job === undefined) return planJob(image, seen, context);
   const run = readTransfer(job, seen.pods, context.now);
-  return run.is === 'succeeded'
-    ? planSucceeded(image, seen, run, context)
-    : followTransfer(image, { job, run, warnings: seen.warnings }, context);
+  if (run.is === 'succeeded') return planSucceeded(image, seen, run, context);
+  const followed = followTransfer(image, { job, run, warnings, spool }, context);
+  // Somebody took it away: the next pod could not start.
+  const kept = followed.state.phase === 'Failed' ? [] : keepSpool(image, { spool, target: volume }, context);
+  return { ...followed, actions: [...kept, ...followed.actions] };
 };
 
 interface Leaving {
@@ -61,7 +64,7 @@ const planByStorage = (image: Image, seen: Filling, { population }: CloneRecord,
 const nothingKnown: Population = { inspection: { format: 'raw', compression: 'none' }, digests: {} };
 
 /** A crash came between volume and Job, or somebody deleted the Job. */
-const planJob = (image: Image, { volume }: Filling, context: PlanContext): Plan => {
+const planJob = (image: Image, { volume, spool }: Filling, context: PlanContext): Plan => {
   const job = buildImportJob(image, volume, context.settings);
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   const next = {
@@ -72,7 +75,8 @@ const planJob = (image: Image, { volume }: Filling, context: PlanContext): Plan 
     children: { ...image.state.children, volume: volume.metadata.name, job: job.metadata.name },
     storageClassName: image.state.storageClassName ?? volume.spec.storageClassName,
   };
-  return { actions: [create(jobs, job)], state: waitingState(image, next, step, context) };
+  const kept = keepSpool(image, { spool, target: volume, fileBytes: image.offered?.size }, context);
+  return { actions: [...kept, create(jobs, job)], state: waitingState(image, next, step, context) };
 };
 
 const planSucceeded = (
@@ -92,7 +96,9 @@ const fill = (image: Image, seen: Filling, population: Population, context: Plan
   if (fault !== undefined) return { actions: [], state: failedState(image.state, 'ChecksumMismatch', fault) };
   const mark = patch(persistentVolumeClaims, seen.volume, populatedPatch(population, image.volumeMarks.filled));
   const next = planSnapshot(image, seen, population, context);
-  return { ...next, actions: [mark, ...remove(volumeSnapshots, seen.sourceSnapshot), ...next.actions] };
+  // Before the mark: of a volume that is marked nobody asks any more what it was made through.
+  const before = remove(persistentVolumeClaims, seen.spool);
+  return { ...next, actions: [...before, mark, ...remove(volumeSnapshots, seen.sourceSnapshot), ...next.actions] };
 };
 
 /** The worker compares as it reads; this makes sure that it did, whoever's worker it was. */

@@ -26,6 +26,7 @@ const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
     seen.snapshot,
     seen.sourceSnapshot,
     seen.volume,
+    seen.spool,
   ].filter((child) => child !== undefined);
 
 const removeAll = (seen: CsiSeen): readonly Action[] => [
@@ -35,6 +36,7 @@ const removeAll = (seen: CsiSeen): readonly Action[] => [
   ...remove(volumeSnapshots, seen.snapshot),
   ...remove(volumeSnapshots, seen.sourceSnapshot),
   ...remove(persistentVolumeClaims, seen.volume),
+  ...remove(persistentVolumeClaims, seen.spool),
 ];
 
 export interface Restart {

@@ -18,6 +18,7 @@ import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { readReaders } from '#shared/backends/readers.ts';
 import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
+import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
@@ -29,6 +30,8 @@ export interface CsiSeen {
   readonly snapshot?: VolumeSnapshot | undefined;
   readonly inspectJob?: Job | undefined;
   readonly importJob?: Job | undefined;
+  /** Keeps what was uploaded until it is a disk. */
+  readonly spool?: PersistentVolumeClaim | undefined;
   /** Taken of the volume that this one is a copy of. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
   /** Who else wants the same bytes; read only where the volume is to be made, and what goes in is known beforehand. */
@@ -71,8 +74,12 @@ const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
     readSnapshot(kube, image),
     readSourceSnapshot(kube, image),
   ]);
-  const [volume, pod] = await Promise.all([readVolume(kube, image), readPods(kube, image)]);
-  const seen = merge(inspect, fill, { readers }, snapshot, source, volume, pod);
+  const [volume, pod, spool] = await Promise.all([
+    readVolume(kube, image),
+    readPods(kube, image),
+    readSpool(kube, image),
+  ]);
+  const seen = merge(inspect, fill, { readers, spool }, snapshot, source, volume, pod);
   return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
 };
 
@@ -96,7 +103,7 @@ const mayBe = ({ trustsStatus }: Image, known: string | undefined): boolean =>
 const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   if (!mayBe(image, image.state.children?.volume)) return merge(await readForVolume(kube, image));
   const fill = await readJob(kube, image, 'import');
-  const seen = merge(fill, await readVolume(kube, image));
+  const seen = merge(fill, await readVolume(kube, image), { spool: await readSpool(kube, image) });
   if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image));
   const { pods: workers = [] } = seen.importJob === undefined ? {} : await readPods(kube, image);
   const withPods = merge(

@@ -6,6 +6,7 @@ import type { Image, ImageState } from '#shared/backends/image.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
+import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planShared } from '#shared/backends/csi/sharing.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
@@ -28,14 +29,11 @@ const planFetched = (image: Image, seen: CsiSeen, context: PlanContext): Plan =>
   return image.source?.type === 'upload' ? planOffered(image, seen, context) : planInspected(image, seen, context);
 };
 
-/** A volume is made for a file that comes, not for one that may. People may take as long as they like. */
 const planOffered = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   const diskBytes = image.offered?.virtualSize;
-  if (diskBytes !== undefined) return makeVolume(image, seen, { diskBytes, state: image.state }, context);
-  const message = 'waiting for the upload: POST the file to the upload action of this image';
-  const step = { phase: 'Pending', reason: 'AwaitingUpload', message } as const;
-  const idle = { deadline: undefined, nextAttemptTime: undefined };
-  return { actions: [], state: { ...image.state, ...step, ...idle } };
+  return diskBytes === undefined
+    ? awaitOffer(image, context)
+    : makeVolume(image, seen, { diskBytes, state: image.state }, context);
 };
 
 /** The volume went away under the Job: what the Job writes is lost, so both start again. */
@@ -85,7 +83,8 @@ const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContex
     content: flight?.name,
   });
   const job = buildImportJob(image, volume, context.settings);
-  const actions: readonly Action[] = [create(persistentVolumeClaims, volume), create(jobs, job)];
+  const kept = keepSpool(image, { spool: seen.spool, target: volume, fileBytes: image.offered?.size }, context);
+  const actions: readonly Action[] = [create(persistentVolumeClaims, volume), ...kept, create(jobs, job)];
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   const next = withJob(size.state, { job: job.metadata.name, volume: volume.metadata.name });
   const storageClassName = storageClass?.metadata.name;

@@ -99,5 +99,5 @@ const makeEmpty = (
     inspected,
     content: contentMark(volume, seen),
   });
-  return makeClaim(volume, { claim, storageClass }, context);
+  return makeClaim(volume, { claim, storageClass, spool: seen.spool }, context);
 };

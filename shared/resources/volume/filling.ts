@@ -1,8 +1,9 @@
 // A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
 import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { create, patch, remove } from '#shared/backends/actions.ts';
+import { create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { keepSpool } from '#shared/backends/spooling.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
@@ -15,7 +16,7 @@ import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import { cloneOf, isHeldBack, rest, unplaced, usableState } from '#shared/resources/volume/state.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
+import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 type Filling = VolumeSeen & { readonly claim: PersistentVolumeClaim };
@@ -85,9 +86,11 @@ const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentV
 };
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
-const fill = (volume: Volume, { claim, sourceSnapshot, handed }: Filling, population: Population): Plan => ({
+const fill = (volume: Volume, { claim, spool, sourceSnapshot, handed }: Filling, population: Population): Plan => ({
   actions: [
     ...(handed === undefined ? [] : [arrivedAction(handed)]),
+    // Before the mark: of a claim that is marked nobody asks any more what it was made through.
+    ...remove(persistentVolumeClaims, spool),
     patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
   ],
@@ -95,21 +98,27 @@ const fill = (volume: Volume, { claim, sourceSnapshot, handed }: Filling, popula
 });
 
 const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  const { claim, job, storageClass, warnings, flight } = seen;
+  const { claim, job, spool, storageClass, warnings, flight } = seen;
   if (job === undefined) {
     const isBound = claim.status?.phase === 'Bound';
     if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
-    return flight === undefined || storageClass === undefined
-      ? startJob(volume, claim, context)
-      : planLate(volume, { ...seen, flight, storageClass }, startJob, context);
+    if (flight === undefined || storageClass === undefined) return startJob(volume, seen, context);
+    const start = (late: Volume, target: PersistentVolumeClaim) => startJob(late, { ...seen, claim: target }, context);
+    return planLate(volume, { ...seen, flight, storageClass }, start, context);
   }
-  if (job.metadata.deletionTimestamp !== undefined) {
-    const message = `Job ${job.metadata.name} is being deleted; starting again once it is gone`;
+  const leaving = [job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
+  if (leaving !== undefined) {
+    const message = `${leaving.kind} ${leaving.metadata.name} is being deleted; starting again once it is gone`;
     const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
-    return { actions: [], state: waitingState(volume, volume.state, step, context) };
+    return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
   }
   const run = readTransfer(job, seen.pods, context.now);
-  if (run.is !== 'succeeded') return followTransfer(volume, { job, run, warnings }, context);
+  if (run.is !== 'succeeded') {
+    const followed = followTransfer(volume, { job, run, warnings, spool }, context);
+    // Somebody took it away: the next pod could not start.
+    const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, seen, context);
+    return { ...followed, actions: [...kept, ...followed.actions] };
+  }
   const known = recordOf(claim)?.population;
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
@@ -120,7 +129,11 @@ const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan =>
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
 };
 
-const startJob = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
+const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>
+  keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
+
+const startJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
+  const { claim } = seen;
   const job = buildFillJob(volume, claim, context.settings);
   const next = {
     ...volume.state,
@@ -130,5 +143,8 @@ const startJob = (volume: Volume, claim: PersistentVolumeClaim, context: PlanCon
     children: { ...volume.state.children, job: job.metadata.name },
   };
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
-  return { actions: [create(jobs, job)], state: waitingState(volume, next, step, context) };
+  return {
+    actions: [...keepOf(volume, seen, context), create(jobs, job)],
+    state: waitingState(volume, next, step, context),
+  };
 };

@@ -11,6 +11,7 @@ import {
 import { type Action, create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
+import { keepSpool } from '#shared/backends/spooling.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import { capabilitiesOf } from '#shared/populate/capabilities.ts';
 import { type ClaimProfile, claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
@@ -19,7 +20,7 @@ import { buildVolume, contentLabel } from '#shared/populate/volume.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { type CloneRecord, recordAnnotation } from '#shared/populate/clone-record.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
+import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 interface Class {
@@ -114,15 +115,18 @@ interface Made {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass;
   readonly record?: CloneRecord;
+  /** What there is of it, where an upload is to fill the claim. */
+  readonly spool?: PersistentVolumeClaim | undefined;
 }
 
-export const makeClaim = (volume: Volume, { claim, storageClass, record }: Made, context: PlanContext): Plan => {
+export const makeClaim = (volume: Volume, { claim, storageClass, record, spool }: Made, context: PlanContext): Plan => {
   const isFilledByJob = record === undefined || record.strategy === 'copy';
   const isFilledNow = isFilledByJob && !isHeldBack(volume, storageClass);
   const job = isFilledNow ? buildFillJob(volume, claim, context.settings) : undefined;
+  const kept = keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
   const actions: readonly Action[] = [
     create(persistentVolumeClaims, claim),
-    ...(job === undefined ? [] : [create(jobs, job)]),
+    ...(job === undefined ? [] : [...kept, create(jobs, job)]),
   ];
   const next = {
     ...withJob(volume.state, { volume: claim.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) }),

@@ -103,10 +103,10 @@ const planUsable = (
   state: usableState(volume, claim, population),
 });
 
-const dirtyOf = ({ job, inspectJob, claim, sourceSnapshot, pods, stage }: VolumeSeen): readonly KubeObject[] => {
+const dirtyOf = ({ job, inspectJob, claim, spool, sourceSnapshot, pods, stage }: VolumeSeen): readonly KubeObject[] => {
   const there =
     stage?.volume === undefined ? [stage?.claim, stage?.job, stage?.sourceSnapshot, ...(stage?.pods ?? [])] : [];
-  return [job, inspectJob, claim, sourceSnapshot, ...pods, ...there].filter((child) => child !== undefined);
+  return [job, inspectJob, claim, spool, sourceSnapshot, ...pods, ...there].filter((child) => child !== undefined);
 };
 
 /** What is not filled is thrown away; a volume that is filled stays. */
@@ -118,6 +118,7 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
       ...removeJob(seen.job),
       ...removeJob(seen.inspectJob),
       ...remove(persistentVolumeClaims, seen.claim),
+      ...remove(persistentVolumeClaims, seen.spool),
       ...remove(volumeSnapshots, seen.sourceSnapshot),
       ...leftThere(seen.stage),
     ];

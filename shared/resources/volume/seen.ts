@@ -18,6 +18,7 @@ import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
@@ -36,13 +37,15 @@ import { type Keepsake, readKeepsake } from '#shared/resources/volume/keepsake.t
 import { readLate } from '#shared/resources/volume/late-seen.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
+import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 
 export interface VolumeSeen {
   readonly claim?: PersistentVolumeClaim | undefined;
   /** A claim of our name that belongs to somebody else. */
   readonly foreign?: PersistentVolumeClaim | undefined;
   readonly job?: Job | undefined;
+  /** Keeps what was uploaded until it is a disk. */
+  readonly spool?: PersistentVolumeClaim | undefined;
   /** Looks at the source of a volume whose size nobody gave. */
   readonly inspectJob?: Job | undefined;
   readonly pods: readonly Pod[];
@@ -80,7 +83,11 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   if (volume.state.phase === 'Failed' && !isRetryDue(volume)) return { pods: [] };
   const { own: job } = await readOwn(kube, jobs, volume.ref, transferJobName('import', volume.ref));
   const { own: claim, foreign } = await readOwn(kube, persistentVolumeClaims, volume.ref, volume.claim.name);
-  const own = { job, claim, foreign: foreign[0], sourceSnapshot: await readSourceSnapshot(kube, volume) };
+  const [sourceSnapshot, spool] = [
+    await readSourceSnapshot(kube, volume),
+    await readSpool(kube, { ref: volume.ref, source: bytesOf(volume) }),
+  ];
+  const own = { job, claim, foreign: foreign[0], sourceSnapshot, spool };
   if (claim === undefined) return { pods: [], ...own, ...(await readForClaim(kube, volume, readers)) };
   // Of a volume that is usable nothing is left to count.
   const isCounted = job === undefined || volume.state.phase === 'Available';

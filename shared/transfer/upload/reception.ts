@@ -11,7 +11,7 @@ import { type UploadSourceOptions, createUploadSource } from '#shared/transfer/u
 import { openSpool } from '#shared/transfer/upload/spool.ts';
 
 /** Milliseconds that clients get to read how it ended. */
-const partingMs = 3_000;
+const partingMs = 10_000;
 
 export interface Reception {
   readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => Source;
@@ -29,7 +29,7 @@ export interface ReceptionOptions {
 
 /** Throws what listening throws: the port is taken, the address is none of ours. */
 export const openReception = async ({ source, scratchDir, host, log }: ReceptionOptions): Promise<Reception> => {
-  const directory = join(scratchDir, 'upload');
+  const directory = join(source.dir ?? scratchDir, 'upload');
   const spool = await openSpool(directory);
   const receiver = createReceiver(spool);
   const checker = createTokenChecker(source.keysUrl);

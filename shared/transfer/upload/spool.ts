@@ -1,15 +1,18 @@
 // What has arrived of an uploaded file: bytes in order, on disk, so that an upload goes on where it was after the client has gone away, and
-// after this process has died where its directory is there again (a new pod begins with an empty one). One writer; readers wait for what has not arrived yet.
+// after this process has died, or its node: the directory lies in a claim of its own. One writer; readers wait for what has not arrived yet.
 import { type FileHandle, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writing } from '#shared/transfer/fault.ts';
 import { Checksum } from '#shared/transfer/spec.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
+import { syncDirectory } from '#shared/transfer/sink/sync-directory.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 
 /** Bytes between two notes of what is surely on disk. What came after the last one is sent again. */
 const noteEveryBytes = 64 * 1024 * 1024;
+/** Milliseconds between two of them where bytes come slowly: nobody sends more than that again. */
+const noteEveryMs = 1_000;
 
 /** What a client says of a file before it sends any of it. */
 export const Announcement = z.object({
@@ -104,20 +107,21 @@ const createBell = () => {
   };
 };
 
-/** Written whole, or as it was. */
+/** Written whole, or as it was; also after the node has lost its power. */
 const writeNote = (directory: string, note: Note): Promise<void> =>
   writing(directory, async () => {
     const file = noteFileOf(directory);
-    await writeFile(`${file}.part`, JSON.stringify(note));
+    await writeFile(`${file}.part`, JSON.stringify(note), { flush: true });
     await rename(`${file}.part`, file);
+    await syncDirectory(directory);
   });
 
 /** Goes on with what `directory` holds from before. */
-export const openSpool = async (directory: string): Promise<Spool> => {
+export const openSpool = async (directory: string, clock: () => number = Date.now): Promise<Spool> => {
   await writing(directory, () => mkdir(directory, { recursive: true }));
   const file = await openData(join(directory, 'data'));
   let now: Note = await readNote(noteFileOf(directory));
-  let noted = now.offset;
+  let noted = { offset: now.offset, at: clock() };
   let generation = 0;
   let writer = createSparseWriter(file, directory);
   const bell = createBell();
@@ -126,8 +130,9 @@ export const openSpool = async (directory: string): Promise<Spool> => {
     // Zeroes at the end were not written: the length says that they are there.
     await writing(directory, () => file.truncate(now.offset));
     await writeNote(directory, now);
-    noted = now.offset;
+    noted = { offset: now.offset, at: clock() };
   };
+  const isDue = (): boolean => now.offset - noted.offset >= noteEveryBytes || clock() - noted.at >= noteEveryMs;
   await writing(directory, () => file.truncate(now.offset));
   return {
     ...lookingAt(() => now),
@@ -137,7 +142,7 @@ export const openSpool = async (directory: string): Promise<Spool> => {
       // Only then: readers look at what lies before the offset.
       await writer.finish();
       now = { ...now, offset: now.offset + bytes.length };
-      if (now.offset - noted >= noteEveryBytes) await note();
+      if (isDue()) await note();
       bell.ring();
     },
     flush: note,
