@@ -24,6 +24,11 @@ export const TransferConfig = z.object({
     z.url().optional(),
   ),
   corsOrigins: setting('CORS_ORIGINS', 'Origins whose pages may send files, separated by commas; `*`: all.', list),
+  longhornUrl: setting(
+    'LONGHORN_URL',
+    "URL of Longhorn's HTTP API, which keeps the files of images with backend backingimage.",
+    z.url().default('http://longhorn-backend.longhorn-system:9500'),
+  ),
   mostBytes: setting(
     'UPLOAD_MAX_BYTES',
     'Bytes of the largest file that is taken.',

@@ -2,6 +2,7 @@
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
+import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -96,7 +97,7 @@ export const transferFunction = {
   /** Service of the aggregated API. */
   apiService: 'upload-api',
   /** Kinds it reads to find what a file is for. */
-  reads: [dataVolumeKind.type, harvesterImageKind.type, persistentVolumeClaims],
+  reads: [dataVolumeKind.type, harvesterImageKind.type, persistentVolumeClaims, backingImages, backingImageDataSources],
 } as const;
 
 /** Tells monitoring what there is. Always on where it is installed at all: what is scraped must answer. */

@@ -131,6 +131,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
       ...objectStore.environment,
       TRANSFER_URL: `http://127.0.0.1:${ports.transfer}`,
       PUBLIC_URL: `http://127.0.0.1:${ports.transfer}`,
+      LONGHORN_URL: `http://127.0.0.1:${ports.longhorn}`,
       ...options.functionEnvironment,
     },
   });

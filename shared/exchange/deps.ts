@@ -10,6 +10,8 @@ export interface ExchangeDeps extends UploadDeps {
   readonly publicUrl: string | undefined;
   /** Origins whose pages may use it; `*`: all. Tokens are never sent by a browser on its own. */
   readonly corsOrigins: readonly string[];
+  /** Of Longhorn's HTTP API. */
+  readonly longhornUrl: string;
   /** Bytes of the largest file that is taken. */
   readonly mostBytes: number;
 }

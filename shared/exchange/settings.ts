@@ -9,6 +9,7 @@ import type { Logger } from '#shared/runtime/log.ts';
 export interface ExchangeConfig {
   readonly publicUrl?: string | undefined;
   readonly corsOrigins: readonly string[];
+  readonly longhornUrl: string;
   readonly mostBytes: number;
   readonly patienceSeconds: number;
   /** How Jobs of downloads are started; the defaults when left out. */
@@ -23,6 +24,7 @@ export const createExchangeDeps = (config: ExchangeConfig, kube: KubeClient, log
   settings: config.settings ?? defaultSettings,
   publicUrl: config.publicUrl,
   corsOrigins: config.corsOrigins,
+  longhornUrl: config.longhornUrl,
   mostBytes: config.mostBytes,
   patienceMs: config.patienceSeconds * 1000,
 });

@@ -18,7 +18,7 @@ import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts'
 const reads = [pods, storageClasses, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
 export const cdi: Backend<CdiSeen> = {
-  capabilities: { sources: ['http', 'export-from-volume', 'clone', 's3', 'nfs'] },
+  capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'] },
   check,
   initialize,
   updateVirtualSize: (image, { dataVolume, claim }) =>

@@ -37,6 +37,8 @@ const sourceOf = ({ ref, source, checksum, faults }: Image, cloned: Cloned | und
       const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
       return { http: { url: source.url, ...check } };
     }
+    case 'upload':
+      return { upload: {} };
     case 'export-from-volume':
       return claimSource(source.namespace, source.claimName);
     case 'clone':

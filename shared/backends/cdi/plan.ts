@@ -16,6 +16,7 @@ import {
   removeStage,
   stagedDisk,
 } from '#shared/backends/cdi/staging.ts';
+import { awaitOffer } from '#shared/backends/spooling.ts';
 import { markExported } from '#shared/backends/exporting.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
@@ -102,6 +103,7 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (needsStage(image)) return planRestored(image, seen, storageClass, context);
   if (cloned?.is === 'waiting') return wait(image, 'SourceNotReady', cloned.message, context);
   const { source, storage } = image;
+  if (source?.type === 'upload') return planOffered(image, storageClass, context);
   if (storage.capacityBytes !== undefined || source === undefined || !isFetched(source)) {
     return makeDataVolume(
       image,
@@ -116,6 +118,14 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (looked.is === 'planned') return looked.plan;
   const { diskBytes, inspection: inspected, state } = looked;
   return makeDataVolume(image, { storageClass, diskBytes, inspected }, state, context);
+};
+
+const planOffered = (image: Image, storageClass: StorageClass, context: PlanContext): Plan => {
+  const { storage, offered: inspected, state } = image;
+  const diskBytes = storage.capacityBytes ?? inspected?.virtualSize;
+  return diskBytes === undefined
+    ? awaitOffer(image, context)
+    : makeDataVolume(image, { storageClass, diskBytes, inspected }, state, context);
 };
 
 const planRestored = (image: Image, seen: CdiSeen, storageClass: StorageClass, context: PlanContext): Plan => {

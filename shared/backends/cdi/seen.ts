@@ -89,6 +89,7 @@ const readMade = async (
 
 /** Phases in which bytes move. */
 export const runningPhases: readonly string[] = [
+  'UploadReady',
   'ImportInProgress',
   'CloneInProgress',
   'CSICloneInProgress',

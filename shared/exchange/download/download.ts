@@ -7,8 +7,10 @@ import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { dispositionOf, fileNameOf, formOf, queryOf } from '#shared/exchange/download/file-name.ts';
 import { openServing } from '#shared/exchange/download/serving.ts';
+import { toWeb } from '#shared/exchange/download/to-web.ts';
 import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
+import { downloadFromLonghorn } from '#shared/exchange/longhorn/download.ts';
 import { findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import type { ExportFormat } from '#shared/transfer/export/format.ts';
@@ -93,12 +95,6 @@ async function* until(body: AsyncIterable<Buffer>, onWhole: () => Promise<void>)
   await onWhole();
 }
 
-/** Bytes of a slow client that are held here. Left alone, Node would count chunks, and hold thousands of them. */
-const heldBytes = 1024 * 1024;
-
-const toWeb = (bytes: Readable): ReadableStream =>
-  Readable.toWeb(bytes, { strategy: new ByteLengthQueuingStrategy({ highWaterMark: heldBytes }) }) as ReadableStream;
-
 export interface DownloadOptions {
   /** What is sent where the client does not say. */
   readonly standard: ExportFormat;
@@ -112,8 +108,13 @@ export const download = async (
   ...[name, { standard, onWhole }]: [TargetName, DownloadOptions]
 ): Promise<Response> => {
   await permit(deps.kube, await authenticate(incoming, deps), 'download', name);
-  const form = formOf(new URL(incoming.url).searchParams, standard);
   const target = await findTarget(deps.kube, name);
+  const { backingImage } = target;
+  if (backingImage !== undefined) {
+    const isPackedByDefault = standard.compression !== 'none';
+    return downloadFromLonghorn(deps, incoming, { target: { ...target, backingImage }, isPackedByDefault });
+  }
+  const form = formOf(new URL(incoming.url).searchParams, standard);
   const volume = await findVolume(deps.kube, target);
   const answer = await askPod(deps, volume, incoming, form);
   const { statusCode: status, headers, body } = answer;

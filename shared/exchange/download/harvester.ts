@@ -43,8 +43,9 @@ export const cancelDownload = async (deps: ExchangeDeps, request: Request, name:
   // An address to download from is handed on: it does not end what others download.
   if (caller.by === 'token') throw new Problem(403, 'Forbidden', 'a token of the cluster is needed to end a download');
   await permit(deps.kube, caller, 'download', name);
-  const { owner } = await findVolume(deps.kube, await findTarget(deps.kube, name));
-  await endServing(deps.kube, owner);
+  const target = await findTarget(deps.kube, name);
+  // Longhorn ends what nobody reads any more.
+  if (target.backingImage === undefined) await endServing(deps.kube, (await findVolume(deps.kube, target)).owner);
   await removeDownloader(deps.kube, name);
   return new Response(null, { status: 200 });
 };

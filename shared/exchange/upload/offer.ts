@@ -27,7 +27,13 @@ export const offer = async (
   target: Target,
   { inspection, virtualSize }: Offer,
 ): Promise<Target> => {
-  if (target.name.plural !== 'virtualmachineimages' || (target.stage !== 'unoffered' && target.stage !== 'failed')) {
+  // Of what Longhorn keeps, the file itself says how large it is.
+  const isKept = target.backingImage !== undefined && target.stage !== 'failed';
+  if (
+    isKept ||
+    target.name.plural !== 'virtualmachineimages' ||
+    (target.stage !== 'unoffered' && target.stage !== 'failed')
+  ) {
     requireOpen(target);
     return target;
   }
@@ -39,7 +45,7 @@ export const offer = async (
   await kube.mergePatch(harvesterImageKind.type, key, {
     metadata: { annotations: { [annotations.offered]: mark, ...retry } },
   });
-  if (target.stage === 'unoffered') return { ...target, stage: 'open' };
+  if (target.stage === 'unoffered') return { ...target, stage: 'open', receiver: undefined };
   return untilStarted(kube, target);
 };
 

@@ -1,4 +1,5 @@
 // From a target to somebody who takes its bytes. Every way to upload comes through here.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type Target, findTarget } from '#shared/exchange/target.ts';
@@ -47,11 +48,37 @@ export const requireOpen = (target: Target): void => {
 const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>
   requireOpen(await findTarget(kube, name));
 
-export const openUpload = async (deps: UploadDeps, target: Target, signal: AbortSignal): Promise<OpenUpload> => {
-  requireOpen(target);
+const pollMs = 150;
+
+/** The target once something receives bytes for it. Throws a Problem: 503 when patience ends. */
+export const untilReceived = async (deps: UploadDeps, target: Target, signal: AbortSignal): Promise<Target> => {
+  const deadline = deps.now() + deps.patienceMs;
+  for (let seen = target; ; seen = await findTarget(deps.kube, target.name)) {
+    requireOpen(seen);
+    if (seen.receiver !== undefined || seen.backingImage !== undefined) return seen;
+    if (deps.now() >= deadline) {
+      const message = `nobody can take bytes yet: ${seen.message}; try again`;
+      throw new Problem(503, 'NotReady', message, { headers: { 'retry-after': '5' } });
+    }
+    await sleep(pollMs, undefined, { signal });
+  }
+};
+
+const wholeFilesOnly = ({ name }: Target): Problem =>
+  new Problem(
+    409,
+    'NotResumable',
+    `${targetText(name)} is kept by Longhorn, which takes whole files: POST the file to its upload action`,
+  );
+
+/** Throws a Problem for what Longhorn keeps. */
+export const openUpload = async (deps: UploadDeps, asked: Target, signal: AbortSignal): Promise<OpenUpload> => {
+  const target = await untilReceived(deps, asked, signal);
+  const { receiver } = target;
+  if (receiver === undefined) throw wholeFilesOnly(target);
   const worker = await findWorker(deps, {
     namespace: target.name.namespace,
-    uid: target.uid,
+    uid: receiver,
     role: 'import',
     port: uploadPort,
     patienceMs: deps.patienceMs,

@@ -7,7 +7,7 @@ import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type Target, findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
-import { requireSize } from '#shared/exchange/upload/deliver.ts';
+import { announcedSum, requireSize } from '#shared/exchange/upload/deliver.ts';
 import { requireTaken } from '#shared/exchange/upload/harvester.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
 import { type OpenUpload, openUpload } from '#shared/exchange/upload/open.ts';
@@ -63,14 +63,14 @@ export class UploadStore extends DataStore {
     const { size, metadata = {}, id } = upload;
     if (size === undefined) throw new Problem(400, 'BadRequest', 'Upload-Length is needed: the length of the file');
     requireSize(size, this.#deps.mostBytes);
-    const checksum = checksumOf(metadata);
-    const { worker } = await this.#open(await this.#offered(metadata));
+    const asked = checksumOf(metadata);
+    const { worker, target } = await this.#open(await this.#offered(metadata));
     const creation_date = new Date(this.#deps.now()).toISOString();
     const begins = {
       id,
       length: size,
       metadata: JSON.stringify({ metadata, creation_date }),
-      ...(checksum === undefined ? {} : { checksum }),
+      ...announcedSum(asked ?? target.checksum),
     };
     const signal = this.#signal;
     const sent = await sendToUpload(worker, {

@@ -1,0 +1,74 @@
+// The part of Longhorn's HTTP API that moves the bytes of backing images. It takes whole files, and hands them out packed with gzip.
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { Agent, type Dispatcher, request } from 'undici';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { redact } from '#shared/runtime/redact.ts';
+
+/** People send and take over slow lines; what is cut cannot be gone on with. */
+const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 });
+
+export interface LonghornApi {
+  /** `http://longhorn-backend.longhorn-system:9500` */
+  readonly url: string;
+  /** Name of the backing image. */
+  readonly name: string;
+  readonly signal: AbortSignal;
+}
+
+const placeOf = ({ url, name }: LonghornApi): string =>
+  `${url.replace(/\/+$/, '')}/v1/backingimages/${encodeURIComponent(name)}`;
+
+const unreachable = (error: unknown): Problem =>
+  new Problem(503, 'BackendUnavailable', `Longhorn does not answer (${redact(messageOf(error))}); try again`, {
+    headers: { 'retry-after': '5' },
+  });
+
+/** The part of a form that Longhorn reads, around the file. */
+async function* formOf(file: AsyncIterable<Buffer>, head: Buffer, tail: Buffer): AsyncGenerator<Buffer> {
+  yield head;
+  yield* file;
+  yield tail;
+}
+
+/** `size`: bytes that the file must have. Throws a Problem with Longhorn's words where it does not take it. */
+export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffer>, size: number): Promise<void> => {
+  const boundary = `bullion-${randomUUID()}`;
+  const head = Buffer.from(
+    `--${boundary}\r\nContent-Disposition: form-data; name="chunk"; filename="disk"\r\nContent-Type: application/octet-stream\r\n\r\n`,
+  );
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
+  let answer: Dispatcher.ResponseData;
+  try {
+    answer = await request(`${placeOf(api)}?action=upload&size=${size}`, {
+      method: 'POST',
+      dispatcher: patient,
+      signal: api.signal,
+      headers: {
+        'content-type': `multipart/form-data; boundary=${boundary}`,
+        'content-length': String(head.length + size + tail.length),
+      },
+      body: Readable.from(formOf(file, head, tail), { objectMode: false }),
+    });
+  } catch (error) {
+    throw error instanceof Problem ? error : unreachable(error);
+  }
+  const words = redact((await answer.body.text()).trim().slice(0, 500));
+  if (answer.statusCode < 300) return;
+  const status = answer.statusCode >= 500 ? 502 : 400;
+  throw new Problem(status, 'UploadFailed', `upload failed: ${words === '' ? answer.statusCode : words}`);
+};
+
+/** The file, packed with gzip. Throws a Problem. */
+export const takeFromLonghorn = async (api: LonghornApi): Promise<Readable> => {
+  const { statusCode, body } = await request(`${placeOf(api)}/download`, {
+    dispatcher: patient,
+    signal: api.signal,
+  }).catch((error: unknown) => {
+    throw unreachable(error);
+  });
+  if (statusCode === 200) return body;
+  const words = redact((await body.text()).trim().slice(0, 500));
+  throw new Problem(502, 'DownloadFailed', `Longhorn does not hand the file out: ${words === '' ? statusCode : words}`);
+};

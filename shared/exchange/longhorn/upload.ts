@@ -1,0 +1,90 @@
+// A file on its way into a backing image. Longhorn keeps files as they are: what it would take for another disk than it is, is refused here.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { backingImageDataSources, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { Problem } from '#shared/exchange/http/problem.ts';
+import { sendToLonghorn } from '#shared/exchange/longhorn/client.ts';
+import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { targetText } from '#shared/exchange/target-name.ts';
+import { redact } from '#shared/runtime/redact.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
+
+const pollMs = 300;
+/** It writes without the page cache. */
+const sectorBytes = 512;
+
+export interface LonghornUpload {
+  /** With its backing image. */
+  readonly target: Target & { readonly backingImage: string };
+  readonly stream: AsyncIterable<Buffer>;
+  readonly length: number | undefined;
+  readonly inspection: Inspection;
+  readonly hasChecksum: boolean;
+  readonly signal: AbortSignal;
+}
+
+const kept: readonly string[] = ['raw', 'iso', 'qcow2'];
+
+/** The size of the file. Throws a Problem for what Longhorn would refuse, or keep as another disk. */
+const requireKept = ({ length, inspection, hasChecksum }: LonghornUpload): number => {
+  const { format, compression } = inspection;
+  if (length === undefined)
+    throw new Problem(400, 'SizeUnknown', 'Longhorn needs to know how long the file is: add &size=<its bytes>');
+  if (hasChecksum)
+    throw new Problem(
+      400,
+      'BadRequest',
+      'Longhorn checks files against spec.checksum (SHA-512): make the image with it',
+    );
+  if (compression !== 'none' || !kept.includes(format)) {
+    const what = compression === 'none' ? format : `${format} in ${compression}`;
+    throw new Problem(
+      400,
+      'UnsupportedFormat',
+      `Longhorn keeps files as they are, and volumes of this one would be no disks (${what}): unpack or convert it to raw or qcow2, or make the image with backend: csi`,
+    );
+  }
+  if (length % sectorBytes === 0) return length;
+  throw new Problem(
+    400,
+    'BadRequest',
+    `the file has ${length} bytes, and Longhorn takes multiples of ${sectorBytes}: fill it up (truncate -s %${sectorBytes} <file>)`,
+  );
+};
+
+/** Longhorn starts what takes the bytes. Throws a Problem when it does not. */
+const untilPending = async ({ kube, now, patienceMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
+  const deadline = now() + patienceMs;
+  for (;;) {
+    const found = await kube.get(backingImageDataSources, { namespace: longhornNamespace, name: target.backingImage });
+    const { currentState = '', message = '' } = found?.status ?? {};
+    if (currentState === 'pending') return;
+    if (currentState.startsWith('failed')) throw new Problem(502, 'UploadFailed', `upload failed: ${redact(message)}`);
+    if (now() >= deadline) {
+      const why = currentState === '' ? 'nothing of it is there' : `it is ${currentState}`;
+      throw new Problem(503, 'NotReady', `Longhorn does not wait for the file yet (${why}); try again`, {
+        headers: { 'retry-after': '5' },
+      });
+    }
+    await sleep(pollMs, undefined, { signal });
+  }
+};
+
+/** What Longhorn makes of the file is the client's to hear as well. */
+const untilDecided = async ({ kube, now, patienceMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
+  for (const deadline = now() + patienceMs; now() < deadline; await sleep(pollMs, undefined, { signal })) {
+    const seen = await findTarget(kube, target.name);
+    const { stage, failures = 0, lastFailure = seen.message } = seen;
+    if (stage === 'done') return;
+    if (stage === 'failed' || failures > (target.failures ?? 0))
+      throw new Problem(400, 'UploadFailed', `${targetText(target.name)} was not made: ${lastFailure}; send it again`);
+  }
+};
+
+export const uploadToLonghorn = async (deps: ExchangeDeps, upload: LonghornUpload): Promise<void> => {
+  const size = requireKept(upload);
+  const { target, stream, signal } = upload;
+  await untilPending(deps, upload);
+  await sendToLonghorn({ url: deps.longhornUrl, name: target.backingImage, signal }, stream, size);
+  await untilDecided(deps, upload);
+};
