@@ -1,0 +1,212 @@
+// What the transfer function refuses, as the process that it is: too large, from the wrong page, with a token that was good once.
+import { request as httpRequest } from 'node:http';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { secrets } from '#shared/api/foreign/core.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { namespace } from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
+import { type ExchangeCluster, anUploadImage, anUploadVolume, startExchangeCluster } from '#test/support/exchange.ts';
+import { type TransferProcess, startTransferProcess } from '#test/support/transfer-process.ts';
+
+const mib = 2 ** 20;
+const ours = 'https://ui.example';
+let cluster: ExchangeCluster;
+let fn: TransferProcess;
+const start = () =>
+  startTransferProcess(cluster.kubeconfigPath, {
+    UPLOAD_MAX_BYTES: String(2 * mib),
+    CORS_ORIGINS: `${ours},https://b.example`,
+  });
+
+beforeAll(async () => {
+  cluster = await startExchangeCluster();
+  fn = await start();
+  await cluster.kube.create(harvesterImageKind.type, anUploadImage('image'));
+  await cluster.kube.create(dataVolumeKind.type, anUploadVolume('volume'));
+  await cluster.untilVolume('volume', 'UploadReady');
+}, 120_000);
+afterAll(async () => {
+  await fn?.kill('SIGTERM');
+  await cluster?.close();
+});
+
+const action = (query: string) =>
+  `/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/image?action=upload${query}`;
+const file = (name: string) => `/files/datavolumes/${namespace}/${name}`;
+
+interface Asked {
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'OPTIONS';
+  readonly headers?: Record<string, string>;
+  readonly body?: Buffer | AsyncIterable<Buffer>;
+  readonly origin?: string;
+}
+
+const ask = async (path: string, { method = 'POST', headers = {}, body, origin = ours }: Asked = {}) => {
+  const answer = await request(`${fn.url}${path}`, {
+    method,
+    headers: { ...cluster.editor, origin, ...headers },
+    ...(body === undefined ? {} : { body: body as never }),
+  });
+  const text = await answer.body.text();
+  return {
+    status: answer.statusCode,
+    allowed: answer.headers['access-control-allow-origin'],
+    said: text.startsWith('{') ? (JSON.parse(text) as { reason?: string; message?: string }) : text,
+  };
+};
+
+describe('what is too large is refused with JSON that says what to do', () => {
+  it.each<[string, () => Promise<Awaited<ReturnType<typeof ask>>>]>([
+    ['a body by its length, before it is read', () => ask(action(''), { body: Buffer.alloc(3 * mib, 1) })],
+    ['a file by its size', () => ask(action(`&size=${3 * mib}`), { body: Buffer.alloc(1000, 1) })],
+    [
+      'a body that does not say how long it is',
+      () =>
+        ask(action('&virtualSize=4194304'), {
+          body: (async function* endless() {
+            for (let part = 0; part < 4096; part += 1) yield noise(String(part), 65_536);
+          })(),
+        }),
+    ],
+  ])('413: %s', async (_what, send) => {
+    expect(await send()).toEqual({
+      status: 413,
+      allowed: ours,
+      said: expect.objectContaining({
+        kind: 'Status',
+        code: 413,
+        reason: 'RequestEntityTooLarge',
+        message: expect.stringMatching(/2097152 are taken at most: compress it, or publish it/),
+      }),
+    });
+  });
+
+  it('413: a resumable upload by what it announces', async () => {
+    const headers = { 'tus-resumable': '1.0.0', 'upload-length': String(3 * mib) };
+    const answer = await ask(file('volume'), { headers });
+    expect([answer.status, answer.allowed]).toEqual([413, ours]);
+    expect(answer.said).toMatchObject({ message: expect.stringMatching(/2097152 are taken at most/) });
+  });
+
+  it('413: a request for a token', async () => {
+    const huge = JSON.stringify({ spec: { pvcName: 'x'.repeat(1_200_000) } });
+    const path = `/apis/upload.cdi.kubevirt.io/v1beta1/namespaces/${namespace}/uploadtokenrequests`;
+    await expect(cluster.kube.raw({ method: 'POST', path, body: JSON.parse(huge) as object })).rejects.toMatchObject({
+      message: expect.stringMatching(/UploadTokenRequest has \d+ bytes at most/),
+    });
+  });
+
+  it('431: headers, which a browser of any page can read', async () => {
+    const { status, headers, text } = await new Promise<{
+      status: number;
+      headers: Record<string, unknown>;
+      text: string;
+    }>((resolve, reject) => {
+      const sent = httpRequest(
+        `${fn.url}/keys`,
+        { headers: { cookie: 'c'.repeat(20_000), origin: ours } },
+        (answer) => {
+          let body = '';
+          answer.on('data', (part: Buffer) => (body += part.toString()));
+          answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: body }));
+        },
+      );
+      sent.on('error', reject);
+      sent.end();
+    });
+    expect([status, headers['access-control-allow-origin']]).toEqual([431, '*']);
+    expect(JSON.parse(text)).toMatchObject({
+      kind: 'Status',
+      code: 431,
+      message: expect.stringMatching(/16 KiB: send a shorter/),
+    });
+  });
+});
+
+describe('pages of other origins', () => {
+  it.each<[string, string, Asked, number]>([
+    ['without a token', action(''), { headers: { authorization: '' }, body: Buffer.from('x') }, 401],
+    ['for what is not there', `/downloads/datavolumes/${namespace}/nothing`, { method: 'GET' }, 404],
+    ['at a path that is none', '/nothing', { method: 'GET' }, 404],
+    ['for what is not ready', `/downloads/datavolumes/${namespace}/volume`, { method: 'GET' }, 409],
+    [
+      'of tus for what was never begun',
+      `${file('volume')}/x.1`,
+      {
+        method: 'PATCH',
+        headers: { 'tus-resumable': '1.0.0', 'upload-offset': '0', 'content-type': 'application/offset+octet-stream' },
+        body: Buffer.from('x'),
+      },
+      410,
+    ],
+    ['of CDI without a token', '/v1beta1/upload', { headers: { authorization: '' }, body: Buffer.from('x') }, 400],
+  ])('can read a refusal %s, where they are ours', async (_what, path, asked, status) => {
+    expect(await ask(path, asked)).toMatchObject({ status, allowed: ours });
+    const strange = await ask(path, { ...asked, origin: 'https://evil.example' });
+    expect(strange).toMatchObject({ status });
+    expect(strange.allowed).not.toBe('https://evil.example');
+    expect(strange.allowed).not.toBe('*');
+  });
+
+  it('are told before they send what they may', async () => {
+    const headers = {
+      'access-control-request-method': 'PATCH',
+      'access-control-request-headers': 'authorization,upload-offset,tus-resumable',
+    };
+    const answer = await request(`${fn.url}${file('volume')}/x.1`, {
+      method: 'OPTIONS',
+      headers: { origin: ours, ...headers },
+    });
+    expect(answer.statusCode).toBe(204);
+    expect(answer.headers['access-control-allow-origin']).toBe(ours);
+    expect(answer.headers['access-control-allow-methods']).toMatch(/PATCH/);
+    expect(String(answer.headers['access-control-allow-headers']).toLowerCase()).toMatch(/upload-offset/);
+  });
+});
+
+describe('a signed address', () => {
+  const keys = { namespace: 'bullion-system', name: 'transfer-keys' };
+  /** As a day makes of it. */
+  const renew = async (): Promise<void> => {
+    await cluster.kube.mergePatch(secrets, keys, {
+      metadata: { annotations: { 'bullion.dev/made-at': new Date(Date.now() - 25 * 3_600_000).toISOString() } },
+    });
+    // An instance that has just started looks, and renews them.
+    await fn.kill('SIGTERM');
+    fn = await start();
+    const before = (await cluster.kube.get(secrets, keys))?.data?.['current'];
+    await (await fetch(`${fn.url}/keys`)).text();
+    expect((await cluster.kube.get(secrets, keys))?.data?.['current']).not.toBe(before);
+  };
+  const link = async (seconds: number): Promise<string> => {
+    const answer = await ask(`/downloads/datavolumes/${namespace}/volume?seconds=${seconds}`);
+    expect(answer.status).toBe(201);
+    return new URL((answer.said as { url: string }).url).search;
+  };
+  /** 409: who it is for is known; the volume is not filled yet. */
+  const use = async (search: string): Promise<number> =>
+    (await request(`${fn.url}/downloads/datavolumes/${namespace}/volume${search}`)).statusCode;
+
+  it('is good until its time is over, over a renewal of the key that signed it', async () => {
+    const long = await link(3600);
+    expect(await use(long)).toBe(409);
+    await renew();
+    expect(await use(long)).toBe(409);
+    const young = await link(3600);
+    await renew();
+    // Its key was renewed twice: a day and a day.
+    expect(await use(long)).toBe(401);
+    expect(await use(young)).toBe(409);
+  });
+
+  it('is revoked at once with its key', async () => {
+    const search = await link(3600);
+    await cluster.kube.delete(secrets, keys);
+    await fn.kill('SIGTERM');
+    fn = await start();
+    expect(await use(search)).toBe(401);
+    expect(await use(await link(60))).toBe(409);
+  });
+});
