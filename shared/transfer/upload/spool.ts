@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { writing } from '#shared/transfer/fault.ts';
 import { Checksum } from '#shared/transfer/spec.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
-import { syncDirectory } from '#shared/transfer/sink/sync-directory.ts';
+import { syncDirectory } from '#shared/transfer/resume/journal.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';
 
 /** Bytes between two notes of what is surely on disk. What came after the last one is sent again. */
