@@ -1,5 +1,5 @@
 // A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
-import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
@@ -7,7 +7,7 @@ import { keepSpool } from '#shared/backends/spooling.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
+import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch, volumeModeOf } from '#shared/populate/volume.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
@@ -98,14 +98,8 @@ const fill = (volume: Volume, { claim, spool, sourceSnapshot, handed }: Filling,
 });
 
 const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  const { claim, job, spool, storageClass, warnings, flight } = seen;
-  if (job === undefined) {
-    const isBound = claim.status?.phase === 'Bound';
-    if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
-    if (flight === undefined || storageClass === undefined) return startJob(volume, seen, context);
-    const start = (late: Volume, target: PersistentVolumeClaim) => startJob(late, { ...seen, claim: target }, context);
-    return planLate(volume, { ...seen, flight, storageClass }, start, context);
-  }
+  const { claim, job, spool } = seen;
+  if (job === undefined) return planUnstarted(volume, seen, context);
   const leaving = [job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
   if (leaving !== undefined) {
     const message = `${leaving.kind} ${leaving.metadata.name} is being deleted; starting again once it is gone`;
@@ -113,12 +107,7 @@ const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan =>
     return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
   }
   const run = readTransfer(job, seen.pods, context.now);
-  if (run.is !== 'succeeded') {
-    const followed = followTransfer(volume, { job, run, warnings, spool }, context);
-    // Somebody took it away: the next pod could not start.
-    const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, seen, context);
-    return { ...followed, actions: [...kept, ...followed.actions] };
-  }
+  if (run.is !== 'succeeded') return planUnfinished(volume, { ...seen, job }, run, context);
   const known = recordOf(claim)?.population;
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
@@ -127,6 +116,27 @@ const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan =>
   if (keeping.is === 'under way') return keeping.plan;
   const filled = fill(counted, seen, population);
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
+};
+
+const planUnstarted = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
+  const { claim, storageClass, flight } = seen;
+  const isBound = claim.status?.phase === 'Bound';
+  if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
+  if (flight === undefined || storageClass === undefined) return startJob(volume, seen, context);
+  const start = (late: Volume, target: PersistentVolumeClaim) => startJob(late, { ...seen, claim: target }, context);
+  return planLate(volume, { ...seen, flight, storageClass }, start, context);
+};
+
+const planUnfinished = (
+  volume: Volume,
+  seen: Filling & { readonly job: Job },
+  ...[run, context]: [Exclude<TransferRun, { is: 'succeeded' }>, PlanContext]
+): Plan => {
+  const { job, warnings, spool } = seen;
+  const followed = followTransfer(volume, { job, run, warnings, spool }, context);
+  // Somebody took it away: the next pod could not start.
+  const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, seen, context);
+  return { ...followed, actions: [...kept, ...followed.actions] };
 };
 
 const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>
