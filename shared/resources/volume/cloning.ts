@@ -1,5 +1,5 @@
 // A volume that begins as a copy of another one of its namespace: how large, in which modes, and the claim that says so.
-import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
@@ -8,6 +8,7 @@ import { failedState } from '#shared/backends/state.ts';
 import type { CloneRecord } from '#shared/populate/clone-record.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { type ClaimProfile, cloneStrategyOf } from '#shared/populate/profile.ts';
+import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { contentMark } from '#shared/resources/volume/content.ts';
 import { buildClaim, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
@@ -17,6 +18,12 @@ import type { Volume } from '#shared/resources/volume/volume.ts';
 export type CloneSeen = VolumeSeen & { readonly origin: ReadyOrigin; readonly storageClass: StorageClass };
 
 type Target = CloneTarget & ClaimProfile;
+
+/** As large as its source, or as large as the disk in that needs in another mode: a file system takes room beside it. */
+const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { settings }: PlanContext): number =>
+  volumeMode === clone.volumeMode
+    ? clone.bytes
+    : volumeBytesFor(clone.diskBytes, volumeMode, settings.filesystemOverhead);
 
 /** `obstacle`: why the storage may not do it by its own means. */
 export const targetFor = (
@@ -31,7 +38,7 @@ export const targetFor = (
   return {
     storageClass,
     ...modes,
-    bytes: sizeFor(volume, modes.volumeMode, storageClass, context) ?? clone.bytes,
+    bytes: sizeFor(volume, modes.volumeMode, storageClass, context) ?? sizeLike(clone, modes.volumeMode, context),
     strategy: cloneStrategyOf(storageClass, seen.profile),
     overhead: context.settings.filesystemOverhead,
     obstacle,

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+import { diskBytesIn, volumeBytesFor } from '#shared/populate/sizing.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
@@ -370,6 +372,21 @@ describe('planVolume', () => {
         },
       },
     });
+  });
+
+  it.each([
+    { as: 'its source, in the same mode', from: 'Block', to: 'Block', bytes: 2 * gib },
+    { as: 'the disk and its file system, from a device', from: 'Block', to: 'Filesystem', bytes: undefined },
+    { as: 'the disk alone, from a file system', from: 'Filesystem', to: 'Block', bytes: gib },
+  ] as const)('is as large as $as, where nobody says how large', ({ from, to, bytes }) => {
+    const overhead = testSettings.filesystemOverhead;
+    const origin = anOrigin({ volumeMode: from, diskBytes: gib, bytes: 2 * gib }, null);
+    const volume = aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: to } });
+    const { actions } = planVolume(volume, { pods: [], origin, storageClass }, context);
+    const [made] = actions.flatMap((one) => (one.do === 'create' ? [one.object as PersistentVolumeClaim] : []));
+    const asked = parseQuantity(made?.spec.resources?.requests?.['storage']) ?? 0;
+    expect(asked).toBe(bytes ?? volumeBytesFor(gib, to, overhead));
+    expect(diskBytesIn(asked, to, overhead)).toBeGreaterThanOrEqual(gib);
   });
 
   it('mounts the source of a copy read-only', () => {
