@@ -11,6 +11,8 @@ const quiet = {
   WRANGLER_WRITE_LOGS: 'false',
   WRANGLER_LOG: 'error',
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+  /** Where it keeps a number for this machine. */
+  XDG_CONFIG_HOME: `${root}node_modules/.cache/wrangler`,
 };
 
 export interface RunningWorkers {

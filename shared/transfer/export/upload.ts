@@ -62,8 +62,18 @@ const abortUploads = async ({ s3, object }: UploadContext): Promise<void> => {
   }
 };
 
+/** A bucket that is not there holds nothing. */
+const unlessNoBucket = async (work: () => Promise<void>): Promise<void> => {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof S3Failure) || error.code !== 'BucketNotFound') throw error;
+  }
+};
+
 /** As the last act of an export that came to nothing: tried again while that can help, and what cannot be done is said. */
-export const clearUploads = (context: UploadContext): Promise<void> => patiently(context, () => abortUploads(context));
+export const clearUploads = (context: UploadContext): Promise<void> =>
+  patiently(context, () => unlessNoBucket(() => abortUploads(context)));
 
 /** Gives `work` a begun upload; where it throws, nothing of it stays. */
 export const withUpload = async <T>(
@@ -91,5 +101,5 @@ export const withUpload = async <T>(
 /** Removes the object and whatever unfinished uploads of it there are. */
 export const discardObject = async (context: UploadContext): Promise<void> => {
   await abortLeftovers(context);
-  await patiently(context, () => context.s3.remove(context.object));
+  await patiently(context, () => unlessNoBucket(() => context.s3.remove(context.object)));
 };
