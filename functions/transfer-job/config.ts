@@ -1,25 +1,11 @@
 // What transfer-job is told, all of it through the environment that a backend writes into the Job.
 import { z } from 'zod';
 import { ObjectRefData } from '#events/catalogue.ts';
-import { setting, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
-
-/** JSON text that holds a `schema`. */
-const json = <S extends z.ZodType>(schema: S) =>
-  z
-    .string()
-    .transform((text, context) => {
-      try {
-        return JSON.parse(text) as unknown;
-      } catch {
-        context.addIssue({ code: 'custom', message: 'is not JSON' });
-        return z.NEVER;
-      }
-    })
-    .pipe(schema);
+import { jsonText, setting, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
 
 export const TransferJobConfig = z.object({
   transfer: setting('BULLION_TRANSFER', 'What to transfer: a TransferSpec as JSON.', z.string().min(1)),
-  owner: setting('BULLION_OWNER', 'The image this is done for: an ObjectRef as JSON.', json(ObjectRefData)),
+  owner: setting('BULLION_OWNER', 'The image this is done for: an ObjectRef as JSON.', jsonText(ObjectRefData)),
   run: setting('POD_NAME', 'Name of this run in progress reports; the pod has its own.', z.string().min(1)),
   host: setting(
     'POD_IP',

@@ -29,7 +29,7 @@ export interface Subscription {
 /**
  * - `objects`: add and update of every served kind, `children`: any change of what backends make.
  * - `templates`: any change of the objects whose templates golden images are made from, `machines`: of virtual machines.
- * - `kinds`: add and update of these kinds.
+ * - `kinds`: add and update of these kinds, by reference where their source sends no more.
  * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
  */
 export type EventMatch =
@@ -69,7 +69,10 @@ export interface EventFunction {
 /** For functions that say their access themselves. */
 const erased = (type: unknown): ResourceType => type as ResourceType;
 
-/** Kinds of Harvester and Longhorn that say what is to be kept in a backup target; a cluster may lack them. */
+/**
+ * Kinds of Harvester and Longhorn that say what is to be kept in a backup target; a cluster may lack them. Their events say which object, not what
+ * is in it: a backup of a machine holds the data of its Secrets, which no broker and no dead letter is to see, and may be larger than one takes.
+ */
 export const backupHolders: readonly ResourceType[] = [virtualMachineBackups, backupBackingImages].map(erased);
 
 const keptKinds: readonly ResourceType[] = [harvesterImageKind.type, hyperCloudImageKind.type].map(erased);
@@ -193,7 +196,7 @@ export const eventFunctions: readonly EventFunction[] = [
       { type: erased(secrets), verbs: ['get'] },
       { type: erased(configMaps), verbs: ['get', 'create', 'update'], isOwn: true },
       { type: erased(backingImages), verbs: ['get'] },
-      ...backupHolders.map((type) => ({ type, verbs: ['list'] as const })),
+      ...backupHolders.map((type) => ({ type, verbs: ['get', 'list'] as const })),
       { type: erased(harvesterSettings), verbs: ['get'] },
       { type: erased(kubeEvents), verbs: ['create'] },
     ],

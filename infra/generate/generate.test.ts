@@ -1,11 +1,12 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import { objects } from '#infra/generate/declared.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
+import { readUpstreamCrds } from '#test/support/shared-folder.ts';
 
 interface Doc {
   readonly apiVersion: string;
@@ -63,7 +64,6 @@ describe('Knative manifests', () => {
         'backoffPolicy',
         'deadLetterSink',
         'retry',
-        'retryAfterMax',
         'timeout',
       ]);
     }
@@ -102,6 +102,18 @@ describe('Knative manifests', () => {
       expect(spec.namespaceSelector).toEqual({});
       for (const { kind } of spec.resources) expect(plurals).toContain(guessPlural(kind));
     }
+  });
+
+  it('tell of what holds the data of Secrets by name alone, and take it so', () => {
+    const byName = ofKind<{ mode: string }>('ApiServerSource').filter(({ spec }) => spec.mode === 'Reference');
+    expect(byName.map(({ metadata }) => metadata.name).toSorted()).toEqual([
+      'backups-backupbackingimage',
+      'backups-virtualmachinebackup',
+    ]);
+    const trigger = ofKind<{ filters: object[] }>('Trigger').find(
+      ({ metadata }) => metadata.name === 'backup-metadata-objects',
+    );
+    expect(JSON.stringify(trigger?.spec.filters[0])).toContain('dev.knative.apiserver.ref.update');
   });
 
   it('tell children from other objects by their label', () => {
@@ -195,36 +207,13 @@ describe('webhook configurations', () => {
   });
 });
 
-/** Upstream schemas lie beside the repository where it is developed, never in it. */
-const upstream = new URL('../../../../shared/crds/', import.meta.url);
-const listUpstream = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(new URL(`${folder}/`, upstream)).map((file) =>
-      readFileSync(new URL(`${folder}/${file}`, upstream), 'utf8'),
-    );
-  } catch {
-    return [];
-  }
-};
-
-describe.skipIf(listUpstream('knative').length === 0)('against the CRDs of Knative', () => {
-  interface Crd {
-    readonly spec: {
-      readonly group: string;
-      readonly names: { readonly kind: string };
-      readonly versions: readonly {
-        readonly name: string;
-        readonly schema: { readonly openAPIV3Schema: JsonSchema };
-      }[];
-    };
-  }
+describe.skipIf(readUpstreamCrds('knative').length === 0)('against the CRDs of Knative', () => {
   const schemas = new Map<string, JsonSchema>(
-    listUpstream('knative').flatMap((text) => {
-      const { spec } = parse(text) as Crd;
-      return spec.versions.map(
+    readUpstreamCrds('knative').flatMap(({ spec }) =>
+      spec.versions.map(
         ({ name, schema }) => [`${spec.group}/${name} ${spec.names.kind}`, schema.openAPIV3Schema] as const,
-      );
-    }),
+      ),
+    ),
   );
   const ours = documents.filter(({ doc }) => /(^|\.)knative\.dev\//.test(doc.apiVersion));
 

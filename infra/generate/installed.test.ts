@@ -1,5 +1,5 @@
 // The manifests on a real API server: it takes them, its CRD rules hold, and it calls our webhooks.
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Hono } from 'hono';
@@ -18,14 +18,16 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 import { acceptedChanges, createdImages, refusedChanges, refusedImages } from '#test/support/image-changes.ts';
 
 const assetsDir = findAssets(process.env);
-const examples = new URL('../../../../shared/examples/', import.meta.url);
+const examples = findShared('examples') ?? '';
 
 const manifests = Object.values(manifestOutputs()).flatMap((text) =>
   parseAllDocuments(text).map((document) => document.toJSON() as KubeObject),
@@ -96,10 +98,10 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
     );
   });
 
-  it.skipIf(!existsSync(examples))('every image a user may bring is accepted by the CRDs', async () => {
+  it.skipIf(examples === '')('every image a user may bring is accepted by the CRDs', async () => {
     const drafts = readdirSync(examples)
       .filter((file) => /^(hypercloud-image|harvester-images)/.test(file))
-      .flatMap((file) => parseAllDocuments(readFileSync(new URL(file, examples), 'utf8')))
+      .flatMap((file) => parseAllDocuments(readFileSync(join(examples, file), 'utf8')))
       .map((document) => document.toJSON() as Draft);
     expect(drafts.length).toBeGreaterThanOrEqual(6);
     for (const draft of drafts) await create(draft, true);
@@ -129,6 +131,43 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
       const { displayName, sourceType } = aHarvesterImage().spec!;
       const draft = { ...aHarvesterImage(), spec: { displayName, sourceType } };
       expect(await create(draft, true)).toMatchObject({ spec: { backend: 'backingimage', retry: 3 } });
+    });
+  });
+
+  describe('callers of functions', () => {
+    const audience = 'serving.knative.dev/service/bullion-system/initialize';
+    const account: ResourceType = {
+      group: '',
+      version: 'v1',
+      kind: 'ServiceAccount',
+      plural: 'serviceaccounts',
+      namespaced: true,
+    };
+    const tokenOf = async (name: string, aud: string): Promise<string> => {
+      const { status } = await kube.raw<{ readonly status: { readonly token: string } }>({
+        method: 'POST',
+        path: `/api/v1/namespaces/default/serviceaccounts/${name}/token`,
+        body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: [aud] } },
+      });
+      return status.token;
+    };
+
+    it('are told by the tokens it issues: for this function, of an account that may call it', async () => {
+      const kind = { apiVersion: 'v1', kind: 'ServiceAccount' };
+      for (const name of ['trigger', 'stranger'])
+        await kube.create(account, { ...kind, metadata: { name, namespace: 'default' } });
+      const app = { fetch: () => new Response(null, { status: 204 }) };
+      const rules = { audience, subjects: ['system:serviceaccount:default:trigger'] };
+      const guarded = withCaller(app, rules, { discover: () => discoverIssuer(kube), log: silentLogger });
+      const ask = async (token: string): Promise<number> => {
+        const headers = { authorization: `Bearer ${token}` };
+        return (await guarded.fetch(new Request('http://initialize/', { method: 'POST', headers }))).status;
+      };
+      expect([
+        await ask(await tokenOf('trigger', audience)),
+        await ask(await tokenOf('trigger', 'another')),
+        await ask(await tokenOf('stranger', audience)),
+      ]).toEqual([204, 401, 403]);
     });
   });
 

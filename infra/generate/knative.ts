@@ -44,7 +44,6 @@ const deliveries: Readonly<Record<DeliveryClass, object>> = {
     backoffPolicy: 'exponential',
     backoffDelay: 'PT0.5S',
     timeout: 'PT30S',
-    retryAfterMax: 'PT60S',
     deadLetterSink,
   },
   may: {
@@ -52,10 +51,15 @@ const deliveries: Readonly<Record<DeliveryClass, object>> = {
     backoffPolicy: 'exponential',
     backoffDelay: 'PT0.5S',
     timeout: 'PT30S',
-    retryAfterMax: 'PT5S',
     deadLetterSink,
   },
 };
+
+/** Longest `Retry-After` that is waited for. Eventing refuses the field unless its ConfigMap has `delivery-retryafter: enabled`. */
+export const retryAfterMax: Readonly<Record<DeliveryClass, string>> = { must: 'PT60S', may: 'PT5S' };
+
+/** As a Broker delivers what no Trigger says better. */
+export const brokerDelivery: DeliveryClass = 'must';
 
 export const buildBroker = (): Manifest => ({
   apiVersion: broker.apiVersion,
@@ -65,7 +69,7 @@ export const buildBroker = (): Manifest => ({
     ...named(broker.name, 'events'),
     annotations: { 'messaging.knative.dev/async-handler': 'true' },
   },
-  spec: { delivery: deliveries.must },
+  spec: { delivery: deliveries[brokerDelivery] },
 });
 
 /** One condition per element of the list; the event must satisfy all elements. */
@@ -76,8 +80,10 @@ const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] 
     return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(kinds.map(kindFilter))];
   }
   if (match.of === 'objects' || match.of === 'kinds') {
-    const types = ['add', 'update'].map((change) => ({ exact: { type: `dev.knative.apiserver.resource.${change}` } }));
-    return [anyOf(types), anyOf((match.of === 'kinds' ? match.kinds : sources.objects).map(kindFilter))];
+    const kinds = match.of === 'kinds' ? match.kinds : sources.objects;
+    const modes = kinds.some((kind) => backupHolders.includes(kind)) ? ['resource', 'ref'] : ['resource'];
+    const types = modes.flatMap((mode) => ['add', 'update'].map((change) => `dev.knative.apiserver.${mode}.${change}`));
+    return [anyOf(types.map(typeFilter)), anyOf(kinds.map(kindFilter))];
   }
   return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(sources.children.map(kindFilter))];
 };
@@ -101,11 +107,14 @@ export const buildTrigger = (fn: EventFunction, subscription: Subscription, sour
 const toBroker = { ref: broker } as const;
 
 /** `{}` selects every namespace with one watch per kind and survives new namespaces without a restart. */
-const apiServerSource = (name: string, resources: readonly object[]): Manifest => ({
+const apiServerSource = (
+  name: string,
+  ...[resources, mode = 'Resource']: [readonly object[], ('Resource' | 'Reference')?]
+): Manifest => ({
   apiVersion: 'sources.knative.dev/v1',
   kind: 'ApiServerSource',
   metadata: named(name, 'events'),
-  spec: { serviceAccountName: sourceAccount, mode: 'Resource', namespaceSelector: {}, resources, sink: toBroker },
+  spec: { serviceAccountName: sourceAccount, mode, namespaceSelector: {}, resources, sink: toBroker },
 });
 
 /**
@@ -137,15 +146,14 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
 
 /** One for each kind, since a source whose kind is not there never becomes ready. Told by its label from those that must. */
 export const buildOptionalSources = (): readonly Manifest[] => [
-  ...templateHolders.map((type) => optionalSource('templates', type)),
-  ...backupHolders.map((type) => optionalSource('backups', type)),
-  ...diskUsers.map((type) => optionalSource('machines', type)),
+  ...templateHolders.map((type) => optionalSource('templates', type, 'Resource')),
+  ...backupHolders.map((type) => optionalSource('backups', type, 'Reference')),
+  ...diskUsers.map((type) => optionalSource('machines', type, 'Resource')),
 ];
 
-const optionalSource = (group: string, type: ResourceType): Manifest => {
-  const source = apiServerSource(`${group}-${type.kind.toLowerCase()}`, [
-    { apiVersion: apiVersionOf(type), kind: type.kind },
-  ]);
+const optionalSource = (group: string, ...[type, mode]: [ResourceType, 'Resource' | 'Reference']): Manifest => {
+  const name = `${group}-${type.kind.toLowerCase()}`;
+  const source = apiServerSource(name, [{ apiVersion: apiVersionOf(type), kind: type.kind }], mode);
   return {
     ...source,
     metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },

@@ -3,7 +3,7 @@ import { parseAllDocuments, stringify } from 'yaml';
 import { buildCdiPatches } from '#infra/generate/cdi.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
-import { broker } from '#infra/generate/knative.ts';
+import { broker, brokerDelivery, retryAfterMax } from '#infra/generate/knative.ts';
 import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMonitoring } from '#infra/generate/monitoring.ts';
 import { buildExportVolume, exportMountPatch } from '#infra/generate/nfs.ts';
@@ -77,6 +77,7 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
     buildTransferPolicy(),
   ]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),
+  'infra/components/retry-after/kustomization.yaml': component({ patches: retryAfterPatches() }),
   'infra/components/nfs-backups/volume.yaml': toYaml('infra/generate/nfs.ts', buildExportVolume()),
   'infra/components/nfs-backups/kustomization.yaml': component({
     resources: ['volume.yaml'],
@@ -125,6 +126,16 @@ const oidcPatches = (): readonly object[] => [
     ),
   ),
   patch('Broker', broker.name, [add('/spec/delivery/deadLetterSink/audience', audienceOf(deadLetterFunction.name))]),
+];
+
+/** Only for an Eventing that takes the field. */
+const retryAfterPatches = (): readonly object[] => [
+  ...eventFunctions.flatMap((fn) =>
+    fn.subscriptions.map(({ name, delivery }) =>
+      patch('Trigger', `${fn.name}-${name}`, [add('/spec/delivery/retryAfterMax', retryAfterMax[delivery])]),
+    ),
+  ),
+  patch('Broker', broker.name, [add('/spec/delivery/retryAfterMax', retryAfterMax[brokerDelivery])]),
 ];
 
 /** The service authority of OpenShift in place of our own: a certificate for each Service, its authority in each configuration. */

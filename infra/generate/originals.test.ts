@@ -1,6 +1,6 @@
 // Our CRDs take what the originals' take: for every field that an original has, an object with that field and whatever it needs beside it, sent to an
 // API server that refuses fields it does not know. The originals' CRDs lie beside the repository where it is developed, never in it.
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,6 +15,7 @@ import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { presentApiServers } from '#test/support/api-server-kind.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 
 interface Schema {
   readonly type?: string;
@@ -44,20 +45,18 @@ interface OriginalCrd {
   };
 }
 
-const folder = new URL('../../../../shared/crds/', import.meta.url);
-const originals = ['harvester', 'hypercloud', 'cdi'].flatMap((name) =>
-  existsSync(new URL(name, folder))
-    ? readdirSync(new URL(name, folder)).map(
-        (file) => parse(readFileSync(new URL(`${name}/${file}`, folder), 'utf8')) as OriginalCrd,
-      )
-    : [],
-);
+const originals = ['harvester', 'hypercloud', 'cdi'].flatMap((name) => {
+  const folder = findShared(`crds/${name}`);
+  return folder === undefined
+    ? []
+    : readdirSync(folder).map((file) => parse(readFileSync(join(folder, file), 'utf8')) as OriginalCrd);
+});
 
-const samples = new URL('../../../../shared/examples/', import.meta.url);
-const examples = (existsSync(samples) ? readdirSync(samples) : [])
+const samples = findShared('examples') ?? '';
+const examples = (samples === '' ? [] : readdirSync(samples))
   .filter((file) => file.endsWith('.yaml'))
   .flatMap((file) =>
-    parseAllDocuments(readFileSync(new URL(file, samples), 'utf8')).map((document) => ({
+    parseAllDocuments(readFileSync(join(samples, file), 'utf8')).map((document) => ({
       file,
       object: document.toJS() as KubeObject,
     })),

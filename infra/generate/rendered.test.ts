@@ -1,11 +1,8 @@
 // What kustomize makes of the manifests: each way to install is whole by itself. Needs kubectl.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
@@ -18,10 +15,11 @@ import { parseConfig, callerSettings } from '#shared/runtime/config.ts';
 import { callerRulesOf } from '#shared/runtime/caller.ts';
 import { z } from 'zod';
 import { imageRef } from '#test/support/builders.ts';
+import { infraDir as infra, overlayWith, renderText } from '#test/support/overlay.ts';
+import { hasKubectl } from '#test/support/tools.ts';
+import { readUpstreamCrds } from '#test/support/shared-folder.ts';
 
-const infra = fileURLToPath(new URL('../', import.meta.url));
-const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
-if (!hasKubectl) console.warn('skipped: kubectl is missing (apt-get install -y kubernetes-client)');
+const canRender = hasKubectl();
 
 interface Named {
   readonly name: string;
@@ -31,6 +29,7 @@ interface Pod {
   readonly serviceAccountName: string;
   readonly containers: readonly {
     readonly image: string;
+    readonly args: readonly string[];
     readonly env: readonly { readonly name: string; readonly value: string }[];
     readonly volumeMounts: readonly (Named & { readonly mountPath: string })[];
   }[];
@@ -65,35 +64,14 @@ interface Rendered {
 
 type Specified = Rendered & { readonly spec: Spec };
 
-const render = (folder: string): readonly Rendered[] => {
-  const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], {
-    encoding: 'utf8',
-    maxBuffer: 2 ** 26,
-  });
-  expect(stderr).toBe('');
-  expect(status).toBe(0);
-  return parseAllDocuments(stdout).map((document) => document.toJS() as Rendered);
-};
+const render = (folder: string): readonly Rendered[] =>
+  parseAllDocuments(renderText(folder)).map((document) => document.toJS() as Rendered);
 
-/** No overlay of ours has a component that depends on the cluster: one as a user writes it. */
-const overlayWith = (component: string, more: object = {}): string => {
-  const dir = mkdtempSync(join(tmpdir(), 'bullion-overlay-'));
-  const content = {
-    apiVersion: 'kustomize.config.k8s.io/v1beta1',
-    kind: 'Kustomization',
-    resources: [relative(dir, join(infra, 'overlays/production'))],
-    components: [relative(dir, join(infra, `components/${component}`))],
-    ...more,
-  };
-  writeFileSync(join(dir, 'kustomization.yaml'), JSON.stringify(content));
-  return dir;
-};
-
-const own = overlayWith('oidc', {
+const own = overlayWith(['oidc'], {
   images: [{ name: 'bullion/functions', newName: 'registry.example/bullion/functions', newTag: 'v1' }],
 });
 const exported = { server: 'nas.rack7.example', path: '/tank/backups' };
-const withExport = overlayWith('nfs-backups', {
+const withExport = overlayWith(['nfs-backups'], {
   patches: [
     {
       target: { kind: 'PersistentVolume', name: 'bullion-backups' },
@@ -111,8 +89,8 @@ const withExport = overlayWith('nfs-backups', {
     },
   ],
 });
-const watched = overlayWith('monitoring');
-const besideCdi = overlayWith('cdi');
+const watched = overlayWith(['monitoring']);
+const besideCdi = overlayWith(['cdi']);
 afterAll(() => [own, withExport, watched, besideCdi].forEach((dir) => rmSync(dir, { recursive: true })));
 
 const ways = ['', 'overlays/minimal', 'overlays/production', 'overlays/openshift'];
@@ -123,29 +101,18 @@ it('the kustomizations are up to date', () => {
   }
 });
 
-interface Crd {
-  readonly spec: {
-    readonly group: string;
-    readonly names: { readonly kind: string };
-    readonly versions: readonly (Named & { readonly schema: { readonly openAPIV3Schema: JsonSchema } })[];
-  };
-}
-
-/** Beside the repository where it is developed, never in it. */
-const upstream = join(infra, '../../../shared/crds');
 const schemas = new Map<string, JsonSchema>(
-  (existsSync(upstream) ? readdirSync(join(upstream, 'knative')) : []).flatMap((file) => {
-    const { spec } = parse(readFileSync(join(upstream, 'knative', file), 'utf8')) as Crd;
-    return spec.versions.map(
+  readUpstreamCrds('knative').flatMap(({ spec }) =>
+    spec.versions.map(
       ({ name, schema }) => [`${spec.group}/${name} ${spec.names.kind}`, schema.openAPIV3Schema] as const,
-    );
-  }),
+    ),
+  ),
 );
 
-describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, withExport, watched, besideCdi])(
+describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), own, withExport, watched, besideCdi])(
   'rendered from %s',
   (folder) => {
-    const objects = hasKubectl ? render(folder) : [];
+    const objects = canRender ? render(folder) : [];
     const names = (kind: string): readonly string[] =>
       objects.filter((one) => one.kind === kind).map((one) => one.metadata.name);
     const ofKind = (kind: string): readonly Rendered[] => objects.filter((one) => one.kind === kind);
@@ -209,7 +176,7 @@ describe.skipIf(!hasKubectl).each([...ways.map((way) => join(infra, way)), own, 
   },
 );
 
-describe.skipIf(!hasKubectl)('with the component oidc', () => {
+describe.skipIf(!canRender)('with the component oidc', () => {
   it('each function knows the Triggers that call it, and each Trigger the audience', () => {
     const objects = render(own);
     for (const { metadata, spec } of objects.filter(({ kind }) => kind === 'Trigger') as readonly Specified[]) {
@@ -237,8 +204,8 @@ describe.skipIf(!hasKubectl)('with the component oidc', () => {
   });
 });
 
-describe.skipIf(!hasKubectl)('with the component cdi', () => {
-  const objects = hasKubectl ? render(besideCdi) : [];
+describe.skipIf(!canRender)('with the component cdi', () => {
+  const objects = canRender ? render(besideCdi) : [];
 
   it('leaves the definitions of CDI to CDI', () => {
     const definitions = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
@@ -261,8 +228,8 @@ describe.skipIf(!hasKubectl)('with the component cdi', () => {
   });
 });
 
-describe.skipIf(!hasKubectl)('with the component nfs-backups', () => {
-  const objects = hasKubectl ? render(withExport) : [];
+describe.skipIf(!canRender)('with the component nfs-backups', () => {
+  const objects = canRender ? render(withExport) : [];
   const find = (kind: string, name: string, group = 'v1'): Specified =>
     objects.find(
       (one) => one.kind === kind && one.metadata.name === name && one.apiVersion.startsWith(group),

@@ -57,11 +57,13 @@ interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly { readonly clientConfig: { readonly service?: { readonly path?: string } } }[];
 }
 
+export const readWebhookConfigurations = async (): Promise<readonly WebhookConfiguration[]> =>
+  (await inFolder('webhooks')).filter(isWebhookConfiguration);
+
 /** The webhook configurations, with this process in place of the admission service. */
 export const readWebhooks = async (url: string, caPem: string): Promise<readonly KubeObject[]> => {
-  const objects = await inFolder('webhooks');
   const caBundle = Buffer.from(caPem).toString('base64');
-  return objects.filter(isWebhookConfiguration).map((object) => ({
+  return (await readWebhookConfigurations()).map((object) => ({
     ...object,
     webhooks: object.webhooks.map((webhook) => ({
       ...webhook,

@@ -2,7 +2,7 @@
 import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
 import { backupBackingImages, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
-import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectKey, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf, ownerOf } from '#shared/api/owner.ts';
 import { labels } from '#shared/api/names.ts';
 import { markImagesOf } from '#shared/backup/asked.ts';
@@ -16,6 +16,8 @@ import { tickBackups } from '#shared/backup/tick.ts';
 import { isFinished } from '#shared/populate/attempts.ts';
 import type { Job } from '#shared/api/foreign/core.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
+
+type Reference = ObjectKey & Pick<KubeObject, 'apiVersion' | 'kind'>;
 
 const isKind = (
   object: KubeObject,
@@ -57,13 +59,17 @@ const ofJob = async (deps: BackupDeps, job: Job): Promise<Outcome> => {
   return syncImage(deps, { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name });
 };
 
-const ofObject = async (deps: BackupDeps, object: KubeObject): Promise<Outcome> => {
-  if (isKind(object, jobs)) return ofJob(deps, object as Job);
-  if ([virtualMachineBackups, backupBackingImages].some((type) => isKind(object, type as never))) {
-    await markImagesOf(deps, object);
-    return done;
-  }
-  return ofImage(deps, object);
+const ofObject = (deps: BackupDeps, object: KubeObject): Promise<Outcome> =>
+  isKind(object, jobs) ? ofJob(deps, object as Job) : ofImage(deps, object);
+
+const holderTypes = [virtualMachineBackups, backupBackingImages] as readonly unknown[] as readonly ResourceType[];
+
+/** What says that images are to be kept: its event tells no more than which object. */
+const ofReference = async (deps: BackupDeps, { kind, apiVersion, namespace, name }: Reference): Promise<Outcome> => {
+  const type = holderTypes.find((one) => one.kind === kind && apiVersionOf(one) === apiVersion);
+  const object = type && (await deps.kube.get(type, { namespace, name }));
+  if (object !== undefined) await markImagesOf(deps, object);
+  return done;
 };
 
 export const handleBackupEvent = async (deps: BackupDeps, event: KnownEvent, signal: AbortSignal): Promise<Outcome> => {
@@ -73,6 +79,9 @@ export const handleBackupEvent = async (deps: BackupDeps, event: KnownEvent, sig
     case eventTypes.objectAdded:
     case eventTypes.objectUpdated:
       return event.data === undefined ? done : ofObject(deps, event.data as KubeObject);
+    case eventTypes.referenceAdded:
+    case eventTypes.referenceUpdated:
+      return event.data === undefined ? done : ofReference(deps, event.data);
     default:
       return done;
   }

@@ -12,6 +12,7 @@ import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import { type DriverConfig, driverSettings } from '#shared/resources/settings.ts';
 import {
   callerSettings,
+  jsonText,
   kubeSettings,
   serverSettings,
   setting,
@@ -21,15 +22,6 @@ import {
 import { createListingClock } from '#shared/object-import/sweep.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-
-const json = z.string().transform((text, context): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    context.addIssue('is no JSON');
-    return z.NEVER;
-  }
-});
 
 export const objectImportSettings = {
   ...serverSettings,
@@ -45,7 +37,7 @@ export const objectImportSettings = {
   importRules: setting(
     'IMPORT_RULES',
     'Which objects become images: a JSON list of {bucket, prefix, suffixes, namespace, storageClassName, keep, onDelete}.',
-    z.string().default('[]').pipe(json).pipe(ImportRules),
+    z.string().default('[]').pipe(jsonText(ImportRules)),
   ),
   listSeconds: setting(
     'LIST_SECONDS',

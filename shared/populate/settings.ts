@@ -1,4 +1,5 @@
 // How an operator shapes the work that fills volumes. One place, filled from the functions' configuration and passed to every plan.
+import type { Toleration } from '#shared/api/foreign/core.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 
 export interface PopulateSettings {
@@ -10,6 +11,10 @@ export interface PopulateSettings {
   readonly transferServiceAccount?: string | undefined;
   /** Requests and limits of the container, as a Pod has them. */
   readonly transferResources: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Where and how urgently pods run, as an operator says; what an owner asks for itself counts more. */
+  readonly placement?: Placement | undefined;
+  /** Where files lie that cannot be worked on as they arrive; left out: on the disk of the node. */
+  readonly scratch?: ScratchVolume | undefined;
   /** CIDRs sources may point to although they are loopback, link-local or metadata addresses. */
   readonly allowedAddresses: readonly string[];
   /** Registries, as `host[:port]`, that are reached without TLS. */
@@ -34,6 +39,20 @@ export interface PopulateSettings {
   readonly childSeconds: number;
   /** Share of a volume that a file system keeps for itself. */
   readonly filesystemOverhead: number;
+}
+
+/** Fields of a pod. Volumes that only some nodes reach need none of this: the scheduler goes by where they are. */
+export interface Placement {
+  readonly nodeSelector?: Readonly<Record<string, string>> | undefined;
+  readonly tolerations?: readonly Toleration[] | undefined;
+  readonly priorityClassName?: string | undefined;
+}
+
+/** A claim of the pod's own, which comes and goes with it and counts on the quota of its namespace. */
+export interface ScratchVolume {
+  readonly storageClassName: string;
+  /** Quantity. */
+  readonly size: string;
 }
 
 /** The store that images name objects of without saying where it is. */

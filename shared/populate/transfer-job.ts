@@ -1,5 +1,5 @@
 // The Job that moves bytes: the only place that knows how transfer-job is started. Called by backends.
-import type { Container, EnvVar, Job, PodSpec, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-backup.ts';
@@ -11,6 +11,7 @@ import {
   toTransferSource,
   toUploadSource,
 } from '#shared/populate/job-source.ts';
+import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/pod-place.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { mountsOfSpool } from '#shared/populate/spool.ts';
 import { traceOfObject } from '#shared/runtime/span.ts';
@@ -79,15 +80,6 @@ export interface TransferRequest {
   readonly pod?: PodWishes | undefined;
 }
 
-/** What an owner may ask of the pods that work for it. */
-export interface PodWishes {
-  readonly priorityClassName?: string | undefined;
-  /** Of the owner's namespace. Its token is not mounted; it decides what the pod may be, and which images it may pull. */
-  readonly serviceAccountName?: string | undefined;
-  /** For networks and service meshes. */
-  readonly annotations?: Readonly<Record<string, string>> | undefined;
-}
-
 /** Fixed by the owner's UID, so that no second transfer of an image can ever run beside the first. */
 export const transferJobName = (role: TransferMode | 'keep', owner: Pick<ObjectRef, 'uid'>): string =>
   `${role}-${owner.uid}`;
@@ -151,7 +143,7 @@ const tokenVolume = (audience: string): Volume => ({
 });
 
 const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
-  { name: 'scratch', emptyDir: {} },
+  scratchOf(settings),
   ...(settings.eventAudience === undefined ? [] : [tokenVolume(settings.eventAudience)]),
   ...mountsOfSource(request.source, settings).volumes,
   ...(request.source.type === 'upload' ? mountsOfSpool(request.owner).volumes : []),
@@ -199,17 +191,6 @@ const jobSeconds = (retries: number, settings: PopulateSettings): number => {
   const waits = Array.from({ length: retries }, (_, index) => backoffSeconds(index + 1));
   const attempts = (settings.attemptSeconds + graceSeconds) * (retries + 1);
   return attempts + waits.reduce((sum, wait) => sum + wait, 0) + settings.childSeconds;
-};
-
-const podSpecOf = (
-  { priorityClassName, serviceAccountName }: PodWishes = {},
-  { transferServiceAccount }: PopulateSettings,
-): Pick<PodSpec, 'priorityClassName' | 'serviceAccountName'> => {
-  const account = serviceAccountName ?? transferServiceAccount;
-  return {
-    ...(priorityClassName === undefined ? {} : { priorityClassName }),
-    ...(account === undefined ? {} : { serviceAccountName: account }),
-  };
 };
 
 /**

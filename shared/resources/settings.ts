@@ -8,6 +8,7 @@ import { type PopulateSettings, defaultSettings } from '#shared/populate/setting
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
+import { placementSettings, toDiskLimit, toPlacement, toScratch } from '#shared/resources/placement-settings.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import {
   addressSettings,
@@ -64,6 +65,7 @@ export const driverSettings = {
   ),
   transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
   transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
+  ...placementSettings,
   ...addressSettings,
   plainRegistries: setting(
     'PLAIN_REGISTRIES',
@@ -143,8 +145,10 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   transferServiceAccount: config.transferServiceAccount,
   transferResources: {
     requests: defaultSettings.transferResources['requests'] ?? {},
-    limits: { cpu: config.transferCpu, memory: config.transferMemory },
+    limits: { cpu: config.transferCpu, memory: config.transferMemory, ...toDiskLimit(config) },
   },
+  placement: toPlacement(config),
+  scratch: toScratch(config),
   allowedAddresses: config.allowedAddresses,
   plainRegistries: config.plainRegistries,
   proxies: toProxies(config),

@@ -26,6 +26,20 @@ export const flag = (fallback: boolean) =>
 export const wholeNumber = (minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number<string>().int().min(minimum).max(maximum);
 
+/** JSON text that holds what `schema` asks for. */
+export const jsonText = <S extends z.ZodType>(schema: S) =>
+  z
+    .string()
+    .transform((text, context): unknown => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue({ code: 'custom', message: 'is not JSON' });
+        return z.NEVER;
+      }
+    })
+    .pipe(schema);
+
 /** What every function that serves HTTP can be told. */
 export const serverSettings = {
   port: setting('PORT', 'TCP port to listen on; 0 takes a free one.', wholeNumber(0, 65_535).default(8080)),

@@ -2,7 +2,8 @@
 // names. Their hosts are known to a proxy alone, which leads them to servers of the test.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { parseAllDocuments } from 'yaml';
@@ -29,10 +30,9 @@ import {
 } from '#test/support/golden.ts';
 import { pushDisk } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 
-const folder = ['../../../shared/examples/', '../../../../shared/examples/']
-  .map((path) => new URL(path, import.meta.url))
-  .find((url) => existsSync(url));
+const folder = findShared('examples');
 const types = [dataImportCronKind.type, dataSourceKind.type, dataVolumes, ssps, hyperConvergeds] as readonly unknown[];
 const bytes = 64 * 1024;
 const golden = 'golden-images';
@@ -87,7 +87,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
   const typeOf = ({ kind }: KubeObject) =>
     (types as readonly ResourceType[]).find((type) => type.kind === kind) as ResourceType;
   const apply = async (file: string): Promise<readonly KubeObject[]> => {
-    const text = readFileSync(new URL(file, folder), 'utf8');
+    const text = readFileSync(join(folder ?? '', file), 'utf8');
     const objects = parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
     for (const object of objects) {
       const { metadata } = object;

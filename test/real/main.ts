@@ -10,6 +10,8 @@ import { parseArgs } from 'node:util';
 const files = [
   'infra/local/real-api-server/server.test.ts',
   'infra/generate/installed.test.ts',
+  'infra/generate/applied.test.ts',
+  'infra/generate/rotation.test.ts',
   'infra/local/controllers/controllers.test.ts',
   'infra/envtest/knative/differential.test.ts',
   'infra/envtest/knative/queue-proxy.test.ts',

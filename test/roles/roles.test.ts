@@ -1,6 +1,5 @@
 // Roles against what functions do: nothing is called that is not granted, nothing is granted that is never called. The comparison needs the calls
 // of a whole run of flow tests: `npm run test:roles` makes one, `.ci/run` takes its own.
-import { existsSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { describe, expect, it } from 'vitest';
 import type { Manifest } from '#infra/generate/manifest.ts';
@@ -9,6 +8,7 @@ import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type AccountCall, readCalls } from '#test/roles/calls.ts';
 import { missing, unused } from '#test/roles/rights.ts';
 import { type Right, rightsOf } from '#infra/generate/rights.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 
 const manifests = Object.values(manifestOutputs()).flatMap((text) =>
   parseAllDocuments(text).map((document) => document.toJS() as Manifest),
@@ -96,6 +96,7 @@ const unreached: readonly (readonly [RegExp, string])[] = [
   ],
   [/^import-object: delete datasources/, 'the last image of a name: shared/object-import'],
   [/^backup-metadata: delete jobs/, 'a backup whose image is gone: backup/backup.test'],
+  [/^backup-metadata: get virtualmachinebackups/, 'backups of machines: shared/backup/handle.test'],
   [
     /^admission: get (?:virtualmachinepvcs|virtualmachinevolumes|datavolumes|dataimportcrons|virtualmachinevolumeexports)/,
     'whose is what is to go: functions/validate/protected.test',
@@ -114,7 +115,7 @@ const unreached: readonly (readonly [RegExp, string])[] = [
 ];
 
 const folder = process.env['BULLION_CALLS_OF'] ?? '';
-const hasExamples = existsSync(new URL('../../../shared/examples/', import.meta.url));
+const hasExamples = findShared('examples') !== undefined;
 
 describe.skipIf(folder === '')('roles and the calls of a whole run', () => {
   const calls = folder === '' ? [] : readCalls(folder);

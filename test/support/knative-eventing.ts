@@ -1,20 +1,23 @@
 // Knative's own processes between the API and the functions: its adapter watches, its ping ticks, its broker-filter judges and delivers. What stands
-// in for the channel between them, which keeps and repeats, is our broker without a filter of its own.
+// in for the channel between them, which keeps and repeats, is our broker without a filter of its own. Each Trigger has the account that Knative makes for
+// it, and functions take what comes with its token alone, as with the component `oidc`.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
+import { audienceOf, subjectsOf } from '#infra/generate/oidc.ts';
 import type { KnativeAssets } from '#infra/envtest/knative/assets.ts';
 import { createBroker } from '#infra/local/broker/broker.ts';
 import { createIngress } from '#infra/local/broker/ingress.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
-import { type Subscriber, createResolver } from '#infra/local/broker/resolver.ts';
+import { createResolver } from '#infra/local/broker/resolver.ts';
 import { type Eventing, type EventingOptions, brokerUrl } from '#infra/local/eventing.ts';
 import { freePorts } from '#infra/local/free-ports.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { keyOf } from '#shared/api/object.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
-import { startServer } from '#shared/runtime/serve.ts';
+import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { pingSources, prepareKnative, triggers } from '#test/support/knative.ts';
 
 /** What a function was sent by broker-filter. */
@@ -23,6 +26,8 @@ export interface Delivered {
   readonly type: string;
   readonly kind: string | null;
   readonly status: number;
+  /** Where the function is reached, by whom may. */
+  readonly url: string;
 }
 
 interface TriggerManifest extends KubeObject {
@@ -61,7 +66,7 @@ export const createKnativeEventing =
       children.push(child);
     };
     await prepareKnative(admin);
-    const servers = await serveFunctions(subscribers, delivered, log);
+    const servers = await serveFunctions(options, delivered);
     const urlOf = (name: string): string => servers.get(name)!.url;
 
     const [filterPort = 0, tlsPort = 0] = await freePorts(2);
@@ -71,7 +76,14 @@ export const createKnativeEventing =
       const { ref, uri = '/' } = trigger.spec.subscriber;
       const { metadata } = await admin.create(triggers, trigger as KubeObject);
       const subscriberUri = new URL(uri, urlOf(ref.name)).href;
-      await admin.mergePatch(triggers, keyOf(trigger), { status: { subscriberUri } }, { subresource: 'status' });
+      const serviceAccountName = accountOf(metadata.name);
+      await admin.create(serviceAccounts, {
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: { name: serviceAccountName, namespace: metadata.namespace },
+      } as KubeObject);
+      const status = { subscriberUri, subscriberAudience: audienceOf(ref.name), auth: { serviceAccountName } };
+      await admin.mergePatch(triggers, keyOf(trigger), { status }, { subresource: 'status' });
       const path = `/triggers/${metadata.namespace ?? ''}/${metadata.name}/${metadata.uid ?? ''}`;
       const { filter: _filter, filters: _filters, ...spec } = trigger.spec;
       routed.push({ ...trigger, spec: { ...spec, subscriber: { uri: `${filterUrl}${path}` } } } as KubeObject);
@@ -124,23 +136,36 @@ export const createKnativeEventing =
         for (const child of children) child.kill('SIGKILL');
         await broker.stop();
         await door.close();
-        for (const { close } of servers.values()) await close();
+        for (const server of servers.values()) await server.close();
         await wait(0);
       },
     };
   };
 
+const serviceAccounts: ResourceType = {
+  group: '',
+  version: 'v1',
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  namespaced: true,
+};
+
+/** As Knative names the account of a Trigger. */
+const accountOf = (trigger: string): string => `${trigger}-oidc-eventing.knative.dev-trigger`;
+
 const serveFunctions = async (
-  subscribers: ReadonlyMap<string, Subscriber>,
-  ...[delivered, log]: [(one: Delivered) => void, EventingOptions['log']]
-) => {
-  const servers = new Map<string, { readonly url: string; readonly close: () => Promise<void> }>();
+  { subscribers, kube, log }: EventingOptions,
+  delivered: (one: Delivered) => void,
+): Promise<ReadonlyMap<string, RunningServer>> => {
+  const servers = new Map<string, RunningServer>();
   for (const [name, subscriber] of subscribers) {
     if (typeof subscriber === 'string') continue;
+    const rules = { audience: audienceOf(name), subjects: subjectsOf(name) };
+    const guarded = withCaller({ fetch: subscriber }, rules, { discover: () => discoverIssuer(kube), log });
     const fetch = async (request: Request): Promise<Response> => {
       const [type, kind] = [request.headers.get('ce-type') ?? '', request.headers.get('ce-kind')];
-      const response = await subscriber(request);
-      delivered({ to: name, type, kind, status: response.status });
+      const response = await guarded.fetch(request);
+      delivered({ to: name, type, kind, status: response.status, url: request.url });
       return response;
     };
     servers.set(name, await startServer({ app: { fetch }, port: 0, log, drainMs: 1_000 }));

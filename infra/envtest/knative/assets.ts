@@ -13,6 +13,7 @@ export const knativePackages = {
   filter: 'knative.dev/eventing/cmd/broker/filter',
   mtping: 'knative.dev/eventing/cmd/mtping',
   queue: 'knative.dev/serving/cmd/queue',
+  judge: './judge',
 } as const;
 
 export interface KnativeAssets {
@@ -24,6 +25,8 @@ export interface KnativeAssets {
   readonly ping: string;
   /** queue-proxy, which stands before every Knative Service. */
   readonly queue: string;
+  /** Says what Knative's webhooks would of manifests; see judge/main.go. */
+  readonly judge: string;
 }
 
 /** Version of `knative.dev/eventing` that is built, such as `v0.47.0`. */
@@ -48,6 +51,7 @@ export const findKnative = (env: Environment): KnativeAssets | undefined => {
     filter: join(folder, 'filter'),
     ping: join(folder, 'mtping'),
     queue: join(folder, 'queue'),
+    judge: join(folder, 'judge'),
   };
   return Object.values(assets).every((file) => existsSync(file)) ? assets : undefined;
 };

@@ -25,9 +25,7 @@ import { crds, looseCrd, prepareKnative, triggers } from '#test/support/knative.
 const assetsDir = findAssets(process.env);
 const knative = findKnative(process.env);
 if (assetsDir === undefined || knative === undefined) {
-  console.warn(
-    'differential test against Knative skipped: run `npm run envtest` and `node infra/envtest/knative/main.ts` first',
-  );
+  console.warn('differential test against Knative skipped: run `npm run envtest` and `npm run envtest:knative` first');
 }
 
 interface Seen {

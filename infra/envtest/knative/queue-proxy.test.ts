@@ -18,8 +18,7 @@ const root = join(import.meta.dirname, '../../..');
 
 const canRun = knative !== undefined && (await Promise.all(allPorts.map(isFreeEverywhere))).every(Boolean);
 if (!canRun) {
-  const why =
-    knative === undefined ? 'node infra/envtest/knative/main.ts builds it' : `it needs ports ${allPorts.join()}`;
+  const why = knative === undefined ? 'npm run envtest:knative builds it' : `it needs ports ${allPorts.join()}`;
   console.warn(`test with queue-proxy skipped: ${why}`);
 }
 

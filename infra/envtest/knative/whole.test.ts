@@ -2,9 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findAssets } from '#infra/envtest/assets.ts';
 import { findKnative } from '#infra/envtest/knative/assets.ts';
+import { createAccounts } from '#infra/local/accounts.ts';
 import { isFreeEverywhere } from '#infra/local/free-ports.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import { loadKubeConfig } from '#shared/clients/kube/create.ts';
 import {
   type TestCluster,
   anImage,
@@ -24,9 +27,7 @@ const knative = findKnative(process.env);
 const isBuilt = findAssets(process.env) !== undefined && knative !== undefined;
 const canRun = isBuilt && (await isFreeEverywhere(8080));
 if (!canRun) {
-  const why = isBuilt
-    ? 'its adapter needs port 8080'
-    : 'run `npm run envtest` and `node infra/envtest/knative/main.ts`';
+  const why = isBuilt ? 'its adapter needs port 8080' : 'run `npm run envtest` and `npm run envtest:knative`';
   console.warn(`the whole of Knative skipped: ${why}`);
 }
 
@@ -95,5 +96,21 @@ describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_0
     expect(
       [...new Set(delivered.map(({ status }) => status))].filter((status) => ![200, 204, 503].includes(status)),
     ).toEqual([]);
+  });
+
+  it('with tokens that they have of the API server for that, while nobody else is let in', async () => {
+    const { url } = delivered.find(({ to }) => to === 'initialize')!;
+    const options = {
+      kubeconfigPath: cluster.kubeconfigPath,
+      namespace: systemNamespace,
+      dir: `${cluster.dataDir}/strangers`,
+    };
+    const { transfer } = await createAccounts(cluster.kube, ['transfer'], options);
+    const token = loadKubeConfig(transfer).getCurrentUser()?.token ?? '';
+    const statusWith = async (headers: Record<string, string>) =>
+      (await fetch(url, { method: 'POST', headers, body: '{}' })).status;
+    expect(token.split('.')).toHaveLength(3);
+    // A token of the cluster, but not for this function.
+    expect([await statusWith({}), await statusWith({ authorization: `Bearer ${token}` })]).toEqual([401, 401]);
   });
 });

@@ -1,16 +1,15 @@
 // The stand-in is held against Longhorn's own definitions: the same fields, and whatever it or our backend writes is valid there.
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
 import { type JsonSchema, validateObject } from '#infra/local/api-server/schema/structural.ts';
 import { longhornCrds } from '#infra/local/longhorn/crds.ts';
 import { aBackingImage } from '#test/support/builders.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 
 /** The definitions as their own project publishes them, where they lie beside the repository. */
-const reference = ['../shared/crds/longhorn', '../../shared/crds/longhorn']
-  .map((path) => join(import.meta.dirname, '../../..', path))
-  .find((path) => existsSync(path));
+const reference = findShared('crds/longhorn');
 
 interface Schema {
   readonly type?: string;

@@ -97,6 +97,15 @@ export interface Volume {
   readonly configMap?: { readonly name: string; readonly optional?: boolean };
   readonly projected?: { readonly sources: readonly { readonly serviceAccountToken: object }[] };
   readonly nfs?: { readonly server: string; readonly path: string; readonly readOnly?: boolean };
+  readonly ephemeral?: { readonly volumeClaimTemplate: Pick<PersistentVolumeClaim, 'spec'> };
+}
+
+export interface Toleration {
+  readonly key?: string | undefined;
+  readonly operator?: 'Exists' | 'Equal' | undefined;
+  readonly value?: string | undefined;
+  readonly effect?: 'NoSchedule' | 'PreferNoSchedule' | 'NoExecute' | undefined;
+  readonly tolerationSeconds?: number | undefined;
 }
 
 export interface PodSpec {
@@ -106,6 +115,8 @@ export interface PodSpec {
   readonly volumes?: readonly Volume[];
   readonly serviceAccountName?: string;
   readonly priorityClassName?: string;
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly tolerations?: readonly Toleration[];
   readonly automountServiceAccountToken?: boolean;
   readonly enableServiceLinks?: boolean;
   readonly securityContext?: Readonly<Record<string, unknown>>;

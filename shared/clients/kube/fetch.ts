@@ -1,5 +1,6 @@
 // HTTP to the Kubernetes API by `fetch`, where there are no sockets, files or kubeconfigs: in Workers. What the runtime trusts must be enough to
 // trust the server.
+import { accepted } from '#shared/clients/kube/media.ts';
 import { faultOf } from '#shared/clients/kube/status.ts';
 import type { Transport, TransportAnswer, TransportRequest } from '#shared/clients/kube/wire.ts';
 import { currentContext } from '#shared/runtime/context.ts';
@@ -35,7 +36,7 @@ const send = async (url: string, token: string, call: TransportRequest): Promise
       headers: {
         authorization: `Bearer ${token}`,
         ...traceHeaders(currentContext().trace),
-        accept: 'application/json',
+        accept: accepted,
         ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
       },
       body: call.body ?? null,

@@ -1,6 +1,7 @@
 // HTTP to the Kubernetes API: addresses, credentials and TLS come from @kubernetes/client-node, bytes move through undici.
 import { HttpMethod, type KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { type Dispatcher, request } from 'undici';
+import { accepted } from '#shared/clients/kube/media.ts';
 import { faultOf } from '#shared/clients/kube/status.ts';
 import type { Transport, TransportRequest } from '#shared/clients/kube/wire.ts';
 import { currentContext } from '#shared/runtime/context.ts';
@@ -57,7 +58,7 @@ const send = async (url: string, credentials: Credentials, call: TransportReques
       headers: {
         ...credentials.headers,
         ...traceHeaders(currentContext().trace),
-        accept: 'application/json',
+        accept: accepted,
         ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
       },
       body: call.body ?? null,

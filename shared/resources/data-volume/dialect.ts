@@ -5,7 +5,7 @@ import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import type { PodWishes } from '#shared/populate/transfer-job.ts';
+import type { PodWishes } from '#shared/populate/pod-place.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';

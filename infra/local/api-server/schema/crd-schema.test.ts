@@ -1,6 +1,7 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { findShared } from '#test/support/shared-folder.ts';
 import { validateCrdSchema } from './crd-schema.ts';
 import type { Json } from './json.ts';
 import type { JsonSchema, ValidationRule } from './json-schema.ts';
@@ -159,9 +160,7 @@ interface Crd {
   };
 }
 
-const shared = ['../../../../../shared/crds', '../../../../../../shared/crds']
-  .map((path) => new URL(path, import.meta.url).pathname)
-  .find((path) => existsSync(path));
+const shared = findShared('crds');
 
 describe.skipIf(shared === undefined)('upstream CRDs', () => {
   const files = shared === undefined ? [] : globSync(`${shared}/**/*.yaml`);

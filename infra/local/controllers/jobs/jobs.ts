@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Job, type Pod, jobs, pods } from '#shared/api/foreign/core.ts';
 import { keyOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Denied } from '#shared/runtime/errors.ts';
 import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
 import { createSay, type Say } from '#infra/local/controllers/events.ts';
 import { keyOfText, textOf } from '#infra/local/controllers/informer.ts';
@@ -71,8 +72,19 @@ const carryOut = async ({ kube, say, nodeName }: Tools, job: Job, plan: JobPlan)
   }
   for (const pod of plan.deletePods) await kube.delete(pods, keyOf(pod), { uid: pod.metadata.uid ?? '' });
   if (!plan.createPod) return;
-  const pod = await kube.create(pods, buildPod(job, nodeName));
+  const pod = await createPod(kube, say, job, nodeName);
   await say(job, { type: 'Normal', reason: 'SuccessfulCreate', message: `Created pod: ${pod.metadata.name}` });
+};
+
+/** A quota or a policy may refuse it: that is said at the Job, and tried again. */
+const createPod = async (kube: KubeClient, say: Say, ...[job, nodeName]: readonly [Job, string]): Promise<Pod> => {
+  try {
+    return await kube.create(pods, buildPod(job, nodeName));
+  } catch (error) {
+    if (error instanceof Denied)
+      await say(job, { type: 'Warning', reason: 'FailedCreate', message: `Error creating: ${error.message}` });
+    throw error;
+  }
 };
 
 /** The API server leaves out counts of zero. */

@@ -1,13 +1,12 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { describe, expect, it } from 'vitest';
 import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 
 /** The definitions as their own project publishes them, where they lie beside the repository. */
-const reference = ['../shared/crds/snapshot', '../../shared/crds/snapshot']
-  .map((path) => join(import.meta.dirname, '../../../..', path))
-  .find((path) => existsSync(path));
+const reference = findShared('crds/snapshot');
 
 interface Schema {
   readonly type?: string;

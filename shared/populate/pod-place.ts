@@ -1,0 +1,38 @@
+// Where the pods of transfers run, as whom, how urgently, and where they keep files for a while. Called by transfer-job.ts.
+import type { PodSpec, Volume } from '#shared/api/foreign/core.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+
+/** What an owner may ask of the pods that work for it. */
+export interface PodWishes {
+  readonly priorityClassName?: string | undefined;
+  /** Of the owner's namespace. Its token is not mounted; it decides what the pod may be, and which images it may pull. */
+  readonly serviceAccountName?: string | undefined;
+  /** For networks and service meshes. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+}
+
+export const scratchOf = ({ scratch }: PopulateSettings): Volume => {
+  if (scratch === undefined) return { name: 'scratch', emptyDir: {} };
+  const { storageClassName, size } = scratch;
+  const spec = {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName,
+    resources: { requests: { storage: size } },
+  } as const;
+  return { name: 'scratch', ephemeral: { volumeClaimTemplate: { spec } } };
+};
+
+export const podSpecOf = (
+  wishes: PodWishes = {},
+  { transferServiceAccount, placement = {} }: PopulateSettings,
+): Pick<PodSpec, 'priorityClassName' | 'serviceAccountName' | 'nodeSelector' | 'tolerations'> => {
+  const account = wishes.serviceAccountName ?? transferServiceAccount;
+  const priorityClassName = wishes.priorityClassName ?? placement.priorityClassName;
+  const { nodeSelector, tolerations } = placement;
+  return {
+    ...(nodeSelector === undefined ? {} : { nodeSelector }),
+    ...(tolerations === undefined ? {} : { tolerations }),
+    ...(priorityClassName === undefined ? {} : { priorityClassName }),
+    ...(account === undefined ? {} : { serviceAccountName: account }),
+  };
+};

@@ -1,0 +1,59 @@
+// What an operator says of where transfers run, in the pods that come of it.
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
+import { imageRef } from '#test/support/builders.ts';
+
+const podOf = (environment: Readonly<Record<string, string>>, pod: { readonly priorityClassName?: string } = {}) => {
+  const settings = toPopulateSettings(parseConfig(z.object(driverSettings), environment));
+  return buildTransferJob({ mode: 'inspect', owner: imageRef, source: { type: 'blank' }, retries: 0, pod }, settings)
+    .spec.template.spec;
+};
+
+describe('the pods of transfers', () => {
+  it('run anywhere, with limits that a quota counts and temporary files on the disk of the node', () => {
+    const pod = podOf({});
+    expect(Object.keys(pod)).not.toEqual(expect.arrayContaining(['nodeSelector', 'tolerations', 'priorityClassName']));
+    expect(pod.containers[0]?.resources).toEqual({
+      requests: { cpu: '100m', memory: '128Mi' },
+      limits: { cpu: '2', memory: '512Mi' },
+    });
+    expect(pod.volumes?.[0]).toEqual({ name: 'scratch', emptyDir: {} });
+  });
+
+  it('run where and as urgently as the operator says', () => {
+    const tolerations = [{ key: 'storage', operator: 'Exists', effect: 'NoSchedule' }];
+    const environment = {
+      TRANSFER_NODE_SELECTOR: 'disktype=ssd, zone=a',
+      TRANSFER_TOLERATIONS: JSON.stringify(tolerations),
+      TRANSFER_PRIORITY_CLASS: 'imports',
+    };
+    const placed = { nodeSelector: { disktype: 'ssd', zone: 'a' }, tolerations };
+    expect(podOf(environment)).toMatchObject({ ...placed, priorityClassName: 'imports' });
+    expect(podOf(environment, { priorityClassName: 'urgent' })).toMatchObject({ priorityClassName: 'urgent' });
+  });
+
+  it('keep temporary files on a claim of their own where the operator names its class', () => {
+    const spec = {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'fast',
+      resources: { requests: { storage: '40Gi' } },
+    };
+    const pod = podOf({ SCRATCH_STORAGE_CLASS: 'fast', SCRATCH_SIZE: '40Gi', TRANSFER_DISK: '2Gi' });
+    expect(pod.volumes?.[0]).toEqual({ name: 'scratch', ephemeral: { volumeClaimTemplate: { spec } } });
+    expect(pod.containers[0]?.resources).toMatchObject({ limits: { 'ephemeral-storage': '2Gi' } });
+  });
+
+  it.each([
+    ['TRANSFER_NODE_SELECTOR', 'ssd'],
+    ['TRANSFER_TOLERATIONS', '{"key":"a"}'],
+    ['TRANSFER_TOLERATIONS', '['],
+    ['TRANSFER_TOLERATIONS', '[{"effect":"Never"}]'],
+    ['SCRATCH_SIZE', 'plenty'],
+    ['TRANSFER_DISK', '-1Gi'],
+  ])('are none of %s=%s, which is named', (variable, value) => {
+    expect(() => podOf({ [variable]: value })).toThrow(variable);
+  });
+});
