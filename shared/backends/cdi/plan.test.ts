@@ -276,6 +276,19 @@ describe('a DataVolume', () => {
     });
   });
 
+  it('that was made of a disk is as large as that is for its guest, whatever image it began as', () => {
+    const claim = aClaim('Bound', { 'bullion.dev/populated': JSON.stringify(aPopulation) });
+    const metadata = { ...claim.metadata, labels: { ...claim.metadata.labels, 'bullion.dev/role': 'disk' } };
+    const status = { ...claim.status, capacity: { storage: '7Gi' } };
+    const disk = { ...claim, metadata, status, spec: { ...claim.spec, volumeMode: 'Block' as const } };
+    const source = { type: 'export-from-volume', namespace: 'default', claimName: 'root' } as const;
+    const virtualSizeOf = (over: Parameters<typeof anImage>[0]) =>
+      cdi.initialize(image(over), seen({ dataVolume: made({ phase: 'Succeeded' }), claim: disk }), later(0)).state
+        .inspection?.virtualSize;
+    expect(virtualSizeOf({ source })).toBe(7 * gib);
+    expect(virtualSizeOf({})).toBe(aPopulation.inspection.virtualSize);
+  });
+
   it.each([
     ['is gone', {}],
     ['is being deleted', { dataVolume: leaving(made({ phase: 'Succeeded' })), claim: aClaim('Bound') }],

@@ -19,6 +19,7 @@ import {
 import { awaitOffer } from '#shared/backends/spooling.ts';
 import { markExported } from '#shared/backends/exporting.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
+import { diskBytesOf } from '#shared/backends/origin.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
 import {
@@ -164,11 +165,19 @@ export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageStat
     lastFailure: undefined,
   });
 
-const inspectionOf = ({ state }: Image, claim: PersistentVolumeClaim): Inspection => {
+/** A guest's disk is as large as the guest sees it, whatever image it once began as. */
+const exportedBytes = ({ source }: Image, claim: PersistentVolumeClaim, capacity: number | undefined) =>
+  source?.type === 'export-from-volume' && capacity !== undefined
+    ? diskBytesOf(claim, populationOf(claim), capacity)
+    : undefined;
+
+const inspectionOf = (image: Image, claim: PersistentVolumeClaim): Inspection => {
+  const { state } = image;
   const raw: Inspection = { format: 'raw', compression: 'none' };
   const found = populationOf(claim)?.inspection ?? state.inspection ?? raw;
   const capacity = parseQuantity(claim.status?.capacity?.['storage']);
-  const virtualSize = found.virtualSize ?? state.inspection?.virtualSize ?? capacity;
+  const virtualSize =
+    exportedBytes(image, claim, capacity) ?? found.virtualSize ?? state.inspection?.virtualSize ?? capacity;
   return { ...state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) };
 };
 
