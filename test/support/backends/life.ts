@@ -1,6 +1,6 @@
 // The life of an image on a backend, in a whole simulated cluster through the real handlers: what every backend owes its users. Called by contract.test.ts.
 import { describe, expect, it } from 'vitest';
-import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { type StorageClass, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { type HarvesterImage, type HarvesterImageStatus, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, labels } from '#shared/api/names.ts';
@@ -28,6 +28,23 @@ export interface LifeOptions {
   readonly calls?: number;
 }
 
+interface Storage {
+  readonly storageClass: StorageClass;
+  readonly snapshots: boolean;
+}
+
+const usual: Storage = { storageClass: aStorageClass(), snapshots: true };
+
+/** The classes of the local cluster, by what they do. */
+const localClasses: Readonly<Record<string, Storage>> = {
+  'binds at once and takes snapshots': usual,
+  'waits for a consumer': {
+    storageClass: aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' }),
+    snapshots: true,
+  },
+  'takes no snapshots': { storageClass: aStorageClass(), snapshots: false },
+};
+
 interface Lived {
   readonly world: World;
   /** Every status a client saw, in order. */
@@ -42,7 +59,7 @@ export const describeLife = (
   registry: BackendRegistry,
   { fails = true, disksShareIt = false, calls: mostCalls = 25 }: LifeOptions = {},
 ): void => {
-  const begin = (options: Partial<WorldOptions> = {}): Lived => {
+  const begin = (options: Partial<WorldOptions> = {}, storage = usual): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
     const seen: HarvesterImageStatus[] = [];
     let readyAt: number | undefined;
@@ -52,8 +69,8 @@ export const describeLife = (
       seen.push(status);
       if (status.phase === 'Imported') readyAt ??= world.trace.length;
     });
-    world.kube.seed(storageClasses, aStorageClass());
-    world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
+    world.kube.seed(storageClasses, storage.storageClass);
+    if (storage.snapshots) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
     const { spec, ...rest } = aHarvesterImage();
     const object = { ...rest, spec: { ...spec, backend: name as 'csi', retry: 2 } };
     world.schedule(0, () => world.kube.seed(images, object));
@@ -64,8 +81,8 @@ export const describeLife = (
       callsToReady: () => world.trace.slice(0, readyAt),
     };
   };
-  const live = async (options: Partial<WorldOptions> = {}): Promise<Lived> => {
-    const lived = begin(options);
+  const live = async (options: Partial<WorldOptions> = {}, storage = usual): Promise<Lived> => {
+    const lived = begin(options, storage);
     await lived.world.run(4 * hours);
     expect(lived.world.bugs).toEqual([]);
     return lived;
@@ -80,6 +97,14 @@ export const describeLife = (
       const progress = seen.map((status) => status.progress ?? 0);
       expect(progress).toEqual(progress.toSorted((a, b) => a - b));
       expect(seen.filter((status) => status.progress === 100).every(({ phase }) => phase === 'Imported')).toBe(true);
+    });
+
+    it.each(Object.entries(localClasses))('is whole on storage that %s', async (_what, storage) => {
+      const { world, image } = await live({}, storage);
+      expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: fails ? 1 : 0 });
+      await world.kube.delete(images, key);
+      await world.run(world.elapsed() + hours);
+      expect({ image: image(), children: childrenIn(world) }).toEqual({ image: undefined, children: [] });
     });
 
     it('costs few calls, and none while nothing changes', async () => {
@@ -168,6 +193,12 @@ export const describeLife = (
       const { image } = await live({
         attempt: (mode, attempt) => (mode === 'import' && attempt === 1 ? flaky : success),
       });
+      expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: 2, failed: 1 });
+    });
+
+    it.each(Object.entries(localClasses))('are made up for on storage that %s', async (_what, storage) => {
+      const attempt = (mode: string, nth: number) => (mode === 'import' && nth === 1 ? flaky : success);
+      const { image } = await live({ attempt }, storage);
       expect(image()?.status).toMatchObject({ phase: 'Imported', attempts: 2, failed: 1 });
     });
 
