@@ -154,6 +154,10 @@ describe('data volumes', { timeout: 240_000 }, () => {
     const storage = { storageClassName: 'local' };
     expect(await make(aDataVolume('restored', { source, storage }))).toMatchObject({ phase: 'Succeeded' });
     await compare('restored');
+    // Nobody uses it, and its class waits for somebody who does.
+    const atOnce = aDataVolume('bound', { source, storage: { storageClassName: 'local-wffc' } }, immediate);
+    expect(await make(atOnce)).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
+    await compare('bound');
     await cluster.kube.delete(volumeSnapshots, { namespace, name: 'kept' });
   });
 

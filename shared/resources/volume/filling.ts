@@ -9,6 +9,7 @@ import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch, volumeModeOf } from '#shared/populate/volume.ts';
+import { needsBinder, planBinder } from '#shared/resources/volume/binding.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { planLate } from '#shared/resources/volume/late.ts';
@@ -65,7 +66,10 @@ const planByStorage = (
 ): Plan => {
   const { claim, warnings: [warning] = [] } = seen;
   if (claim.status?.phase === 'Bound') return fill(volume, seen, population ?? nothingKnown);
-  if (seen.handed === undefined && isWaitingForConsumer(seen)) return restForConsumer(volume, claim);
+  if (seen.handed === undefined && isWaitingForConsumer(seen))
+    return needsBinder(volume, claim, seen.storageClass)
+      ? planBinder(volume, seen, context)
+      : restForConsumer(volume, claim);
   const step =
     warning === undefined
       ? { reason: 'Cloning', message: `waiting for claim ${claim.metadata.name} to be bound` }

@@ -389,6 +389,23 @@ describe('planVolume', () => {
     expect(diskBytesIn(asked, to, overhead)).toBeGreaterThanOrEqual(gib);
   });
 
+  it.each([
+    { as: 'looks at a restored claim once, where its class waits and its user does not', isBoundAtOnce: true },
+    { as: 'waits for its consumer otherwise', isBoundAtOnce: false },
+  ])('$as', ({ isBoundAtOnce }) => {
+    const waiting = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });
+    const volume = aVolume({ isBoundAtOnce, waitsForConsumer: !isBoundAtOnce });
+    const seen = { pods: [], claim: aClaim(clone('snapshot'), 'Pending'), storageClass: waiting };
+    const { actions, state } = planVolume(volume, seen, context);
+    expect(state.reason).toBe(isBoundAtOnce ? 'Binding' : 'WaitForFirstConsumer');
+    const names = actions.map((one) => (one.do === 'create' ? one.object.metadata.name : one.do));
+    expect(names).toEqual(isBoundAtOnce ? [`inspect-${ref.uid}`] : []);
+    const inspectJob = aJob('inspect', {}, owner);
+    expect(planVolume(volume, { ...seen, inspectJob }, context).actions).toEqual([]);
+    const bound = planVolume(volume, { ...seen, claim: aClaim(clone('snapshot'), 'Bound'), inspectJob }, context);
+    expect(bound.state.phase).toBe('Available');
+  });
+
   it('mounts the source of a copy read-only', () => {
     const { actions } = planVolume(aVolume(), { pods: [], claim: aClaim(clone('copy')), storageClass }, context);
     expect(actions[0]).toMatchObject({

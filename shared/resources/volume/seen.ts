@@ -36,6 +36,7 @@ import { recordOf } from '#shared/populate/clone-record.ts';
 import { type Keepsake, readKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { readLate } from '#shared/resources/volume/late-seen.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
+import { needsBinder } from '#shared/resources/volume/binding.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 
@@ -99,8 +100,17 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
     job !== undefined && readTransfer(job, workers, 0).is === 'succeeded' && recordOf(claim) === undefined;
   const keepsake = isFetched ? await readKeepsake(kube, volume, storageClass) : undefined;
   const late = job === undefined ? await readLate(kube, volume, { claim, storageClass }) : {};
-  return { ...own, pods: workers, storageClass, warnings, keepsake, handed: await readHanded(kube, claim), ...late };
+  const binder = await readBinder(kube, volume, { claim, storageClass });
+  const handed = await readHanded(kube, claim);
+  return { ...own, pods: workers, storageClass, warnings, keepsake, handed, ...late, ...binder };
 };
+
+const readBinder = async (
+  kube: KubeClient,
+  volume: Volume,
+  { claim, storageClass }: Pick<VolumeSeen, 'storageClass'> & { readonly claim: PersistentVolumeClaim },
+): Promise<Pick<VolumeSeen, 'inspectJob'>> =>
+  needsBinder(volume, claim, storageClass) ? { inspectJob: await readLookJob(kube, volume) } : {};
 
 const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
   const name = recordOf(claim)?.volume;
@@ -170,9 +180,12 @@ const readInspection = async (
   kube: KubeClient,
   { ref }: Volume,
 ): Promise<Partial<Pick<VolumeSeen, 'inspectJob' | 'pods'>>> => {
-  const { own: inspectJob } = await readOwn(kube, jobs, ref, transferJobName('inspect', ref));
+  const inspectJob = await readLookJob(kube, { ref });
   return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
 };
+
+const readLookJob = async (kube: KubeClient, { ref }: Pick<Volume, 'ref'>): Promise<Job | undefined> =>
+  (await readOwn(kube, jobs, ref, transferJobName('inspect', ref))).own;
 
 /** Its own namespace is everybody's to use who may make the volume. */
 const mayUseOf = ({ mayUse, ref }: Volume): MayUse => mayUse ?? (({ namespace }) => namespace === ref.namespace);
