@@ -1,0 +1,243 @@
+// Manifests as users of Harvester and HyperCloud have them, all of them at once on one cluster: images, disks of them, exports. Each reaches the state
+// its user waits for, and every volume and object holds the disk that was published, byte for byte.
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import {
+  CreateBucketCommand,
+  GetObjectCommand,
+  ListMultipartUploadsCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+
+const mib = 2 ** 20;
+
+/** Hosts are filled in; everything else is as it was written. */
+const hyperCloud = (images: string, store: string) => `
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachineImage
+metadata: { name: ubuntu18.04 }
+spec: { storageClassName: cephrbd, source: { http: ${images} } }
+---
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachineImage
+metadata: { name: ubuntu-from-bucket }
+spec:
+  storageClassName: cephrbd
+  source: { objectStore: { bucketName: vmimage, objectName: bionic-server-cloudimg-amd64.img } }
+---
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachineImage
+metadata: { name: cirros }
+spec:
+  source: { http: ${images} }
+  pvc:
+    volumeMode: Block
+    accessModes: [ReadWriteOnce]
+    resources: { requests: { storage: 128Mi } }
+    storageClassName: cephrbd
+  snapshotClassName: csi-snapclass
+---
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachinePvc
+metadata: { name: vm-root-disk }
+spec:
+  virtualMachineImageName: ubuntu18.04
+  pvc: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 256Mi } } }
+---
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachineVolume
+metadata: { name: vm-root-volume }
+spec: { virtualMachineImage: { name: ubuntu18.04 }, capacity: { storage: 256Mi } }
+---
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachineVolumeExport
+metadata: { name: export }
+spec:
+  pvcName: vm-root-disk
+  objectStore: { bucketName: vmimage, objectName: mydisk }
+---
+apiVersion: hypercloud.tmaxanc.com/v1alpha1
+kind: VirtualMachineVolumeExport
+metadata: { name: export-released-shape }
+spec:
+  virtualMachineVolume: { name: vm-root-volume }
+  destination: { s3: { url: ${store}/vmimage/mydisk-2.qcow2, secretRef: export-credentials } }
+`;
+
+const harvester = (images: string) => `
+apiVersion: harvesterhci.io/v1beta1
+kind: VirtualMachineImage
+metadata: { generateName: image-, namespace: default }
+spec: { backend: backingimage, displayName: leap-backing, sourceType: download, url: ${images} }
+---
+apiVersion: harvesterhci.io/v1beta1
+kind: VirtualMachineImage
+metadata: { generateName: image-, namespace: default }
+spec: { backend: cdi, displayName: leap-cdi, sourceType: download, url: ${images}, targetStorageClassName: lvm }
+`;
+
+/** Admission wants the volume to be there. */
+const exportedDisk = `
+apiVersion: harvesterhci.io/v1beta1
+kind: VirtualMachineImage
+metadata: { generateName: image-, namespace: default }
+spec:
+  backend: cdi
+  displayName: exported-disk
+  sourceType: export-from-volume
+  pvcName: vm-root-disk
+  pvcNamespace: default
+  targetStorageClassName: lvm
+`;
+
+interface Stated extends KubeObject {
+  readonly status?: {
+    readonly state?: string;
+    readonly progress?: number;
+    readonly size?: number;
+    readonly virtualSize?: number;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly children?: { readonly volume?: string };
+  };
+}
+
+describe('manifests that users bring', { timeout: 500_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let url: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+  let s3: S3Client;
+  let made: readonly Stated[] = [];
+
+  const typeOf = ({ apiVersion, kind }: KubeObject): ResourceType =>
+    servedKinds.find(({ type }) => type.kind === kind && apiVersionOf(type) === apiVersion)!.type;
+  const apply = async (text: string): Promise<void> => {
+    for (const document of parseAllDocuments(text)) {
+      const object = document.toJS() as KubeObject;
+      const metadata = { namespace, ...object.metadata };
+      made = [...made, await cluster.kube.create(typeOf(object), { ...object, metadata })];
+    }
+  };
+  const reached = async (object: Stated, isSo: (status: NonNullable<Stated['status']>) => boolean) => {
+    let last: Stated | undefined;
+    const look = async () => {
+      last = await cluster.kube.get(typeOf(object), { namespace, name: object.metadata.name });
+      return last?.status !== undefined && isSo(last.status) ? 'so' : JSON.stringify(last?.status, undefined, 1);
+    };
+    await expect.poll(look, { timeout: 300_000, interval: 100 }).toBe('so');
+    return last!.status!;
+  };
+  const named = (name: string): Stated => made.find(({ metadata }) => metadata.name === name)!;
+  const displayed = (name: string): Stated =>
+    made.find((object) => (object as { spec?: { displayName?: string } }).spec?.displayName === name)!;
+  const isAvailable = ({ state }: { readonly state?: string }) => state === 'Available';
+  const isImported = ({ conditions = [] }: NonNullable<Stated['status']>) =>
+    conditions.some(({ type, status }) => type === 'Imported' && status === 'True');
+  /** What is different from the published disk, in the words of qemu-img. */
+  const differenceOf = (path: string, format: 'raw' | 'qcow2' = 'raw'): Promise<string> =>
+    run('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, path]).then(
+      () => '',
+      ({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }) => `${stdout}${stderr}`,
+    );
+  const diskIn = (claim: string): Promise<string> => diskOf(cluster, { namespace, name: claim });
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-manifests-'));
+    raw = join(dir, 'disk.raw');
+    const file = join(dir, 'disk.qcow2');
+    await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 8 * mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
+    server = await startFileServer();
+    url = server.offer(basename(file), file);
+    cluster = await startTestCluster();
+    const { data = {} } = (await cluster.kube.get(secrets, { namespace, name: 'object-store' })) ?? {};
+    await cluster.kube.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'export-credentials', namespace },
+      data: { AWS_ACCESS_KEY_ID: data['accessKeyId'] ?? '', AWS_SECRET_ACCESS_KEY: data['secretKey'] ?? '' },
+    });
+    const credentials = {
+      accessKeyId: atob(data['accessKeyId'] ?? ''),
+      secretAccessKey: atob(data['secretKey'] ?? ''),
+    };
+    s3 = new S3Client({ endpoint: cluster.objectStore.url, region: 'us-east-1', forcePathStyle: true, credentials });
+    await s3.send(new CreateBucketCommand({ Bucket: 'vmimage' }));
+    const Body = await readFile(file);
+    await s3.send(new PutObjectCommand({ Bucket: 'vmimage', Key: 'bionic-server-cloudimg-amd64.img', Body }));
+    const local = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
+    for (const name of ['cephrbd', 'lvm']) await cluster.kube.create(storageClasses, { ...local, metadata: { name } });
+    const snapshots = (await cluster.kube.get(volumeSnapshotClasses, { name: 'local' }))!;
+    await cluster.kube.create(volumeSnapshotClasses, { ...snapshots, metadata: { name: 'csi-snapclass' } });
+    await apply(hyperCloud(url, cluster.objectStore.url));
+    await apply(harvester(url));
+  }, 300_000);
+  afterAll(async () => {
+    s3?.destroy();
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it.each(['ubuntu18.04', 'ubuntu-from-bucket', 'cirros'])('%s is available, with a snapshot of it', async (name) => {
+    await reached(named(name), isAvailable);
+    expect(await differenceOf(await diskIn(`${name}-image-pvc`))).toBe('');
+    const snapshot = await cluster.kube.get(volumeSnapshots, { namespace, name: `${name}-image-snapshot` });
+    expect(snapshot?.status?.readyToUse).toBe(true);
+  });
+
+  it.each([
+    ['vm-root-disk', 'vm-root-disk'],
+    ['vm-root-volume', 'vm-root-volume-vmv-pvc'],
+  ])('%s is a bound claim that begins as the image', async (name, claim) => {
+    await reached(named(name), isAvailable);
+    const { status } = (await cluster.kube.get(persistentVolumeClaims, { namespace, name: claim })) ?? {};
+    expect(status?.phase).toBe('Bound');
+    expect(await differenceOf(await diskIn(claim))).toBe('');
+  });
+
+  it.each([
+    ['export', 'mydisk'],
+    ['export-released-shape', 'mydisk-2.qcow2'],
+  ])('%s is one qcow2 in the bucket, and no parts', async (name, Key) => {
+    const status = await reached(named(name), ({ state }) => state === 'Completed');
+    const { Body, ContentLength } = await s3.send(new GetObjectCommand({ Bucket: 'vmimage', Key }));
+    expect(status.size).toBe(ContentLength);
+    const file = join(dir, Key);
+    await writeFile(file, await Body!.transformToByteArray());
+    expect(await differenceOf(file, 'qcow2')).toBe('');
+    expect((await s3.send(new ListMultipartUploadsCommand({ Bucket: 'vmimage' }))).Uploads ?? []).toEqual([]);
+  });
+
+  it('leap-backing is imported as a backing image', async () => {
+    const status = await reached(displayed('leap-backing'), isImported);
+    expect(status).toMatchObject({ progress: 100, virtualSize: 64 * mib });
+    expect(status.size).toBeGreaterThan(0);
+  });
+
+  it('leap-cdi is imported into a volume of its class', async () => {
+    const status = await reached(displayed('leap-cdi'), isImported);
+    expect(status).toMatchObject({ progress: 100, virtualSize: 64 * mib });
+    expect(await differenceOf(await diskIn(displayed('leap-cdi').metadata.name))).toBe('');
+  });
+
+  it('exported-disk is imported from the disk of a machine', async () => {
+    await apply(exportedDisk);
+    const status = await reached(displayed('exported-disk'), isImported);
+    expect(status).toMatchObject({ progress: 100, virtualSize: 256 * mib });
+    expect(await differenceOf(await diskIn(displayed('exported-disk').metadata.name))).toBe('');
+  });
+});
