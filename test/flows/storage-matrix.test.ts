@@ -1,0 +1,247 @@
+// What a storage class can do, and what is made of it: images, root disks, empty data disks, exports, templates, snapshots. One row for each kind of
+// storage, by its behaviour; real bytes compared. And what people do with plain snapshots: clone and roll back.
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims, pods, storageClasses } from '#shared/api/foreign/core.ts';
+import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { cdi } from '#shared/backends/cdi/index.ts';
+import { csi } from '#shared/backends/csi/index.ts';
+import { claimProfileOf } from '#shared/populate/profile.ts';
+import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+
+const images = harvesterImageKind.type;
+const backends = { cdi, csi };
+const mib = 2 ** 20;
+const diskBytes = 64 * mib;
+
+/** A row of the matrix: storage by what it does. */
+interface Storage {
+  readonly className: string;
+  readonly backend: 'csi' | 'cdi';
+  readonly volumeMode: 'Block' | 'Filesystem';
+  readonly snapshots: boolean;
+  /** A volume is bound once somebody uses it. */
+  readonly waits?: true;
+}
+
+const matrix: readonly (readonly [name: string, storage: Storage])[] = [
+  [
+    'binds at once, snapshots and clones (as Ceph RBD)',
+    { className: 'local', backend: 'cdi', volumeMode: 'Block', snapshots: true },
+  ],
+  ['the same without a CDI', { className: 'local', backend: 'csi', volumeMode: 'Block', snapshots: true }],
+  [
+    'waits for a consumer, snapshots (as LVM)',
+    { className: 'local-wffc', backend: 'cdi', volumeMode: 'Block', snapshots: true, waits: true },
+  ],
+  ['volumes alone (as NFS)', { className: 'local-plain', backend: 'cdi', volumeMode: 'Filesystem', snapshots: false }],
+];
+
+describe('storage', { timeout: 400_000 }, () => {
+  let dir: string;
+  let raw: string;
+  let url: string;
+  let cluster: TestCluster;
+  let server: FileServer;
+
+  const until = async <T extends KubeObject>(type: ResourceType<T>, name: string, isSo: (object: T) => boolean) => {
+    let last: T | undefined;
+    const look = async () => {
+      last = await cluster.kube.get(type, { namespace, name });
+      return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
+    };
+    await expect.poll(look, { timeout: 150_000, interval: 50 }).toBe('so');
+    return last!;
+  };
+  const anImage = (name: string, { className, backend }: Storage, spec: object): HarvesterImage => ({
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    metadata: { name, namespace },
+    spec: {
+      backend,
+      displayName: name,
+      targetStorageClassName: className,
+      retry: 0,
+      ...spec,
+    } as unknown as HarvesterImage['spec'],
+  });
+  const reasonOf = ({ status }: HarvesterImage, type: string): string | undefined =>
+    status?.conditions?.find((condition) => condition.type === type)?.reason;
+  const imported = async (image: HarvesterImage): Promise<string> => {
+    await cluster.kube.create(images, image);
+    const { status } = await until(images, image.metadata.name, (object) => object.status?.phase === 'Imported');
+    return status?.children?.volume ?? '';
+  };
+  /** As the machine that uses the disk does. */
+  const useOnce = async (claimName: string): Promise<void> => {
+    const name = `uses-${claimName}`;
+    await cluster.kube.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [{ name: 'guest', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName } }],
+      },
+    });
+    await until(pods, name, ({ status }) => status?.phase === 'Succeeded');
+  };
+  const dataVolume = async (name: string, spec: object, isUsed = false): Promise<void> => {
+    await cluster.kube.create(dataVolumes, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { name, namespace, annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' } },
+      spec: spec as never,
+    });
+    if (isUsed) await useOnce(name);
+    await until(dataVolumes, name, ({ status }) => status?.phase === 'Succeeded');
+  };
+  const diskIn = (claim: string): Promise<string> => diskOf(cluster, { namespace, name: claim });
+  /** What is different from the image, in the words of qemu-img. */
+  const differenceOf = async (claim: string, from = raw): Promise<string> => {
+    const compare = ['compare', '-f', 'raw', '-F', 'raw', from, await diskIn(claim)];
+    return run('qemu-img', compare).then(
+      () => '',
+      ({ stdout }: { readonly stdout: string }) => stdout,
+    );
+  };
+  const aSnapshot = (name: string, persistentVolumeClaimName: string): VolumeSnapshot => ({
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshot',
+    metadata: { name, namespace },
+    spec: { source: { persistentVolumeClaimName } },
+  });
+  const aClaim = (name: string, dataSource: PersistentVolumeClaim['spec']['dataSource']): PersistentVolumeClaim => ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace },
+    spec: {
+      storageClassName: 'local',
+      volumeMode: 'Block',
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '64Mi' } },
+      dataSource,
+    } as PersistentVolumeClaim['spec'],
+  });
+  const bound = (name: string) => until(persistentVolumeClaims, name, ({ status }) => status?.phase === 'Bound');
+  const fromSnapshot = (name: string) => ({ apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name });
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'bullion-matrix-'));
+    raw = join(dir, 'disk.raw');
+    const file = join(dir, 'disk.qcow2');
+    await writeBootDisk(raw, { bytes: diskBytes, dataBytes: 8 * mib });
+    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
+    server = await startFileServer();
+    url = server.offer(basename(file), file);
+    cluster = await startTestCluster();
+  }, 300_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await server?.close();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  describe.each(matrix)('that %s', (_name, storage) => {
+    const { className, volumeMode, snapshots, backend } = storage;
+    const prefix = `${className}-${backend}`;
+    const root = `${prefix}-root`;
+
+    it('keeps an image, and gives a root disk of it', async () => {
+      const golden = await imported(anImage(prefix, storage, { sourceType: 'download', url }));
+      expect(await differenceOf(golden)).toBe('');
+      const source = { pvc: { namespace, name: golden } };
+      const claim = { storageClassName: className, volumeMode, accessModes: ['ReadWriteOnce'] };
+      await dataVolume(root, { source, storage: claim }, storage.waits);
+      expect(await differenceOf(root)).toBe('');
+    });
+
+    it('gives an empty data disk', async () => {
+      const data = `${prefix}-data`;
+      const pvc = {
+        storageClassName: className,
+        volumeMode,
+        accessModes: ['ReadWriteOnce'],
+        resources: { requests: { storage: volumeMode === 'Block' ? '32Mi' : '128Mi' } },
+      };
+      await dataVolume(data, { source: { blank: {} }, pvc });
+      const disk = await diskIn(data);
+      const size = volumeMode === 'Block' ? 32 * mib : (await stat(disk)).size;
+      const zero = join(dir, `${data}.zero`);
+      await (await open(zero, 'w')).close();
+      await run('truncate', ['-s', String(size), zero]);
+      expect(await differenceOf(data, zero)).toBe('');
+    });
+
+    it('takes a disk out as an image of its own, as export and template do', async () => {
+      const exported = anImage(`${prefix}-export`, storage, {
+        sourceType: 'export-from-volume',
+        pvcName: root,
+        pvcNamespace: namespace,
+      });
+      const isServed = backends[backend].capabilities.sources.includes('export-from-volume');
+      const end = await imported(exported).then(differenceOf, (error: Error) => error.message);
+      expect(end).toMatch(isServed ? /^$/ : /export-from-volume/);
+    });
+
+    it(`${snapshots ? 'offers' : 'has no'} snapshots of a disk`, async () => {
+      const name = `${prefix}-snapshot`;
+      await cluster.kube.create(volumeSnapshots, aSnapshot(name, root));
+      const decided = ({ status }: VolumeSnapshot) => status?.readyToUse === true || status?.error !== undefined;
+      const { status } = await until(volumeSnapshots, name, decided);
+      expect(status?.readyToUse ?? false).toBe(snapshots);
+      expect(status?.error === undefined).toBe(snapshots);
+    });
+
+    it('backs its image up once there is a target to keep it in, and says that there is none', async () => {
+      const annotations = { 'bullion.dev/backup': 'true' };
+      await cluster.kube.mergePatch(images, { namespace, name: prefix }, { metadata: { annotations } });
+      const { status } = await until(images, prefix, (image) => reasonOf(image, 'MetadataReady') !== undefined);
+      expect(reasonOf({ status } as HarvesterImage, 'MetadataReady')).toBe('NoBackupTarget');
+      expect(status?.phase).toBe('Imported');
+    });
+
+    it('offers no live migration: its volumes are of one node', async () => {
+      const storageClass = await cluster.kube.get(storageClasses, { name: className });
+      expect(claimProfileOf(storageClass).accessModes).toEqual(['ReadWriteOnce']);
+    });
+  });
+
+  it('rolls a disk back, and clones it, by plain snapshots', async () => {
+    await imported(anImage('rollback', matrix[1]![1], { sourceType: 'download', url }));
+    const { status } = await until(images, 'rollback', () => true);
+    await dataVolume('vm-disk', {
+      source: { pvc: { namespace, name: status?.children?.volume ?? '' } },
+      storage: { storageClassName: 'local', volumeMode: 'Block', accessModes: ['ReadWriteOnce'] },
+    });
+    await cluster.kube.create(volumeSnapshots, aSnapshot('before', 'vm-disk'));
+    await until(volumeSnapshots, 'before', (snapshot) => snapshot.status?.readyToUse === true);
+    const guest = await open(await diskIn('vm-disk'), 'r+');
+    await guest.write(Buffer.alloc(mib, 0xee), 0, mib, 4 * mib);
+    await guest.close();
+    expect(await differenceOf('vm-disk')).not.toBe('');
+    // The machine is stopped: the disk goes, and comes back under its name as it was.
+    await cluster.kube.delete(dataVolumes, { namespace, name: 'vm-disk' });
+    await expect
+      .poll(() => cluster.kube.get(persistentVolumeClaims, { namespace, name: 'vm-disk' }), { timeout: 120_000 })
+      .toBeUndefined();
+    await cluster.kube.create(persistentVolumeClaims, aClaim('vm-disk', fromSnapshot('before')));
+    await bound('vm-disk');
+    expect(await differenceOf('vm-disk')).toBe('');
+    await cluster.kube.create(
+      persistentVolumeClaims,
+      aClaim('twin', { kind: 'PersistentVolumeClaim', name: 'vm-disk' }),
+    );
+    await bound('twin');
+    expect(await differenceOf('twin')).toBe('');
+  });
+});
