@@ -12,6 +12,7 @@ import { buildOpenCrd } from '#infra/local/operator-crds.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
@@ -89,7 +90,11 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     server = await startFileServer();
     url = server.offer(basename(file), file);
     cluster = await startTestCluster();
-    await installCrds(cluster.kube, [buildOpenCrd(virtualMachines as unknown as ResourceType)]);
+    const foreign = [virtualMachines, templateVersions] as unknown as readonly ResourceType[];
+    await installCrds(
+      cluster.kube,
+      foreign.map((type) => buildOpenCrd(type)),
+    );
   }, 300_000);
   afterAll(async () => {
     await cluster?.close();
@@ -135,6 +140,46 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     await cluster.kube.mergePatch(virtualMachines, { namespace, name }, { metadata });
     await until(persistentVolumeClaims, 'web-cdi', (claim) => claim?.status?.capacity?.['storage'] === '192Mi');
     expect(await holdsDisk('web-cdi')).toBe(true);
+  });
+
+  it('are kept with their data in a version of a template, and made from it again', async () => {
+    const version = await cluster.kube.create(templateVersions, {
+      apiVersion: 'harvesterhci.io/v1beta1',
+      kind: 'VirtualMachineTemplateVersion',
+      metadata: { name: 'web-1', namespace },
+    });
+    const { apiVersion, kind, metadata } = version;
+    const image = anImage('cdi');
+    const kept = `templateversion-${metadata.name}-image-0`;
+    const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' };
+    // As Harvester's action `createTemplate` makes it of each disk; `export` makes the same without an owner.
+    const { url: _, ...spec } = image.spec;
+    await cluster.kube.create(images, {
+      ...image,
+      metadata: { name: kept, namespace, ownerReferences: [owner] },
+      spec: {
+        ...spec,
+        displayName: kept,
+        sourceType: 'export-from-volume',
+        pvcName: 'web-cdi',
+        pvcNamespace: namespace,
+      },
+    });
+    await until(images, kept, (exported) => exported?.status?.phase === 'Imported');
+    await expect(cluster.kube.delete(images, { namespace, name: kept })).rejects.toThrow(
+      /VirtualMachineTemplateVersion/,
+    );
+    const disk = template('twin-root', 'cdi', '192Mi');
+    const annotations = { [harvesterAnnotations.imageId]: `${namespace}/${kept}` };
+    const templates = JSON.stringify([{ ...disk, metadata: { ...disk.metadata, annotations } }]);
+    await cluster.kube.create(virtualMachines, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: { name: 'twin', namespace, annotations: { [harvesterAnnotations.claimTemplates]: templates } },
+      spec: {},
+    });
+    await until(dataVolumeKind.type, 'twin-root', (volume) => volume?.status?.phase === 'Succeeded');
+    expect(await holdsDisk('twin-root')).toBe(true);
   });
 
   it('go with the machine where it says so, and stay where it does not', async () => {
