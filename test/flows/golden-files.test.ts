@@ -7,7 +7,14 @@ import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts'
 import type { ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
-import { type GoldenFlow, createGoldenFlow, isUpToDate, untilOffered, versionOf } from '#test/support/golden.ts';
+import {
+  type GoldenFlow,
+  createGoldenFlow,
+  isUpToDate,
+  seldom,
+  untilOffered,
+  versionOf,
+} from '#test/support/golden.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
 const namespace = 'golden-images';
@@ -27,7 +34,7 @@ describe('golden images from files', { timeout: 600_000 }, () => {
         ? { body: Buffer.from(`${digestOf(file).slice(7)} *disk.img\n`) }
         : fileAnswer(request, file, { etag }),
     );
-    cluster = await startTestCluster();
+    cluster = await startTestCluster(seldom);
     flow = createGoldenFlow(cluster.kube, namespace);
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }, 300_000);

@@ -13,6 +13,7 @@ import {
   createGoldenFlow,
   isUpToDate,
   pointsTo,
+  seldom,
   versionOf,
 } from '#test/support/golden.ts';
 import { type PushTarget, pushDisk, sha256 } from '#test/support/registry/images.ts';
@@ -34,7 +35,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
     beforeAll(async () => {
       registry = await startRegistry();
       target = { host: registry.host, repository: 'disks/fedora' };
-      cluster = await startTestCluster({ functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
+      cluster = await startTestCluster({ ...seldom, functionEnvironment: { PLAIN_REGISTRIES: registry.host } });
       flow = createGoldenFlow(cluster.kube, namespace);
       await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     }, 300_000);

@@ -10,7 +10,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
-import { type GoldenFlow, createGoldenFlow, untilOffered, versionOf } from '#test/support/golden.ts';
+import { type GoldenFlow, createGoldenFlow, seldom, untilOffered, versionOf } from '#test/support/golden.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
 const namespace = 'single-flight';
@@ -32,7 +32,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
         ? { body: Buffer.from(`${digestOf(file).slice(7)} *disk.img\n`) }
         : { ...fileAnswer(request, file, { etag }), after: held },
     );
-    cluster = await startTestCluster();
+    cluster = await startTestCluster(seldom);
     flow = createGoldenFlow(cluster.kube, namespace);
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }, 300_000);

@@ -11,7 +11,7 @@ import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { drive } from '#shared/resources/driver.ts';
 import { type Shared, namespace, share } from '#test/support/shared-content.ts';
 
-const url = 'https://images.example/noble.img';
+const url = 'https://images.example/bucket/noble.img';
 const validatorOf = (tag: string): string => validatorDigest([url, 'etag', tag]);
 /** As `share` fills volumes. */
 const short = 'b'.repeat(12);
@@ -26,7 +26,7 @@ beforeEach(() => {
 
 const note = (): void => {
   for (const { metadata, spec } of shared.kube.all(jobs))
-    if (JSON.stringify(spec).includes(`${url}\\"`)) fetched.add(metadata.uid ?? '');
+    if (/"type\\*":\\*"(http|s3)/.test(JSON.stringify(spec))) fetched.add(metadata.uid ?? '');
 };
 
 const settle = async (): Promise<void> => {
@@ -40,7 +40,7 @@ const settle = async (): Promise<void> => {
   }
 };
 
-const follow = async (name: string, tag: string): Promise<void> => {
+const follow = async (name: string, tag: string, type: 'http' | 's3' = 'http'): Promise<void> => {
   const { kube, deps } = shared;
   const storage = { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } };
   const isThere = kube.all(dataImportCronKind.type).some(({ metadata }) => metadata.name === name);
@@ -53,7 +53,7 @@ const follow = async (name: string, tag: string): Promise<void> => {
         schedule: '0 3 * * *',
         managedDataSource: name,
         retentionPolicy: 'None',
-        template: { spec: { source: { http: { url } }, storage } },
+        template: { spec: { source: { [type]: { url } }, storage } },
       },
     });
   const cron = kube.all(dataImportCronKind.type).find(({ metadata }) => metadata.name === name)!;
@@ -68,12 +68,15 @@ const offered = (name: string): string | undefined => {
 };
 
 describe('a file of which nobody tells the digest', () => {
-  it('is fetched once, also for a cron that comes when the first is done', async () => {
-    await follow('one', '1');
-    expect([offered('one'), fetched.size]).toEqual([`one-${short}`, 1]);
-    await follow('two', '1');
-    expect([offered('two'), fetched.size]).toEqual([`two-${short}`, 1]);
-  });
+  it.each(['http', 's3'] as const)(
+    'is fetched once over %s, also for a cron that comes when the first is done',
+    async (type) => {
+      await follow('one', '1', type);
+      expect([offered('one'), fetched.size]).toEqual([`one-${short}`, 1]);
+      await follow('two', '1', type);
+      expect([offered('two'), fetched.size]).toEqual([`two-${short}`, 1]);
+    },
+  );
 
   it('is found by what its server told last, put anew with the same bytes', async () => {
     await follow('one', '1');
