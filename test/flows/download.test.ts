@@ -186,6 +186,10 @@ it('is told by a Downloader, which goes with it; and can be cancelled', async ()
   const slow = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux?format=raw`);
   const cancelled = await get(cluster.imageUrl('linux', '/downloadcancel'));
   expect(cancelled.statusCode).toBe(200);
+  // Read no sooner: a pod that does not know yet that it is to end would send all of it.
+  const serving = async () =>
+    (await cluster.kube.list(jobs, { namespace })).items.filter(({ metadata }) => metadata.name.startsWith('serve-'));
+  await expect.poll(serving, { timeout: 60_000 }).toEqual([]);
   expect(await endOf(slow.body)).toBe('cut');
 }, 120_000);
 
