@@ -6,7 +6,6 @@ import { secrets } from '#shared/api/foreign/core.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { namespace } from '#test/support/cluster.ts';
-import { noise } from '#test/support/disk.ts';
 import { type ExchangeCluster, anUploadImage, anUploadVolume, startExchangeCluster } from '#test/support/exchange.ts';
 import { type TransferProcess, startTransferProcess } from '#test/support/transfer-process.ts';
 
@@ -39,7 +38,7 @@ const file = (name: string) => `/files/datavolumes/${namespace}/${name}`;
 interface Asked {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'OPTIONS';
   readonly headers?: Record<string, string>;
-  readonly body?: Buffer | AsyncIterable<Buffer>;
+  readonly body?: Buffer;
   readonly origin?: string;
 }
 
@@ -47,7 +46,7 @@ const ask = async (path: string, { method = 'POST', headers = {}, body, origin =
   const answer = await request(`${fn.url}${path}`, {
     method,
     headers: { ...cluster.editor, origin, ...headers },
-    ...(body === undefined ? {} : { body: body as never }),
+    ...(body === undefined ? {} : { body }),
   });
   const text = await answer.body.text();
   return {
@@ -58,18 +57,9 @@ const ask = async (path: string, { method = 'POST', headers = {}, body, origin =
 };
 
 describe('what is too large is refused with JSON that says what to do', () => {
-  it.each<[string, () => Promise<Awaited<ReturnType<typeof ask>>>]>([
+  it.each<[string, () => ReturnType<typeof ask>]>([
     ['a body by its length, before it is read', () => ask(action(''), { body: Buffer.alloc(3 * mib, 1) })],
     ['a file by its size', () => ask(action(`&size=${3 * mib}`), { body: Buffer.alloc(1000, 1) })],
-    [
-      'a body that does not say how long it is',
-      () =>
-        ask(action('&virtualSize=4194304'), {
-          body: (async function* endless() {
-            for (let part = 0; part < 4096; part += 1) yield noise(String(part), 65_536);
-          })(),
-        }),
-    ],
   ])('413: %s', async (_what, send) => {
     expect(await send()).toEqual({
       status: 413,

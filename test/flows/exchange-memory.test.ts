@@ -101,12 +101,13 @@ it('of 6 GiB takes no more than of 64 MiB, in and out', async () => {
     const fn = await startTransferProcess(cluster.kubeconfigPath);
     try {
       const back = join(dir, `${name}.qcow2`);
+      const sent = await peaksDuring(fn, () => upload(fn, name, file, size));
+      await cluster.untilImage(name, 'Imported');
       seen[name] = [
-        await peaksDuring(fn, () => upload(fn, name, file, size)),
+        sent,
         await peaksDuring(fn, async () => writeFile(back, await take(fn, name, 'format=qcow2'))),
         await peaksDuring(fn, async () => void (await take(fn, name, 'format=raw', Math.min(size, 2 * gib)))),
       ];
-      await cluster.untilImage(name, 'Imported');
       expect((await readFile(back)).subarray(0, 4).toString('latin1')).toBe('QFI\u00fb');
       await run('qemu-img', ['compare', '-f', 'qcow2', '-F', 'raw', back, file]);
     } finally {

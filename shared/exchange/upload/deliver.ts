@@ -23,7 +23,7 @@ export interface Delivered {
   readonly signal: AbortSignal;
 }
 
-const tooLarge = (found: string, mostBytes: number): Problem =>
+export const tooLarge = (found: string, mostBytes: number): Problem =>
   new Problem(
     413,
     'RequestEntityTooLarge',

@@ -3,6 +3,7 @@ import { authenticate } from '#shared/exchange/access/caller.ts';
 import type { MemoryLocker } from '@tus/server';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
+import { tooLarge } from '#shared/exchange/upload/deliver.ts';
 import { Problem, toProblem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 
@@ -25,14 +26,29 @@ export const createTus = (deps: ExchangeDeps) => {
       locker: await locker(),
       namingFunction: (asked) => newUploadId(Number(asked.headers.get('upload-length') ?? 0)),
       onResponseError: (_asked, error) => {
-        if ('status_code' in error) return undefined;
-        const { status, reason, message } = toProblem(error);
+        // Theirs say what is wrong; of this one people are to know what to do.
+        if ('status_code' in error && error.status_code !== 413) return undefined;
+        if ('status_code' in error) return toAnswer(tooLarge('more', deps.mostBytes));
         if (!(error instanceof Problem)) deps.log.error('an upload request failed', { error });
-        return { status_code: status, body: JSON.stringify({ reason, message }) };
+        return toAnswer(toProblem(error));
       },
     });
-    return server.handleWeb(request);
+    return asJson(await server.handleWeb(request));
   };
+};
+
+const toAnswer = ({ status, reason, message }: Problem) => ({
+  status_code: status,
+  body: JSON.stringify({ reason, message }),
+});
+
+/** The library names no type. */
+const asJson = async (answer: Response): Promise<Response> => {
+  if (answer.status < 400 || answer.body === null) return answer;
+  const body = await answer.text();
+  const headers = new Headers(answer.headers);
+  if (body.startsWith('{')) headers.set('content-type', 'application/json');
+  return new Response(body, { status: answer.status, headers });
 };
 
 const loadLocker = () => {
