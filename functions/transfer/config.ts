@@ -1,5 +1,6 @@
 // What the transfer function can be told: where bytes go through, and who may send them.
 import { z } from 'zod';
+import { jobSettings } from '#shared/populate/config.ts';
 import { kubeSettings, serverSettings, setting, tlsSettings, wholeNumber } from '#shared/runtime/config.ts';
 
 const list = z
@@ -18,6 +19,7 @@ export const TransferConfig = z.object({
   ...serverSettings,
   ...kubeSettings,
   ...tlsSettings,
+  ...jobSettings,
   publicUrl: setting(
     'PUBLIC_URL',
     'Where people reach this function, for links; without it as they called it.',

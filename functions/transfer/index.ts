@@ -3,6 +3,8 @@ import { TransferConfig } from '#functions/transfer/config.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { readFrontProxy } from '#shared/exchange/front-proxy.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
+import { toJobSettings } from '#shared/populate/config.ts';
+import { defaultSettings } from '#shared/populate/settings.ts';
 import { loadConfig, tlsFilesOf } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
@@ -10,7 +12,8 @@ import { serve } from '#shared/runtime/serve.ts';
 const { port, host, logLevel, kubeconfig, ...config } = loadConfig(TransferConfig);
 const log = createLogger({ level: logLevel, fields: { function: 'transfer' } });
 const kube = createKubeClient(loadKubeConfig(kubeconfig));
-const deps = createExchangeDeps(config, kube, log);
+const settings = { ...defaultSettings, ...toJobSettings(config) };
+const deps = createExchangeDeps({ ...config, settings }, kube, log);
 const tls = tlsFilesOf(config);
 if (tls === undefined) await serve({ app: createApp(deps), log, port, host, requestTimeoutMs: 0 });
 else {

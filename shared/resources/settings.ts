@@ -4,6 +4,7 @@ import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
+import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
@@ -19,7 +20,6 @@ import {
   setting,
   sinkSettings,
   traceSettings,
-  wholeNumber,
 } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -38,21 +38,7 @@ export const driverSettings = {
   ...traceSettings,
   ...sinkSettings,
   ...cdiSettings,
-  transferImage: setting(
-    'TRANSFER_IMAGE',
-    'OCI image of transfer-job.',
-    z.string().default(defaultSettings.transferImage),
-  ),
-  transferCommand: setting(
-    'TRANSFER_COMMAND',
-    'Command that starts transfer-job in its image, words separated by spaces.',
-    z.string().default(defaultSettings.transferCommand.join(' ')).pipe(list(/\s+/)),
-  ),
-  transferServiceAccount: setting(
-    'TRANSFER_SERVICE_ACCOUNT',
-    'Service account of transfer Jobs; it needs no rights.',
-    z.string().optional(),
-  ),
+  ...jobSettings,
   transferSink: setting(
     'TRANSFER_SINK',
     'URL that transfer Jobs post their progress to; without it K_SINK is taken.',
@@ -63,8 +49,6 @@ export const driverSettings = {
     'Audience of the token that transfer Jobs show there; without it they have no token at all.',
     z.string().optional(),
   ),
-  transferCpu: setting('TRANSFER_CPU', 'CPU limit of a transfer.', z.string().default('2')),
-  transferMemory: setting('TRANSFER_MEMORY', 'Memory limit of a transfer.', z.string().default('512Mi')),
   ...placementSettings,
   ...addressSettings,
   plainRegistries: setting(
@@ -99,26 +83,6 @@ export const driverSettings = {
     'Namespace of golden images whose template names none.',
     z.string().default('kubevirt-os-images'),
   ),
-  transferUrl: setting(
-    'TRANSFER_URL',
-    'URL of the transfer function inside the cluster; without it uploads are refused.',
-    z.url().optional(),
-  ),
-  uploadIdleSeconds: setting(
-    'UPLOAD_IDLE_SECONDS',
-    'Seconds an upload may send nothing before it is given up.',
-    wholeNumber(1).default(defaultSettings.uploadIdleSeconds),
-  ),
-  attemptSeconds: setting(
-    'ATTEMPT_SECONDS',
-    'Seconds one attempt of a transfer may take.',
-    wholeNumber(1).default(defaultSettings.attemptSeconds),
-  ),
-  childSeconds: setting(
-    'CHILD_SECONDS',
-    'Seconds a pod, volume or snapshot may take to become usable before its image fails.',
-    wholeNumber(1).default(defaultSettings.childSeconds),
-  ),
   filesystemOverhead: setting(
     'FILESYSTEM_OVERHEAD',
     'Share of a volume that its file system keeps for itself, 0 to 1.',
@@ -140,9 +104,7 @@ const toObjectStore = (config: DriverConfig): PopulateSettings['objectStore'] =>
       };
 
 export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
-  transferImage: config.transferImage,
-  transferCommand: config.transferCommand,
-  transferServiceAccount: config.transferServiceAccount,
+  ...toJobSettings(config),
   transferResources: {
     requests: defaultSettings.transferResources['requests'] ?? {},
     limits: { cpu: config.transferCpu, memory: config.transferMemory, ...toDiskLimit(config) },
@@ -153,13 +115,9 @@ export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   plainRegistries: config.plainRegistries,
   proxies: toProxies(config),
   objectStore: toObjectStore(config),
-  transferUrl: config.transferUrl,
-  uploadIdleSeconds: config.uploadIdleSeconds,
   eventSink: config.transferSink ?? config.sink,
   eventAudience: config.transferSinkAudience,
   traceEndpoint: config.traceEndpoint,
-  attemptSeconds: config.attemptSeconds,
-  childSeconds: config.childSeconds,
   filesystemOverhead: config.filesystemOverhead,
 });
 

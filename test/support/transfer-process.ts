@@ -14,13 +14,28 @@ export interface TransferProcess {
   readonly kill: (signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
 }
 
-/** `functions/transfer` as a pod has it. */
+const freePort = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};
+
+/** `functions/transfer` as a pod has it. `PORT`: that of one before. */
 export const startTransferProcess = async (
   kubeconfig: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TransferProcess> => {
+  const port = environment['PORT'] ?? String(await freePort());
   const child = spawn(process.execPath, ['functions/transfer/index.ts'], {
-    env: { PATH: process.env['PATH'], KUBECONFIG: kubeconfig, PORT: '0', ...environment },
+    env: {
+      PATH: process.env['PATH'],
+      KUBECONFIG: kubeconfig,
+      PORT: port,
+      TRANSFER_URL: `http://127.0.0.1:${port}`,
+      ...environment,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
