@@ -1,5 +1,5 @@
 // How large a disk is, where the user did not say: a Job looks at the source before anything is made. Called by plans of backends and of volumes.
-import { type Job, type Pod, jobs } from '#shared/api/foreign/core.ts';
+import { type Job, type KubeEvent, type Pod, jobs } from '#shared/api/foreign/core.ts';
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { followTransfer } from '#shared/backends/following.ts';
@@ -12,6 +12,8 @@ export interface Looking {
   /** The Job that looks, once there is one. */
   readonly job: Job | undefined;
   readonly pods: readonly Pod[];
+  /** What the cluster complains about, newest first: why no pod starts. */
+  readonly warnings?: readonly KubeEvent[] | undefined;
   /** The Job to make. */
   readonly build: () => Job;
 }
@@ -20,10 +22,11 @@ export type Looked =
   | { readonly is: 'planned'; readonly plan: Plan }
   | { readonly is: 'known'; readonly diskBytes: number; readonly inspection: Inspection; readonly state: ImageState };
 
-export const planInspection = (image: Filled, { job, pods, build }: Looking, context: PlanContext): Looked => {
+export const planInspection = (image: Filled, looking: Looking, context: PlanContext): Looked => {
+  const { job, pods, warnings, build } = looking;
   if (job === undefined) return planned(startInspection(image, build(), context));
   const run = readTransfer(job, pods, context.now);
-  if (run.is !== 'succeeded') return planned(followTransfer(image, { job, run }, context));
+  if (run.is !== 'succeeded') return planned(followTransfer(image, { job, run, warnings }, context));
   const { inspection } = run.report;
   const state = { ...image.state, inspection };
   if (inspection.virtualSize !== undefined)

@@ -404,6 +404,26 @@ const rows: readonly Row[] = [
     state: { phase: 'Available', handledRetryToken: '1' },
   },
   {
+    name: 'a quota has no room for the pod that looks at the source: said in its own words',
+    image: anImage({ state: { phase: 'Pending', reason: 'Inspecting', deadline: '2026-01-02T04:00:00Z' } }),
+    seen: seen({
+      inspectJob: aJob('inspect'),
+      storageClass,
+      warnings: [
+        {
+          apiVersion: 'v1',
+          kind: 'Event',
+          metadata: { name: 'refused' },
+          involvedObject: { kind: 'Job', name: 'inspect' },
+          reason: 'FailedCreate',
+          message: 'exceeded quota: small',
+        },
+      ],
+    }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'FailedCreate', message: 'Job inspect: exceeded quota: small' },
+  },
+  {
     name: 'the volume was removed while it was being filled: both start again',
     image: anImage({ state: { phase: 'Downloading', attempts: 1, progress: 30 } }),
     seen: seen({ importJob: active, storageClass }),

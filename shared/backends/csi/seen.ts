@@ -120,7 +120,7 @@ const readWarnings = async (kube: KubeClient, image: Image, seen: CsiSeen): Prom
   const isWaiting = image.state.phase === 'Pending' && image.state.deadline !== undefined;
   if (!isWaiting) return {};
   const idle = seen.pods.filter(({ status }) => status?.phase === 'Pending');
-  const children = [seen.volume, seen.importJob, ...idle].filter((child) => child !== undefined);
+  const children = [seen.volume, seen.importJob, seen.inspectJob, ...idle].filter((child) => child !== undefined);
   return { warnings: await readNewestWarnings(kube, children) };
 };
 
@@ -141,8 +141,9 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
     readClass(kube, image.storage.className),
     isSized || !mayBe(image, image.state.children?.job) ? nothing : readJob(kube, image, 'inspect'),
   ]);
-  const workers = inspect.inspectJob === undefined ? {} : await readPods(kube, image);
-  return { ...inspect, ...workers, ...(await readSharing(kube, image, storageClass)) };
+  if (inspect.inspectJob === undefined) return { ...inspect, ...(await readSharing(kube, image, storageClass)) };
+  const seen = merge(inspect, await readPods(kube, image), await readSharing(kube, image, storageClass));
+  return merge(seen, await readWarnings(kube, image, seen));
 };
 
 const contentOfImage = ({ source, checksum }: Image): string | undefined => contentOf({ from: source, checksum });

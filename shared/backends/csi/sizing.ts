@@ -58,8 +58,9 @@ const planNoClass = (image: Image, context: PlanContext): Plan => {
 };
 
 const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
-  const { inspectJob: job, pods } = seen;
-  const looked = planInspection(image, { job, pods, build: () => buildInspectJob(image, context.settings) }, context);
+  const { inspectJob: job, pods, warnings } = seen;
+  const build = () => buildInspectJob(image, context.settings);
+  const looked = planInspection(image, { job, pods, warnings, build }, context);
   if (looked.is === 'planned') return looked.plan;
   const { diskBytes, inspection: inspected, state } = looked;
   return makeVolume(image, seen, { diskBytes, inspected, state }, context);
