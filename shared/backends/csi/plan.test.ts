@@ -405,7 +405,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'a quota has no room for the pod that looks at the source: said in its own words',
-    image: anImage({ state: { phase: 'Pending', reason: 'Inspecting', deadline: '2026-01-02T04:00:00Z' } }),
+    image: unsized({ phase: 'Pending', reason: 'Inspecting', deadline: '2026-01-02T04:00:00Z' }),
     seen: seen({
       inspectJob: aJob('inspect'),
       storageClass,
