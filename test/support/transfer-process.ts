@@ -1,8 +1,12 @@
-// The transfer function as a process of its own, as a pod has it.
+// The transfer function and what stands around an upload, as processes that a test may kill; and a line slow enough to be cut.
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:net';
+import { readFile, readdir } from 'node:fs/promises';
+import { type Server, type Socket, connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Transform } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface TransferProcess {
   readonly url: string;
@@ -48,4 +52,77 @@ export const startTransferProcess = async (
       await ended;
     },
   };
+};
+
+export interface SlowLine {
+  readonly url: string;
+  /** Bytes that went to the server so far. */
+  readonly sent: () => number;
+  readonly close: () => Promise<void>;
+}
+
+/** Passes `bytesPerSecond` on to wherever `target` is at that moment; back-pressure and cuts go through. */
+export const startSlowLine = async (target: () => string, bytesPerSecond: number): Promise<SlowLine> => {
+  let sent = 0;
+  const open = new Set<Socket>();
+  const slowly = (): Transform =>
+    new Transform({
+      highWaterMark: 64 * 1024,
+      transform: (chunk: Buffer, _encoding, done) => {
+        sent += chunk.length;
+        setTimeout(() => done(undefined, chunk), (1000 * chunk.length) / bytesPerSecond);
+      },
+    });
+  const connectThrough = (client: Socket): void => {
+    const { hostname, port } = new URL(target());
+    const server = connect(Number(port), hostname);
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      open.add(one);
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        open.delete(one);
+        other.destroy();
+      });
+    }
+    client.pipe(slowly()).pipe(server);
+    server.pipe(client);
+  };
+  const listener: Server = createServer(connectThrough);
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    sent: () => sent,
+    close: () =>
+      new Promise((resolve) => {
+        for (const socket of open) socket.destroy();
+        listener.close(() => resolve());
+      }),
+  };
+};
+
+/** Process numbers of the workers in pods of a local cluster, without the shell around each. */
+const workerPids = async (dataDir: string): Promise<readonly number[]> => {
+  const found: number[] = [];
+  for (const pod of await readdir(join(dataDir, 'pods')).catch(() => [])) {
+    const started = join(dataDir, 'pods', pod, 'containers', 'transfer', 'started');
+    const shell = Number((await readFile(started, 'utf8').catch(() => '')).split('\n')[0]);
+    if (!(shell > 0)) continue;
+    const children = await readFile(`/proc/${shell}/task/${shell}/children`, 'utf8').catch(() => '');
+    found.push(...children.trim().split(' ').filter(Boolean).map(Number));
+  }
+  return found;
+};
+
+/** As a node that dies takes its pods along. Waits until there is one. */
+export const killWorker = async (dataDir: string): Promise<void> => {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    const pids = await workerPids(dataDir);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    if (pids.length > 0) return;
+    await sleep(100);
+  }
+  throw new Error('no worker was there to be killed');
 };
