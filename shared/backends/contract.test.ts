@@ -6,7 +6,7 @@ import { anImage } from '#test/support/builders.ts';
 import { memory } from '#test/support/backends/memory/index.ts';
 
 /** More than the 25 aimed at: a size that nobody gave is found by a Job of its own, and our own DataVolume is an object with a life, too. */
-const calls: Readonly<Record<string, number>> = { csi: 30, cdi: 65 };
+const calls: Readonly<Record<string, number>> = { csi: 31, cdi: 65 };
 
 for (const [name, registration] of Object.entries<Registration>(backends)) {
   if (!registration.served) continue;
