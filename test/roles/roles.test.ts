@@ -96,7 +96,10 @@ const unreached: readonly (readonly [RegExp, string])[] = [
   ],
   [/^import-object: delete datasources/, 'the last image of a name: shared/object-import'],
   [/^backup-metadata: delete jobs/, 'a backup whose image is gone: backup/backup.test'],
-  [/^backup-metadata: get virtualmachinebackups/, 'backups of machines: shared/backup/handle.test'],
+  [
+    /^backup-metadata: get (?:virtualmachinebackups|backupbackingimages)/,
+    'backups of machines and of their images: shared/backup/handle.test',
+  ],
   [
     /^admission: get (?:virtualmachinepvcs|virtualmachinevolumes|datavolumes|dataimportcrons|virtualmachinevolumeexports)/,
     'whose is what is to go: functions/validate/protected.test',
