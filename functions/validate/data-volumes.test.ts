@@ -77,7 +77,11 @@ describe('DataVolumes', () => {
       /spec\.source\.registry\.pullMethod/,
     ],
     ['no skipped verification', httpWith({ insecureSkipVerify: true }), /insecureSkipVerify.*not served/],
-    ['no archive', aDataVolume({ source: http, storage, contentType: 'archive' }), /spec\.contentType/],
+    [
+      'no archive of an empty disk',
+      aDataVolume({ source: { blank: {} }, storage, contentType: 'archive' }),
+      /spec\.contentType/,
+    ],
     [
       'no checkpoints',
       aDataVolume({ source: http, storage, checkpoints: [{ previous: '', current: 'a' }] }),
