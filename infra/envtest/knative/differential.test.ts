@@ -20,6 +20,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
+import { takeTurn } from '#test/support/turn.ts';
 import { crds, looseCrd, prepareKnative, triggers } from '#test/support/knative.ts';
 
 const assetsDir = findAssets(process.env);
@@ -78,18 +79,21 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
     return { seen, server: await startServer({ app: { fetch }, log, port: 0 }) };
   };
 
+  let handOn: (() => Promise<void>) | undefined;
   beforeAll(async () => {
+    handOn = await takeTurn('knative-adapter');
     api = await startRealApiServer({ assetsDir: assetsDir!, dataDir: join(dataDir, 'api'), durable: false });
     kube = createKubeClient(loadKubeConfig(api.kubeconfigPath));
     await kube.create(crds, looseCrd(widgets));
     await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'bullion' } });
     await prepareKnative(kube);
     await vi.waitFor(() => kube.list(widgets), { timeout: 30_000 });
-  }, 180_000);
+  }, 480_000);
 
   afterAll(async () => {
     for (const child of children) child.kill('SIGKILL');
     await api?.close();
+    await handOn?.();
     rmSync(dataDir, { recursive: true, force: true });
   });
 

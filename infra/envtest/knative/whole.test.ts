@@ -22,10 +22,14 @@ import { noise } from '#test/support/disk.ts';
 import { type GoldenFlow, createGoldenFlow, isUpToDate } from '#test/support/golden.ts';
 import { type Delivered, createKnativeEventing } from '#test/support/knative-eventing.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+import { takeTurn } from '#test/support/turn.ts';
 
 const knative = findKnative(process.env);
 const isBuilt = findAssets(process.env) !== undefined && knative !== undefined;
+// Before the port is looked at: others who need it have their turn first.
+const handOn = isBuilt ? await takeTurn('knative-adapter') : undefined;
 const canRun = isBuilt && (await isFreeEverywhere(8080));
+if (!canRun) await handOn?.();
 if (!canRun) {
   const why = isBuilt ? 'its adapter needs port 8080' : 'run `npm run envtest` and `npm run envtest:knative`';
   console.warn(`the whole of Knative skipped: ${why}`);
@@ -51,6 +55,7 @@ describe.skipIf(!canRun)('functions that Knative itself wakes', { timeout: 240_0
   afterAll(async () => {
     await cluster?.close();
     await origin?.close();
+    await handOn?.();
   });
 
   const typesTo = (name: string): ReadonlySet<string> =>
