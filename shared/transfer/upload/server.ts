@@ -103,13 +103,15 @@ const stateHeaders = ({ receiver: { spool } }: UploadServerOptions): Record<stri
 const respond = async (
   request: IncomingMessage,
   response: ServerResponse,
-  options: UploadServerOptions,
+  options: UploadServerOptions & { readonly isClosing: () => boolean },
 ): Promise<void> => {
   try {
     const { status, body } = await answer(request, options);
     // Strangers are told nothing of the file.
     const headers = status === 401 || status === 404 ? {} : stateHeaders(options);
     dropUnread(request);
+    // A client that keeps its connection for later would hold the Job, and with it the image.
+    if (options.isClosing()) response.shouldKeepAlive = false;
     if (body === undefined) response.writeHead(status, headers).end();
     else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
   } catch (error) {
@@ -119,9 +121,10 @@ const respond = async (
 };
 
 export const startUploadServer = async (options: UploadServerOptions): Promise<UploadServer> => {
+  let isClosing = false;
   // A slow client may take hours over one request.
   const server: Server = createServer({ requestTimeout: 0, keepAliveTimeout: 30_000 }, (request, response) => {
-    void respond(request, response, options);
+    void respond(request, response, { ...options, isClosing: () => isClosing });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -131,6 +134,7 @@ export const startUploadServer = async (options: UploadServerOptions): Promise<U
     port: (server.address() as AddressInfo).port,
     close: (graceMs) =>
       new Promise((resolve) => {
+        isClosing = true;
         const timer = setTimeout(() => server.closeAllConnections(), graceMs);
         server.close(() => {
           clearTimeout(timer);
