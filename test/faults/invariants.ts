@@ -151,22 +151,27 @@ export const untoldIn = (world: World): readonly string[] => {
 
 const withoutUid = (name: string): string => name.replace(/[0-9a-f-]{36}$/, '');
 
+/** One that has failed may have done so before its class was made; nobody can make a disk of it either way. */
+const classesOf = (world: World, image: ImageObject | undefined): number | undefined =>
+  image?.status?.phase === 'Failed' ? undefined : world.kube.all(storageClasses).length;
+
+/** What there is of an image, as far as every run must come to the same. */
+const statusOf = (image: ImageObject | undefined) => {
+  const { phase, virtualSize, digests, attemptsFailed } = image?.status ?? {};
+  const reason = conditionOf(image?.status, 'Ready')?.reason;
+  return { finalizers: image?.metadata.finalizers, reason, phase, virtualSize, digests, attemptsFailed };
+};
+
 /** Where an image and its children have come to, without times and without what may differ between runs. */
 export const summaryOf = (world: World) => {
   const image = imageIn<ImageObject>(world);
-  const reason = conditionOf(image?.status, 'Ready')?.reason;
   return {
+    ...statusOf(image),
     others: world.kube
       .all<ImageObject>()
       .filter(({ kind }) => [...filledKinds, exportKind].includes(kind) && kind !== 'VirtualMachineImage')
       .toSorted((a, b) => `${a.kind}/${a.metadata.name}`.localeCompare(`${b.kind}/${b.metadata.name}`))
       .map(({ kind, status }) => ({ kind, phase: status?.phase, reason: conditionOf(status, 'Ready')?.reason })),
-    finalizers: image?.metadata.finalizers,
-    reason,
-    phase: image?.status?.phase,
-    virtualSize: image?.status?.virtualSize,
-    digests: image?.status?.digests,
-    attemptsFailed: image?.status?.attemptsFailed,
     volumes: world.kube
       .all(persistentVolumeClaims)
       .map((volume) => ({
@@ -186,7 +191,7 @@ export const summaryOf = (world: World) => {
       .toSorted((a, b) => a.localeCompare(b)),
     pods: world.kube.all(pods).length,
     backingImages: world.kube.all(backingImages).map(({ spec, status }) => ({ spec, status })),
-    classes: world.kube.all(storageClasses).length,
+    classes: classesOf(world, image),
     // How far an image came that was deleted meanwhile is up to the storm.
     transfers: [...world.cluster.longhorn.begun].flatMap(([uid, count]) =>
       uid === image?.metadata.uid ? [count] : [],
