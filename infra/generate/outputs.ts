@@ -20,8 +20,8 @@ import {
   buildOwnAccess,
   buildSourceAccess,
   buildTransferAccess,
-  buildUserRoles,
 } from '#infra/generate/rbac.ts';
+import { buildUserRoles } from '#infra/generate/user-roles.ts';
 import { buildCertificate, buildCertificateAccess } from '#infra/generate/certificate.ts';
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { backupHolders, eventFunctions } from '#infra/generate/event-functions.ts';

@@ -31,7 +31,6 @@ import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
-import { uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
@@ -41,7 +40,7 @@ export interface ChildAccess {
   readonly verbs: readonly Verb[];
 }
 
-interface Rule {
+export interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly verbs: readonly Verb[];
@@ -223,34 +222,3 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
   // Tells by whom it is asked on behalf of users; every extension server reads it.
   bindRole(name, 'kube-system', 'extension-apiserver-authentication-reader'),
 ];
-
-/** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
-export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manifest[] => [
-  withRule(
-    userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
-    { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
-  ),
-  userRole('view', ['view'], objects, ['get', 'list', 'watch']),
-];
-
-const withRule = (role: Manifest, more: Rule): Manifest => ({
-  ...role,
-  rules: [...(role['rules'] as readonly Rule[]), more],
-});
-
-const userRole = (
-  name: string,
-  into: readonly string[],
-  ...[objects, verbs]: [readonly ResourceType[], readonly Verb[]]
-): Manifest => ({
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: {
-    name: `bullion-${name}`,
-    labels: {
-      ...partOf(name),
-      ...Object.fromEntries(into.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true'])),
-    },
-  },
-  rules: objects.map((type) => rule(type, verbs)),
-});
