@@ -22,9 +22,9 @@ import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
 import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
+import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
-const flushEveryBytes = 128 * 1024 * 1024;
 /** Enough for a header and what may follow it. */
 const headerBytes = 64 * 1024;
 
@@ -55,27 +55,38 @@ interface Passing {
   readonly scratch: Scratch;
 }
 
-/** Keeps dirty pages bounded, which the memory of a container counts. */
+/** Keeps what passes, flushed on the way. `finish` throws what a flush failed with. */
 const createKeeper = (file: FileHandle, where: string) => {
-  let [written, flushedAt] = [0, 0];
-  return (bytes: Buffer, position: number): Promise<void> =>
-    writing(where, async () => {
-      await writeFully(file, bytes, position);
-      written += bytes.length;
-      if (written - flushedAt < flushEveryBytes) return;
-      flushedAt = written;
-      await file.datasync();
+  let written = 0;
+  let failure: { readonly error: unknown } | undefined;
+  const flushing = createFlushing(async () => {
+    await file.datasync().catch((error: unknown) => {
+      failure ??= { error };
     });
+  });
+  const throwFailure = (): void => {
+    if (failure !== undefined) throw failure.error;
+  };
+  return {
+    keep: (bytes: Buffer, position: number): Promise<void> =>
+      writing(where, async () => {
+        throwFailure();
+        await writeFully(file, bytes, position);
+        written += bytes.length;
+        flushing.reach(written);
+      }),
+    finish: () => writing(where, () => flushing.settled().then(throwFailure)),
+  };
 };
 
 /** Cuts the stream into segments, unpacks what is known of each, keeps the rest. Gives the length of the file. */
 const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: AsyncIterable<Buffer>) => {
   const { segmentBytes, buffers } = pools;
-  const keep = createKeeper(scratch.file, pass.spec.scratchDir);
+  const keeper = createKeeper(scratch.file, pass.spec.scratchDir);
   const work = createSegmentWork(pools, createSegmentPlanner(tables.queue), ({ offset, buffer, bytes }, tasks) =>
     kept
       .rest(offset, bytes.length, tasks)
-      .map(({ start, end }) => keep(segmentView(pools, buffer, start, end), offset + start)),
+      .map(({ start, end }) => keeper.keep(segmentView(pools, buffer, start, end), offset + start)),
   );
   let [offset, filled, buffer] = [0, 0, await buffers.acquire()];
   const finishSegment = (): void => {
@@ -99,6 +110,7 @@ const passBy = async ({ pass, pools, tables, kept, scratch }: Passing, content: 
   if (filled > 0) finishSegment();
   else buffers.release(buffer);
   await work.finish();
+  await keeper.finish();
   return offset;
 };
 

@@ -1,11 +1,11 @@
 // Keeps the disk at work while others write to a sink: what is flushed at the end alone is waited for at the end.
+import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
-const flushEveryBytes = 128 * 1024 * 1024;
-const lookEveryMs = 50;
+const lookEveryMs = 10;
 
 export interface Flusher {
-  /** Waits for the flush under way; there are none after it. Never throws. */
+  /** Waits for the flushes under way; there are none after it. Never throws. */
   stop(): Promise<void>;
 }
 
@@ -14,25 +14,21 @@ export const flushWhile = (
   sink: Sink,
   writtenBytes: () => number | Promise<number> = () => sink.writtenBytes(),
 ): Flusher => {
-  let flushedAt = 0;
-  let flushing: Promise<void> | undefined;
-  const flush = async (): Promise<void> => {
-    const written = await writtenBytes();
-    if (written - flushedAt < flushEveryBytes) return;
-    flushedAt = written;
-    await sink.flush();
-  };
+  // The sink keeps the fault of a flush, and fails by it when it is committed.
+  const flushing = createFlushing(() => sink.flush().catch(() => {}));
+  let looking: Promise<void> | undefined;
+  const look = async (): Promise<void> => flushing.reach(await writtenBytes());
   const clear = (): void => {
-    flushing = undefined;
+    looking = undefined;
   };
   const timer = setInterval(() => {
-    // What fails here fails again at the end, where it is seen.
-    flushing ??= flush().then(clear, clear);
+    looking ??= look().then(clear, clear);
   }, lookEveryMs);
   return {
     stop: async () => {
       clearInterval(timer);
-      await flushing;
+      await looking;
+      await flushing.settled();
     },
   };
 };

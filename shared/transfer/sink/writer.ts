@@ -2,10 +2,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import { writeFully } from '#shared/transfer/file-bytes.ts';
 import { toWriteFault } from '#shared/transfer/fault.ts';
+import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
 
 const maxPendingWrites = 4;
-const flushEveryBytes = 128 * 1024 * 1024;
 
 export interface SparseWriter {
   write(bytes: Buffer, position: number): Promise<void>;
@@ -22,27 +22,21 @@ export interface SparseWriter {
 export const createSparseWriter = (file: FileHandle, where: string): SparseWriter => {
   const pending = new Set<Promise<void>>();
   let written = 0;
-  let flushedAt = 0;
-  let isFlushing = false;
   let failure: { readonly error: unknown } | undefined;
 
-  const track = (work: Promise<void>): void => {
-    const settled = work
-      .catch((error: unknown) => {
-        failure ??= { error: toWriteFault(error, where) };
-      })
-      .finally(() => pending.delete(settled));
+  /** The kernel tells of a write that the disk refused once, to the flush that meets it: so the first fault is kept for good. */
+  const keepFault = (error: unknown): void => {
+    failure ??= { error: toWriteFault(error, where) };
+  };
+  const track = (work: Promise<void>): Promise<void> => {
+    const settled = work.catch(keepFault).finally(() => pending.delete(settled));
     pending.add(settled);
+    return settled;
   };
   const throwFailure = (): void => {
     if (failure !== undefined) throw failure.error;
   };
-  const flushOnTheWay = (): void => {
-    if (isFlushing || written - flushedAt < flushEveryBytes) return;
-    isFlushing = true;
-    flushedAt = written;
-    track(file.datasync().finally(() => (isFlushing = false)));
-  };
+  const flushing = createFlushing(() => track(file.datasync()));
 
   const finish = async (): Promise<void> => {
     await Promise.all(pending);
@@ -55,17 +49,16 @@ export const createSparseWriter = (file: FileHandle, where: string): SparseWrite
         while (pending.size >= maxPendingWrites) await Promise.race(pending);
         throwFailure();
         written += end - start;
-        track(writeFully(file, bytes.subarray(start, end), position + start));
+        void track(writeFully(file, bytes.subarray(start, end), position + start));
       }
-      flushOnTheWay();
+      flushing.reach(written);
     },
     writtenBytes: () => written,
     finish,
     flush: async () => {
       await finish();
-      await file.datasync().catch((error: unknown) => {
-        throw toWriteFault(error, where);
-      });
+      await file.datasync().catch(keepFault);
+      throwFailure();
     },
     settle: async () => {
       await Promise.all(pending);
