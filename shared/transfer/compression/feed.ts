@@ -1,5 +1,4 @@
 // Writes a stream of chunks into a Node stream, with back-pressure. Used to feed decoders, hashes and child processes.
-import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 
 /** What `input` threw, if it did. */
@@ -9,13 +8,16 @@ export interface InputFault {
 
 const isOpen = (target: Writable): boolean => !target.destroyed && !target.writableEnded && target.errored === null;
 
-const untilWritable = async (target: Writable): Promise<void> => {
-  const settled = new AbortController();
-  const { signal } = settled;
-  const waits = ['drain', 'close', 'error'].map((event) => once(target, event, { signal }).catch(() => {}));
-  await Promise.race(waits);
-  settled.abort();
-};
+/** Of plain listeners: ten thousand waits a second with signals would cost more than the writing. */
+const untilWritable = (target: Writable): Promise<void> =>
+  new Promise((resolve) => {
+    const events = ['drain', 'close', 'error'] as const;
+    const settle = (): void => {
+      for (const event of events) target.off(event, settle);
+      resolve();
+    };
+    for (const event of events) target.on(event, settle);
+  });
 
 /**
  * Ends `target` once `input` is used up; stops early, without a word, once `target` is closed (its own error tells why). An error of `input`

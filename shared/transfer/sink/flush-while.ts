@@ -2,7 +2,7 @@
 import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
-const lookEveryMs = 10;
+const lookEveryMs = 20;
 
 export interface Flusher {
   /** Waits for the flushes under way; there are none after it. Never throws. */
