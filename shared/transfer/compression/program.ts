@@ -1,4 +1,5 @@
 // The decoders that are programs of their own: how each is called, and what its complaints mean.
+import { availableParallelism } from 'node:os';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 export interface DecoderProgram {
@@ -49,7 +50,8 @@ export const decoderPrograms = {
       '--stdout',
       '--format=xz',
       '--quiet',
-      '--threads=0',
+      // xz counts the processors of the node, not those its container may use.
+      `--threads=${availableParallelism()}`,
       `--memlimit-decompress=${xzMemory}`,
       `--memlimit-mt-decompress=${xzThreadMemory}`,
     ],
