@@ -4,7 +4,9 @@ import { createLine } from '#cli/line.ts';
 import { doors, outside, removeAll, removeDefinitions, removeNamespace } from '#cli/uninstall/installation.ts';
 import { type Held, installedKinds, letGo, listObjects, release } from '#cli/uninstall/objects.ts';
 import { timeoutOf } from '#cli/wait.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { finalizers, systemNamespace } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { findTarget, targetName } from '#shared/backup/open.ts';
 
 const defaultTimeoutMs = 10 * 60_000;
@@ -58,7 +60,9 @@ const run = async (call: Call): Promise<ExitCode> => {
     return exitCodes.timedOut;
   }
   signal.throwIfAborted();
-  return removeInstallation(call, deadline, () => release(kube, types));
+  // Machines stay, and none may wait for functions that are gone.
+  const held = [...types, virtualMachines as unknown as ResourceType];
+  return removeInstallation(call, deadline, () => release(kube, held));
 };
 
 const removeInstallation = async (

@@ -54,8 +54,8 @@ export interface EventFunction {
   readonly asksStores?: true;
   /** Whether it makes crons and DataSources of templates. */
   readonly carriesOutTemplates: boolean;
-  /** How it looks at virtual machines, where it makes the disks they ask for. */
-  readonly machines?: readonly ('get' | 'list')[];
+  /** What it does with virtual machines, where it makes the disks they ask for: it holds them until those that go with them are gone. */
+  readonly machines?: readonly ('get' | 'list' | 'patch')[];
   /** All it may do, where it drives no images. */
   readonly access?: readonly {
     readonly type: ResourceType;
@@ -84,7 +84,7 @@ export const eventFunctions: readonly EventFunction[] = [
     concurrency: 10,
     polls: true,
     carriesOutTemplates: true,
-    machines: ['get', 'list'],
+    machines: ['get', 'list', 'patch'],
     subscriptions: [
       {
         name: 'templates',
@@ -134,7 +134,7 @@ export const eventFunctions: readonly EventFunction[] = [
     concurrency: 1,
     polls: true,
     carriesOutTemplates: true,
-    machines: ['list'],
+    machines: ['get', 'list', 'patch'],
     subscriptions: [
       {
         name: 'ping',

@@ -77,6 +77,8 @@ export const finalizers = {
   backup: 'bullion.dev/backup',
   /** Held while a cron still has to remove what goes with it. */
   cron: 'bullion.dev/cron',
+  /** Held by a virtual machine whose disks are made here, until those that go with it are gone. */
+  machine: 'bullion.dev/machine-disks',
 } as const;
 
 /** Who our writes are made by (`fieldManager`, Event source, leader of children). */

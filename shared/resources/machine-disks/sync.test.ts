@@ -5,10 +5,11 @@ import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { kubeEvents, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { annotations } from '#shared/api/names.ts';
+import { annotations, finalizers } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { handleObjectEvent } from '#shared/resources/handle.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
+import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { aHarvesterImage, aVolume } from '#test/support/builders.ts';
 import { createTestDriver } from '#test/support/driver.ts';
@@ -213,6 +214,38 @@ describe('disks of a virtual machine', () => {
         .map(({ metadata }) => metadata.name)
         .toSorted(),
     ).toEqual(['copied', 'kept', 'leap']);
+  });
+
+  it('go with it although nobody hears of its end, and let it go then', async () => {
+    seedImage('leap', 'cdi');
+    const machine = seedMachine([aTemplate('web-root', 'default/leap'), aTemplate('web-data', '', '1Gi', 'local')]);
+    await tell(machine);
+    const key = { namespace: 'default', name: 'web' };
+    kube.edit(virtualMachines, key, ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, [harvesterAnnotations.removedClaims]: 'web-root,web-data' };
+    });
+    // Neither change is told; hours later the tick comes by.
+    await kube.delete(virtualMachines, key);
+    time += 7_200_000;
+    expect(await kube.get(virtualMachines, key)).toBeDefined();
+    await sweepMachines(deps);
+    expect(copies()).toEqual([]);
+    expect(claims().filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
+    expect(await kube.get(virtualMachines, key)).toBeUndefined();
+  });
+
+  it('hold their machine beside whatever else does, however often others write it', async () => {
+    const machine = seedMachine([aTemplate('web-data', '', '1Gi', 'local')]);
+    const key = { namespace: 'default', name: 'web' };
+    kube.edit(virtualMachines, key, ({ metadata }) => void (metadata.finalizers = ['kubevirt.io/controller']));
+    await holdMachine(kube, machine);
+    expect((await kube.get(virtualMachines, key))?.metadata.finalizers).toEqual([
+      'kubevirt.io/controller',
+      finalizers.machine,
+    ]);
+    await releaseMachine(kube, machine);
+    await releaseMachine(kube, (await kube.get(virtualMachines, key))!);
+    expect((await kube.get(virtualMachines, key))?.metadata.finalizers).toEqual(['kubevirt.io/controller']);
   });
 
   it('are nobody’s business where the annotation cannot be read, or the machine is an old one', async () => {

@@ -14,6 +14,7 @@ import { registrationOf } from '#shared/backends/registry.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import {
   type DiskSeen,
   type DiskWish,
@@ -48,7 +49,12 @@ export const handleMachineEvent = async (deps: DriverDeps, { type, data }: Known
 };
 
 const syncDisks = async (deps: DriverDeps, machine: KubeObject): Promise<Outcome> => {
-  if (isLeaving(machine)) return removeDisks(deps, machine);
+  if (isLeaving(machine)) {
+    const removed = await removeDisks(deps, machine);
+    await releaseMachine(deps.kube, machine);
+    return removed;
+  }
+  await holdMachine(deps.kube, machine);
   const missing: string[] = [];
   for (const template of claimTemplatesOf(machine).slice(0, mostDisks)) {
     const { name = '' } = template.metadata ?? {};
