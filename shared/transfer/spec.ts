@@ -134,7 +134,7 @@ export const TransferTarget = z.object({
   capacityBytes: z.number().int().positive(),
   /** Bytes the guest's disk shall have at least: a smaller image is followed by zeroes. Files only; a device has its size. */
   diskBytes: z.number().int().positive().optional(),
-  /** The disk takes all of its room at once. Files only; how a device is allocated is its storage's to say. */
+  /** The disk takes all of its room at once; of a device, all of the device. */
   preallocated: z.boolean().optional(),
 });
 export type TransferTarget = z.infer<typeof TransferTarget>;

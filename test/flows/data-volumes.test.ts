@@ -106,18 +106,22 @@ describe('data volumes', { timeout: 240_000 }, () => {
     expect(await compare('literal')).toBeGreaterThan(diskBytes + 400 * mib);
   });
 
-  it('takes all of its room at once where preallocation is asked for, and says so', async () => {
-    const pvc = sized(64, { accessModes: ['ReadWriteOnce'], storageClassName: 'local-plain' });
-    await make(aDataVolume('allocated', { source: { http: { url } }, pvc, preallocation: true }));
-    const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'allocated' });
-    expect(claim?.metadata.annotations).toMatchObject({
-      'cdi.kubevirt.io/storage.preallocation.requested': 'true',
-      'cdi.kubevirt.io/storage.preallocation': 'true',
-    });
-    const { size, blocks } = await stat(await diskOf(cluster, { namespace, name: 'allocated' }));
-    expect(blocks * 512).toBeGreaterThanOrEqual(size);
-    await compare('allocated');
-  });
+  it.each(['Filesystem', 'Block'] as const)(
+    'takes all of its room at once where preallocation is asked for, and says so: %s',
+    async (mode) => {
+      const pvc = sized(64, { accessModes: ['ReadWriteOnce'], storageClassName: 'local-plain', volumeMode: mode });
+      const name = `allocated-${mode.toLowerCase()}`;
+      await make(aDataVolume(name, { source: { http: { url } }, pvc, preallocation: true }));
+      const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name });
+      expect(claim?.metadata.annotations).toMatchObject({
+        'cdi.kubevirt.io/storage.preallocation.requested': 'true',
+        'cdi.kubevirt.io/storage.preallocation': 'true',
+      });
+      const { size, blocks } = await stat(await diskOf(cluster, { namespace, name }));
+      expect(blocks * 512).toBeGreaterThanOrEqual(size);
+      await compare(name);
+    },
+  );
 
   it('clones a volume through a snapshot that is gone afterwards', async () => {
     const source = { pvc: { namespace, name: 'http' } };

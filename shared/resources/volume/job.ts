@@ -41,9 +41,8 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
         volumeMode,
         capacityBytes,
         ...(volume.holdsFiles === true && volume.source?.type === 'transfer' ? { content: 'archive' as const } : {}),
-        ...(volumeMode === 'Filesystem'
-          ? { diskBytes: capacityBytes, preallocated: volume.claim.preallocated !== undefined }
-          : {}),
+        ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
+        preallocated: volume.claim.preallocated !== undefined,
       },
     },
     settings,

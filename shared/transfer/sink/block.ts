@@ -1,13 +1,16 @@
-// A guest's disk as a block device (or a file of fixed size that stands for one): zeroed first, then filled in place.
+// A guest's disk as a block device (or a file of fixed size that stands for one): zeroed first, with all of its room where that is asked for, then
+// filled in place.
 import { type FileHandle, readFile, stat } from 'node:fs/promises';
 import { TransferError, writing } from '#shared/transfer/fault.ts';
 import { createTailJournal, tailBytes } from '#shared/transfer/resume/journal.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { type Slot, createSlot } from '#shared/transfer/sink/slot.ts';
-import { runTool } from '#shared/transfer/tool/run-tool.ts';
+import { writeZeroes, zeroDevice } from '#shared/transfer/sink/zeroing.ts';
+import { allocate } from '#shared/transfer/tool/allocate.ts';
 
-const zeroChunkBytes = 1024 * 1024;
+/** What tells a disk from anything else lies in its first megabyte. */
+const startBytes = 1024 * 1024;
 
 interface Device {
   readonly isFile: boolean;
@@ -29,28 +32,6 @@ const lookAt = (path: string): Promise<Device> =>
     throw new TransferError('TargetFailed', `${path} is neither a block device nor a file`);
   });
 
-const writeZeroes = async (file: FileHandle, length: number, signal: AbortSignal): Promise<void> => {
-  const zeroes = Buffer.alloc(zeroChunkBytes);
-  for (let at = 0; at < length; at += zeroChunkBytes) {
-    signal.throwIfAborted();
-    await file.write(zeroes, 0, Math.min(zeroChunkBytes, length - at), at);
-  }
-};
-
-/** Ways to make a device read as zeroes, the cheapest first; the last always works. */
-const zeroDevice = async (path: string, file: FileHandle, length: number, signal: AbortSignal): Promise<void> => {
-  const range = ['--offset', '0', '--length', String(length)];
-  const ways = [
-    ['fallocate', '--punch-hole', ...range, path],
-    ['blkdiscard', '--zeroout', ...range, path],
-  ] as const;
-  for (const [program, ...args] of ways) {
-    const ended = await runTool({ program, args, signal });
-    if (ended.status === 0) return;
-  }
-  await writeZeroes(file, length, signal);
-};
-
 const zeroFile = async (file: FileHandle, bytes: number): Promise<void> => {
   await file.truncate(0);
   await file.truncate(bytes);
@@ -59,7 +40,7 @@ const zeroFile = async (file: FileHandle, bytes: number): Promise<void> => {
 /** Without its first megabyte (partition table, boot sector, superblock) nothing takes a device for a disk. Cheap: it fits a cancellation. */
 const eraseStart = async (file: FileHandle, device: Device): Promise<void> => {
   if (device.isFile) await zeroFile(file, device.bytes);
-  else await file.write(Buffer.alloc(zeroChunkBytes), 0, Math.min(zeroChunkBytes, device.bytes), 0);
+  else await writeZeroes(file, Math.min(startBytes, device.bytes));
   await file.datasync();
 };
 
@@ -85,7 +66,7 @@ const createTail = (slot: Slot, path: string, device: Device) => {
 
 /** Throws TransferError when there is no such device. */
 export const createBlockSink = async (target: TransferTarget, signal: AbortSignal): Promise<Sink> => {
-  const { path } = target;
+  const { path, preallocated: isAllocated = false } = target;
   const device = usable(await lookAt(path), target.capacityBytes);
   const slot = createSlot(path);
   const tail = createTail(slot, path, device);
@@ -105,8 +86,9 @@ export const createBlockSink = async (target: TransferTarget, signal: AbortSigna
         const file = await tail.open(size);
         // Before what it speaks of.
         await tail.forget();
-        if (device.isFile) await zeroFile(file, device.bytes);
-        else await zeroDevice(path, file, device.bytes, signal);
+        if (!device.isFile) return zeroDevice({ path, file, length: device.bytes, isAllocated }, signal);
+        await zeroFile(file, device.bytes);
+        if (isAllocated) await allocate(path, device.bytes, signal);
       }),
     reopen: (size) =>
       writing(path, async () => {

@@ -1,4 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -107,6 +108,13 @@ describe('the file sink', () => {
   });
 });
 
+const losetup = (...args: readonly string[]): string => {
+  const { status, stdout, stderr } = spawnSync('losetup', args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  return stdout.trim();
+};
+const canHaveDevices = (): boolean => spawnSync('losetup', ['--find']).status === 0 && process.getuid?.() === 0;
+
 describe('the block sink', () => {
   it('refuses what is neither device nor file', async () => {
     await expect(openSink({ path: '/dev/null', volumeMode: 'Block', capacityBytes: 1 }, signal)).rejects.toMatchObject({
@@ -121,6 +129,55 @@ describe('the block sink', () => {
     const wanted = target('Block');
     writeFileSync(wanted.path, Buffer.alloc(300 * kib));
     expect((await openSink(wanted, signal)).limitBytes).toBe(300 * kib);
+  });
+
+  it.each([
+    ['all of its room where that is asked for', true],
+    ['the room of what was written', false],
+  ])('takes %s', async (_what, preallocated) => {
+    const wanted = { ...target('Block'), preallocated };
+    writeFileSync(wanted.path, Buffer.alloc(1024 * kib, 1));
+    const sink = await openSink(wanted, signal);
+    await sink.prepare(512 * kib);
+    await sink.write(noise('s', 4 * kib), 64 * kib);
+    await sink.commit(512 * kib);
+    const { size, blocks } = statSync(wanted.path);
+    expect(size).toBe(1024 * kib);
+    expect(blocks * 512 >= size).toBe(preallocated);
+    const disk = readFileSync(wanted.path);
+    expect(disk.subarray(64 * kib, 68 * kib).equals(noise('s', 4 * kib))).toBe(true);
+    expect(disk.subarray(68 * kib).every((byte) => byte === 0)).toBe(true);
+  });
+
+  // Takes a kernel that lets us have one.
+  it.runIf(canHaveDevices())('has a device allocate all of it, or none but what was written', async () => {
+    const backing = target('Block').path;
+    writeFileSync(backing, '');
+    truncateSync(backing, 8192 * kib);
+    const device = losetup('--find', '--show', backing);
+    try {
+      for (const preallocated of [true, false]) {
+        const wanted = { path: device, volumeMode: 'Block', capacityBytes: 8192 * kib, preallocated } as const;
+        const sink = await openSink(wanted, signal);
+        await sink.prepare(4096 * kib);
+        await sink.write(noise('d', 64 * kib), 1024 * kib);
+        await sink.commit(4096 * kib);
+        expect(statSync(backing).blocks * 512 >= 8192 * kib).toBe(preallocated);
+        const disk = readFileSync(device);
+        expect(disk.subarray(1024 * kib, 1088 * kib).equals(noise('d', 64 * kib))).toBe(true);
+        expect(disk.subarray(1088 * kib).equals(Buffer.alloc(7104 * kib))).toBe(true);
+      }
+    } finally {
+      losetup('--detach', device);
+    }
+  });
+
+  it('fails where there is no room for all of it', async () => {
+    const wanted = { ...target('Block'), capacityBytes: 2 ** 50, preallocated: true };
+    writeFileSync(wanted.path, '');
+    const sink = await openSink(wanted, signal);
+    await expect(sink.prepare(512 * kib)).rejects.toMatchObject({ code: expect.stringMatching(/^Target/) as string });
+    await sink.abandon();
   });
 
   it('leaves nothing that looks like a disk when it is abandoned', async () => {
