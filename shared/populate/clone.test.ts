@@ -96,6 +96,13 @@ describe('chooseClone', () => {
     expect(chooseClone(source, target)).toEqual({ is: 'chosen', strategy, because: expect.stringMatching(because) });
   });
 
+  it('lets a file system be as large as that of a disk whose size nobody knows', () => {
+    const modes = { volumeMode: 'Filesystem' } as const;
+    const source = aSource({ ...modes, bytes: gib, diskBytes: gib });
+    expect(chooseClone(source, aTarget({ ...modes, bytes: gib }))).toMatchObject({ is: 'chosen' });
+    expect(chooseClone(source, aTarget({ ...modes, bytes: gib - 2 ** 20 }))).toMatchObject({ is: 'refused' });
+  });
+
   it.each<[what: string, CloneSource, CloneTarget, expected: object]>([
     [
       'a smaller volume, with both numbers',

@@ -63,8 +63,12 @@ const reasonsOf = {
   'csi-clone': ({ what, driver = '' }) => `driver ${driver} clones the volume of ${what}`,
 } as const satisfies Record<Exclude<CloneStrategy, 'copy'>, (source: CloneSource) => string>;
 
-/** Both numbers, and what to ask for. A block volume is compared as a whole, a file system by the disk that fits into it. */
+/**
+ * Both numbers, and what to ask for. A block volume is compared as a whole, a file system by the disk that fits into it; what fits into one fits into
+ * another as large, whatever is in it.
+ */
 const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined => {
+  if (source.volumeMode === target.volumeMode && target.bytes >= source.bytes) return undefined;
   const isWhole = source.volumeMode === 'Block' && target.volumeMode === 'Block';
   const needed = isWhole ? source.bytes : source.diskBytes;
   const room = diskBytesIn(target.bytes, target.volumeMode, target.overhead);
