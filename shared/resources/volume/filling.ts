@@ -8,7 +8,7 @@ import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
-import { type Population, populatedPatch, volumeModeOf } from '#shared/populate/volume.ts';
+import { type Population, populatedPatch } from '#shared/populate/volume.ts';
 import { needsBinder, planBinder } from '#shared/resources/volume/binding.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
@@ -16,7 +16,7 @@ import { planLate } from '#shared/resources/volume/late.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
-import { cloneOf, isHeldBack, rest, unplaced, usableState } from '#shared/resources/volume/state.ts';
+import { cloneOf, isHeldBack, rest, restForConsumer, unplaced, usableState } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
@@ -53,12 +53,6 @@ const isWaitingForConsumer = ({ claim, storageClass }: Filling): boolean =>
   storageClass?.volumeBindingMode === 'WaitForFirstConsumer' &&
   claim.metadata.annotations?.['volume.kubernetes.io/selected-node'] === undefined;
 
-const restForConsumer = (volume: Volume, claim: PersistentVolumeClaim): Plan =>
-  rest(volume, {
-    reason: 'WaitForFirstConsumer',
-    message: `claim ${claim.metadata.name} is bound once a virtual machine uses it, as its storage class asks`,
-  });
-
 const planByStorage = (
   volume: Volume,
   seen: Filling,
@@ -86,7 +80,7 @@ const nothingKnown: Population = { inspection: { format: 'raw', compression: 'no
 /** What storage copied has the room that its source had. */
 const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentVolumeClaim) => {
   const isByJob = (recordOf(claim)?.strategy ?? 'copy') === 'copy';
-  return { ...filled, ...(isByJob && volumeModeOf(claim) === 'Filesystem' ? preallocated : {}) };
+  return { ...filled, ...(isByJob ? preallocated : {}) };
 };
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */

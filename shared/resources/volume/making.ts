@@ -19,7 +19,7 @@ import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume, contentLabel } from '#shared/populate/volume.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { type CloneRecord, recordAnnotation } from '#shared/populate/clone-record.ts';
-import { isHeldBack } from '#shared/resources/volume/state.ts';
+import { isHeldBack, restForConsumer } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
@@ -133,6 +133,10 @@ export const makeClaim = (volume: Volume, { claim, storageClass, record, spool }
     storageClassName: storageClass.metadata.name,
     clone: record === undefined ? undefined : { strategy: record.strategy, because: record.because },
   };
+  // Nothing tells of a claim that stays as it was made.
+  const isLate = storageClass.volumeBindingMode === 'WaitForFirstConsumer' && volume.isBoundAtOnce !== true;
+  const isForConsumer = job === undefined && isLate;
+  if (isForConsumer) return { ...restForConsumer({ ...volume, state: next }, claim), actions };
   const step = { phase: 'Cloning', reason: 'Starting', message: 'the volume is being made' } as const;
   return { actions, state: waitingState(volume, next, step, context) };
 };

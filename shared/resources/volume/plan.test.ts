@@ -317,7 +317,7 @@ const rows: readonly Row[] = [
     { ...imported, waitsForConsumer: true },
     { storageClass: wffc },
     ['create PersistentVolumeClaim disk'],
-    { phase: 'Cloning' },
+    { reason: 'WaitForFirstConsumer', deadline: undefined, children: { volume: 'disk' } },
   ],
   [
     'nor while it is not',

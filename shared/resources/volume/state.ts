@@ -40,6 +40,13 @@ export const noClass = (volume: Volume, sourceClass: string | undefined, context
 export const isHeldBack = ({ waitsForConsumer }: Volume, storageClass: StorageClass | undefined): boolean =>
   waitsForConsumer && storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
 
+/** Machines are started once their volumes say so. */
+export const restForConsumer = (volume: Filled, { metadata }: Pick<PersistentVolumeClaim, 'metadata'>): Plan =>
+  rest(volume, {
+    reason: 'WaitForFirstConsumer',
+    message: `claim ${metadata.name} is bound once a virtual machine uses it, as its storage class asks`,
+  });
+
 /** A usable volume is never started over, so a retry that came late is answered by it. */
 export const usableState = (volume: Volume, claim: PersistentVolumeClaim, population: Population): ImageState => ({
   ...volume.state,
