@@ -126,6 +126,22 @@ describe('Knative manifests', () => {
     }
   });
 
+  it('tell of each change once', () => {
+    interface Source {
+      readonly resources: readonly { readonly apiVersion: string; readonly kind: string }[];
+    }
+    const watched = ofKind<Source>('ApiServerSource').flatMap(({ spec }) =>
+      spec.resources.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`),
+    );
+    expect(watched.toSorted()).toEqual([...new Set(watched)].toSorted());
+    // It is a child of images and served itself.
+    expect(watched).toContain('cdi.kubevirt.io/v1beta1 DataVolume');
+    const { filters } = ofKind<{ filters: object[] }>('Trigger').find(
+      ({ metadata }) => metadata.name === 'sidecar-sync-children',
+    )!.spec;
+    expect(JSON.stringify(filters)).toContain('DataVolume');
+  });
+
   it('watch a kind that a cluster may lack apart from the others, which its absence would stop', () => {
     interface Source {
       readonly resources: readonly { readonly apiVersion: string }[];

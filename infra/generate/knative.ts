@@ -134,12 +134,16 @@ const childResource = (type: ResourceType): object => ({
   selector: { matchExpressions: [{ key: labels.ownerUid, operator: 'Exists' }] },
 });
 
+/** What we serve is watched as such already, labelled or not: Triggers go by the kind, and a second watch would bring each change twice. */
+export const watchedChildren = ({ objects, children }: EventSources): readonly ResourceType[] =>
+  children.filter(({ group, kind }) => !objects.some((served) => served.group === group && served.kind === kind));
+
 export const buildApiServerSources = (sources: EventSources): readonly Manifest[] => [
   apiServerSource(
     'objects',
     sources.objects.map((type) => ({ apiVersion: apiVersionOf(type), kind: type.kind })),
   ),
-  ...Map.groupBy(sources.children, (type) => sourceOfChild(type, sources))
+  ...Map.groupBy(watchedChildren(sources), (type) => sourceOfChild(type, sources))
     .entries()
     .map(([name, types]) => apiServerSource(name, types.map(childResource))),
 ];

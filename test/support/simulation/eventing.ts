@@ -4,7 +4,7 @@ import type { Delivery as Sent, Sleep } from '#events/delivery.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
 import { children, objects } from '#infra/generate/declared.ts';
-import { buildBroker, buildTrigger } from '#infra/generate/knative.ts';
+import { buildBroker, buildTrigger, watchedChildren } from '#infra/generate/knative.ts';
 import { type EventFunction, eventFunctions } from '#infra/generate/event-functions.ts';
 import { createFilter } from '#infra/local/broker/filter.ts';
 import { parseBrokerManifests } from '#infra/local/broker/manifest.ts';
@@ -65,7 +65,7 @@ export const startWatching = ({ client, onEvent, sleep, now }: WatchingOptions):
     client,
     resources: [
       ...declared.objects.map((type) => ({ type })),
-      ...declared.children.map((type) => ({ type, labelSelector: labels.ownerUid })),
+      ...watchedChildren(declared).map((type) => ({ type, labelSelector: labels.ownerUid })),
     ],
     mode: 'Resource',
     send: async (event) => {
