@@ -234,17 +234,24 @@ describe('creating a Harvester image', () => {
     expect(await denialOf({ object: denied })).toEqual(invalid(...fault));
   });
 
+  const nearby = { sourceImageName: 'image-b', sourceImageNamespace: 'default' };
   it.each([
-    ['export-from-volume', { pvcName: 'disk', pvcNamespace: 'default' }],
-    ['restore', { url: 's3://backups@region/?backingImage=vmi-1' }],
-    ['clone', { securityParameters: { sourceImageName: 'image-b', sourceImageNamespace: 'default' } }],
-  ])('refuses sourceType %s where the backend cannot take it', async (sourceType, rest) => {
+    ['restore', { url: 's3://backups@region/?backingImage=vmi-1' }, 'cannot take a restore source'],
+    [
+      'clone',
+      { securityParameters: { ...nearby, sourceImageNamespace: 'elsewhere' } },
+      'copies within a namespace: make the image in namespace elsewhere',
+    ],
+    [
+      'clone',
+      { securityParameters: { ...nearby, cryptoOperation: 'encrypt' } },
+      'makes plain copies and cannot encrypt',
+    ],
+  ])('refuses sourceType %s where the backend cannot take it, and says what can', async (sourceType, rest, said) => {
     const object = image({ sourceType, url: undefined, ...rest });
     const kube = withAccess(clusterOf(), () => true);
     const filled = await ask(createMutate({ kube, log: silentLogger }), '/mutate', { object });
-    expect(await denialOf({ object: patched(object, filled) }, kube)).toEqual(
-      invalid('spec.sourceType', `cannot take a ${sourceType} source`),
-    );
+    expect(await denialOf({ object: patched(object, filled) }, kube)).toEqual(invalid('spec.sourceType', said));
   });
 
   it.each([

@@ -51,6 +51,10 @@ export interface Backend<Seen = unknown> {
 export interface BackendCapabilities {
   /** Source types this backend can fill an image from. */
   readonly sources: readonly ImageSource['type'][];
+  /** Clones may be encrypted or decrypted on the way; left out: they are plain copies. */
+  readonly encrypts?: true;
+  /** What it copies lies in the namespace of the image; left out: in any. */
+  readonly copiesNearby?: true;
 }
 
 /** A product is installed where its kind is served. */

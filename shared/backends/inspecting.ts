@@ -5,12 +5,14 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
+import { type SucceededRun, readTransfer } from '#shared/populate/attempts.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export interface Looking {
   /** The Job that looks, once there is one. */
   readonly job: Job | undefined;
+  /** What it found, where that was read from its pods alone. */
+  readonly looked?: SucceededRun | undefined;
   readonly pods: readonly Pod[];
   /** What the cluster complains about, newest first: why no pod starts. */
   readonly warnings?: readonly KubeEvent[] | undefined;
@@ -23,11 +25,16 @@ export type Looked =
   | { readonly is: 'known'; readonly diskBytes: number; readonly inspection: Inspection; readonly state: ImageState };
 
 export const planInspection = (image: Filled, looking: Looking, context: PlanContext): Looked => {
-  const { job, pods, warnings, build } = looking;
+  const { job, looked, pods, warnings, build } = looking;
+  if (looked !== undefined) return readLook(image, looked);
   if (job === undefined) return planned(startInspection(image, build(), context));
   const run = readTransfer(job, pods, context.now);
-  if (run.is !== 'succeeded') return planned(followTransfer(image, { job, run, warnings }, context));
-  const { inspection } = run.report;
+  return run.is === 'succeeded'
+    ? readLook(image, run)
+    : planned(followTransfer(image, { job, run, warnings }, context));
+};
+
+const readLook = (image: Filled, { report: { inspection } }: SucceededRun): Looked => {
   const state = { ...image.state, inspection };
   if (inspection.virtualSize !== undefined)
     return { is: 'known', diskBytes: inspection.virtualSize, inspection, state };

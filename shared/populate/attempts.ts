@@ -40,6 +40,8 @@ export type TransferRun = AttemptCounts &
     | { readonly is: 'failed'; readonly fault: Fault }
   );
 
+export type SucceededRun = Extract<TransferRun, { readonly is: 'succeeded' }>;
+
 const isTrue = (job: Job, type: string): boolean =>
   job.status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
 
@@ -110,6 +112,19 @@ const jobFaultOf = (job: Job): Fault => {
   return { reason, message, time: condition?.lastTransitionTime };
 };
 
+const lastSucceeded = (pods: readonly Pod[]): Pod | undefined =>
+  pods
+    .filter((pod) => pod.status?.phase === 'Succeeded')
+    .sort(byEnd)
+    .at(-1);
+
+/** `undefined` where no pod has succeeded and said so. */
+const succeededRun = (pods: readonly Pod[], failures: number): SucceededRun | undefined => {
+  const succeeded = lastSucceeded(pods);
+  const report = succeeded && parseReport(terminatedOf(succeeded)?.message);
+  return report?.outcome === 'succeeded' ? { is: 'succeeded', attempts: failures + 1, failures, report } : undefined;
+};
+
 const finishedRun = (job: Job, pods: readonly Pod[], failures: number): TransferRun => {
   const last = [...pods].sort(byEnd).at(-1);
   if (isFailed(job)) {
@@ -117,17 +132,26 @@ const finishedRun = (job: Job, pods: readonly Pod[], failures: number): Transfer
     const fault = last === undefined || deadline.reason === 'DeadlineExceeded' ? deadline : faultOf(last);
     return { is: 'failed', attempts: Math.max(failures, 1), failures, fault, lastFault: fault };
   }
-  const succeeded = pods
-    .filter((pod) => pod.status?.phase === 'Succeeded')
-    .sort(byEnd)
-    .at(-1);
-  const report = succeeded === undefined ? undefined : parseReport(terminatedOf(succeeded)?.message);
-  if (report?.outcome === 'succeeded') return { is: 'succeeded', attempts: failures + 1, failures, report };
+  const run = succeededRun(pods, failures);
+  if (run !== undefined) return run;
+  const succeeded = lastSucceeded(pods);
   const fault =
     succeeded === undefined
       ? { reason: 'ReportMissing', message: 'the transfer ended, but the pod with its report is gone' }
       : faultOf(succeeded);
   return { is: 'failed', attempts: failures + 1, failures: failures + 1, fault, lastFault: fault };
+};
+
+/**
+ * What the pods of a Job of that name tell of its success, without a look at the Job; `undefined`: look. Whose pods they are goes by the name, so it is
+ * for what may be told twice, and not for volumes, which are made anew under the same names.
+ */
+export const readSucceeded = (jobName: string, allPods: readonly Pod[]): SucceededRun | undefined => {
+  const pods = allPods.filter(({ metadata }) =>
+    metadata.ownerReferences?.some(({ kind, name }) => kind === 'Job' && name === jobName),
+  );
+  const failures = pods.filter(({ status }) => status?.phase === 'Failed').length;
+  return succeededRun(pods, failures);
 };
 
 const isOver = (pod: Pod): boolean => pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';

@@ -16,3 +16,14 @@ export const isDealtWith = (driven: Driven, object: KubeObject): boolean => {
   const finalizer = driven.finalizerOf(subject);
   return finalizer === undefined || subject.finalizers.includes(finalizer);
 };
+
+/**
+ * Whether all that a change of the object can be is that a pass took hold of it: that pass goes on to write a status, and reads again if somebody else
+ * changes the object meanwhile. Where it died, its event comes again, or the tick does.
+ */
+export const isBegun = (driven: Driven, object: KubeObject): boolean => {
+  const subject = driven.read(object);
+  const finalizer = driven.finalizerOf(subject);
+  const isHeld = finalizer !== undefined && subject.finalizers.includes(finalizer);
+  return isHeld && !subject.deleting && (object as { readonly status?: object }).status === undefined;
+};

@@ -94,6 +94,8 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   /** A name nobody else of the kind may have (name-claim.ts); `undefined` where it has none. */
   uniqueNameOf?(subject: S): UniqueName | undefined;
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
+  /** Whether a change of a child that is followed can move this owner on; left out: each can. */
+  isMovedBy?(subject: S, child: KubeObject): boolean;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
   finalizerOf(subject: S): string | undefined;
   /** Left out where nobody waits for anybody. */

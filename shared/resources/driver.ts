@@ -21,7 +21,7 @@ import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
-import { announceFinal, sayNotes, writeStatus } from '#shared/resources/write.ts';
+import { announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
@@ -60,6 +60,10 @@ export interface DriveOptions {
    * nobody has acted on yet.
    */
   readonly which?: 'unsettled' | 'all' | 'news';
+  /** The object as an event says it was made. It need not be read again where the first write is for that version of it alone (`isAsMade`). */
+  readonly made?: KubeObject | undefined;
+  /** The child that has changed. */
+  readonly child?: KubeObject | undefined;
 }
 
 /** Passes over one object that others keep changing under us. */
@@ -94,22 +98,41 @@ export interface Pass {
   readonly subject: Subject;
 }
 
-const driveOnce = async (
-  deps: DriverDeps,
-  driven: Driven,
-  target: Target,
-  { which = 'unsettled', isFirst }: DriveOptions & { readonly isFirst: boolean },
-): Promise<Outcome> => {
-  const object = await deps.kube.get(driven.kind.type, target);
+type Round = DriveOptions & { readonly isFirst: boolean };
+
+const driveOnce = async (deps: DriverDeps, driven: Driven, target: Target, round: Round): Promise<Outcome> => {
+  const object = await readTarget(deps, driven, target, round);
   if (object === undefined) return done;
   const subject = driven.read(object);
   if (target.uid !== undefined && target.uid !== subject.ref.uid) return done;
   const pass = { deps, driven, object, subject };
   if (subject.deleting) return inTrace(pass, () => remove(pass));
-  const isDone = which === 'news' ? isDealtWith(driven, object) : driven.isSettled(subject);
-  if (isDone && which !== 'all') return driven.outcomeOf(subject.state);
-  const isTrusted = isFirst && !driven.isRetryDue(subject) && !driven.isSettled(subject);
+  if (isAtRest(pass, round)) return driven.outcomeOf(subject.state);
+  const isTrusted = round.isFirst && !driven.isRetryDue(subject) && !driven.isSettled(subject);
   return inTrace(pass, () => advance({ ...pass, subject: { ...subject, trustsStatus: isTrusted } }));
+};
+
+const readTarget = async (
+  { kube }: DriverDeps,
+  driven: Driven,
+  target: Target,
+  { made, isFirst }: Round,
+): Promise<KubeObject | undefined> =>
+  isFirst && made !== undefined && isAsMade(driven, made) ? made : kube.get(driven.kind.type, target);
+
+/** Whether nothing that was asked for can move it on. */
+const isAtRest = ({ driven, object, subject }: Pass, { which = 'unsettled', child }: Round): boolean => {
+  if (child !== undefined && driven.isMovedBy?.(subject, child) === false) return true;
+  if (which === 'all') return false;
+  return which === 'news' ? isDealtWith(driven, object) : driven.isSettled(subject);
+};
+
+/** Whether nobody has taken hold of it yet: taking hold is a write that is void if it is no longer so. */
+const isAsMade = (driven: Driven, object: KubeObject): boolean => {
+  const subject = driven.read(object);
+  const finalizer = driven.finalizerOf(subject);
+  const isNew = !subject.deleting && statusOf(object) === undefined && object.metadata.resourceVersion !== undefined;
+  return isNew && finalizer !== undefined && !subject.finalizers.includes(finalizer);
 };
 
 const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(), settings });

@@ -9,8 +9,8 @@ import type { Change, Sidecar } from '#shared/backends/backend.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/follow.ts';
 import type { Driven } from '#shared/resources/driven.ts';
-import { isDealtWith } from '#shared/resources/dealt-with.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { isBegun, isDealtWith } from '#shared/resources/dealt-with.ts';
+import { type DriverDeps, type Target, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
 import { holdsTemplates } from '#shared/resources/templates/seen.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
@@ -31,9 +31,21 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
   if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)
     return drive(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
-  const own = isDealtWith(driven, object) ? done : await drive(deps, ref, { which: 'news' });
+  const own = await driveChanged(deps, driven, { ref, object, isNew: event.type === eventTypes.objectAdded });
   const woken = hasComeToRest(driven, object) ? await tellOthers(deps, driven, object) : done;
   return worstOf([own, woken, await pollIfDue(deps, object), await driveConcerned(deps, object)]);
+};
+
+interface Changed {
+  readonly ref: Target;
+  readonly object: KubeObject;
+  readonly isNew: boolean;
+}
+
+/** What is our own writing costs nothing. */
+const driveChanged = async (deps: DriverDeps, driven: Driven, { ref, object, isNew }: Changed): Promise<Outcome> => {
+  const isOurs = isDealtWith(driven, object) || (!isNew && isBegun(driven, object));
+  return isOurs ? done : drive(deps, ref, { which: 'news', made: isNew ? object : undefined });
 };
 
 const tellOthers = async (deps: DriverDeps, driven: Driven, object: KubeObject): Promise<Outcome> => {
@@ -92,7 +104,11 @@ const driveOwner = async (deps: DriverDeps, child: KubeObject, change: Change): 
   if (followed === undefined || !followed.sidecar.matters(child, change)) return done;
   const { type } = followed.driven.kind;
   const { uid, namespace, name } = followed.owner;
-  return drive(deps, { apiVersion: apiVersionOf(type), kind: type.kind, uid, namespace, name }, { which: 'all' });
+  return drive(
+    deps,
+    { apiVersion: apiVersionOf(type), kind: type.kind, uid, namespace, name },
+    { which: 'all', child },
+  );
 };
 
 interface Follower {

@@ -1,6 +1,7 @@
 // Rules that every image kind has, whatever its words. The tables of the kinds come on top.
 import type { KubeObject } from '#shared/api/object.ts';
-import type { ImageSource } from '#shared/backends/image.ts';
+import type { BackendCapabilities } from '#shared/backends/backend.ts';
+import type { Image } from '#shared/backends/image.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { isInstalled } from '#shared/backends/reading.ts';
 import type { Restored } from '#shared/populate/restore-source.ts';
@@ -13,13 +14,19 @@ export interface RuleFields {
   readonly source: string;
 }
 
-/** Why a backend cannot be filled from such a source; `undefined` when it can. */
-export const unfitSource = (
-  backend: string,
-  { type }: ImageSource,
-  taken: readonly ImageSource['type'][],
-): string | undefined =>
-  taken.includes(type) ? undefined : `backend "${backend}" cannot take a ${type} source; it takes ${taken.join(', ')}`;
+/** Why an image cannot be filled from such a source by its backend; `undefined` when it can. */
+export const unfitSource = ({ backend, source, ref }: Image, capabilities: BackendCapabilities): string | undefined => {
+  const { sources, encrypts, copiesNearby } = capabilities;
+  if (source === undefined) return undefined;
+  if (!sources.includes(source.type))
+    return `backend "${backend}" cannot take a ${source.type} source; it takes ${sources.join(', ')}`;
+  if (source.type === 'clone' && source.operation !== undefined && encrypts !== true)
+    return `backend "${backend}" makes plain copies and cannot ${source.operation}: take one whose storage encrypts, with a class that says so`;
+  const isElsewhere = 'namespace' in source && source.namespace !== ref.namespace;
+  return copiesNearby === true && isElsewhere
+    ? `backend "${backend}" copies within a namespace: make the image in namespace ${source.namespace}, or take a backend that copies across namespaces`
+    : undefined;
+};
 
 /** Of the annotation that says which backup an image is made from. */
 export const faultsOfRestored = (restored: Restored): readonly Fault[] =>
@@ -43,8 +50,7 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
 
   const canFill: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
     const registration = registrationOf(backends, image.backend);
-    if (!registration.served || image.source === undefined) return [];
-    const message = unfitSource(image.backend, image.source, registration.backend.capabilities.sources);
+    const message = registration.served ? unfitSource(image, registration.backend.capabilities) : undefined;
     return message === undefined ? [] : [{ field: fields.source, message }];
   };
 

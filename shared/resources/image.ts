@@ -75,8 +75,8 @@ const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSe
 };
 
 /** What admission refuses with the same words. */
-const refusalOfSource = ({ backend, source }: Image, { capabilities }: Backend): Refusal | undefined => {
-  const fault = source === undefined ? undefined : unfitSource(backend, source, capabilities.sources);
+const refusalOfSource = (image: Image, { capabilities }: Backend): Refusal | undefined => {
+  const fault = unfitSource(image, capabilities);
   return fault === undefined ? undefined : { reason: refusals.spec, message: fault };
 };
 

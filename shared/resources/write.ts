@@ -12,7 +12,7 @@ import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 /** Tries to write one status while others keep writing what is none of ours. */
 const maxWrites = 5;
 
-const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
+export const statusOf = (object: KubeObject): unknown => (object as { readonly status?: unknown }).status;
 
 /**
  * Writes nothing when the status says `state` already. Conflict when what the decision was made from has changed since it was read; labels

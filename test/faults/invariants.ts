@@ -169,7 +169,9 @@ export const summaryOf = (world: World) => {
     ...statusOf(image),
     others: world.kube
       .all<ImageObject>()
-      .filter(({ kind }) => [...filledKinds, exportKind].includes(kind) && kind !== 'VirtualMachineImage')
+      .filter(
+        ({ kind, metadata }) => [...filledKinds, exportKind].includes(kind) && metadata.uid !== image?.metadata.uid,
+      )
       .toSorted((a, b) => `${a.kind}/${a.metadata.name}`.localeCompare(`${b.kind}/${b.metadata.name}`))
       .map(({ kind, status }) => ({ kind, phase: status?.phase, reason: conditionOf(status, 'Ready')?.reason })),
     volumes: world.kube

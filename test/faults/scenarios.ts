@@ -127,10 +127,28 @@ const onLonghorn = {
   }) as ImageObject,
 };
 
+/** Of the image beside it, by its own backend. */
+const copyOf = (image: ImageObject) => ({
+  type: harvesterType,
+  object: {
+    ...image,
+    metadata: { namespace: 'default', name: `of-${image.metadata.name}` },
+    spec: {
+      backend: 'csi',
+      displayName: 'copy',
+      sourceType: 'clone',
+      retry: 3,
+      securityParameters: { sourceImageName: image.metadata.name, sourceImageNamespace: 'default' },
+    },
+  } as unknown as ImageObject,
+});
+
 const base = { type: hyperCloudType, image: aHyperCloudImage() as ImageObject };
 
 const kept = aHarvesterImage();
 const cdi = { type: harvesterType, image: { ...kept, spec: { ...kept.spec, backend: 'cdi' } } as ImageObject };
+
+const copied = { type: harvesterType, image: kept as ImageObject, alongside: [copyOf(kept as ImageObject)] };
 
 export const scenarios: readonly Scenario[] = [
   { ...base, name: 'import', attempt: () => success },
@@ -142,6 +160,9 @@ export const scenarios: readonly Scenario[] = [
     image: aHarvesterImage() as ImageObject,
     attempt: () => success,
   },
+  { ...copied, name: 'image-copied', attempt: () => success },
+  { ...copied, name: 'image-copied-by-job', withoutSnapshots: true, attempt: () => success },
+  { ...copied, name: 'image-copied-deleted', user: 'deletes', attempt: () => success },
   { ...cdi, name: 'cdi', attempt: () => success },
   { ...cdi, name: 'cdi-flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },
   { ...cdi, name: 'cdi-exhausted', attempt: (mode) => (mode === 'import' ? flaky : success) },

@@ -129,6 +129,25 @@ describe('clones across namespaces', { timeout: 300_000 }, () => {
     await expect(run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', raw, disk])).resolves.toBeDefined();
   });
 
+  it('restore a snapshot, which stays where it is', async () => {
+    const key = { namespace: golden, name: 'before' };
+    await cluster.kube.create(volumeSnapshots, {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: key,
+      spec: { source: { persistentVolumeClaimName: 'local' } },
+    });
+    const isReady = async () => (await cluster.kube.get(volumeSnapshots, key))?.status?.readyToUse;
+    await expect.poll(isReady, { timeout: 60_000 }).toBe(true);
+    const status = await make(
+      aDataVolume(tenant, 'restored', { source: { snapshot: key }, storage: storage('local') }),
+    );
+    expect(status).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
+    await compare('restored');
+    expect(await isReady()).toBe(true);
+    await cluster.kube.delete(volumeSnapshots, key);
+  });
+
   it('refuse a volume that is too small, with both sizes', async () => {
     const source = { pvc: { namespace: golden, name: 'local' } };
     const status = await make(aDataVolume(tenant, 'small', { source, storage: storage('local', 32) }));

@@ -14,7 +14,8 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { csi } from '#shared/backends/csi/index.ts';
-import { claimProfileOf } from '#shared/populate/profile.ts';
+import { claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
+import { aStorageClass } from '#test/support/builders.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
 
 const images = harvesterImageKind.type;
@@ -30,6 +31,8 @@ interface Storage {
   readonly snapshots: boolean;
   /** A volume is bound once somebody uses it. */
   readonly waits?: true;
+  /** How its class says that volumes are cloned. */
+  readonly clone?: 'csi-clone';
 }
 
 const matrix: readonly (readonly [name: string, storage: Storage])[] = [
@@ -42,8 +45,25 @@ const matrix: readonly (readonly [name: string, storage: Storage])[] = [
     'waits for a consumer, snapshots (as LVM)',
     { className: 'local-wffc', backend: 'cdi', volumeMode: 'Block', snapshots: true, waits: true },
   ],
+  [
+    'clones by its own means alone (as Longhorn v2)',
+    { className: 'local-clone', backend: 'csi', volumeMode: 'Block', snapshots: true, clone: 'csi-clone' },
+  ],
   ['volumes alone (as NFS)', { className: 'local-plain', backend: 'cdi', volumeMode: 'Filesystem', snapshots: false }],
 ];
+
+/** Which machines may move to another node while they run: those whose disks two nodes can have at once. */
+describe('live migration', () => {
+  it.each([
+    ['Longhorn v2', 'driver.longhorn.io', { dataEngine: 'v2', migratable: 'true' }, true],
+    ['Rook RBD', 'rook-ceph.rbd.csi.ceph.com', {}, true],
+    ['LVM', 'lvm.driver.harvesterhci.io', {}, false],
+    ['NFS', 'nfs.csi.k8s.io', {}, true],
+  ] as const)('is offered on what can do it: %s', (_name, provisioner, parameters, isOffered) => {
+    const { accessModes } = completeClaim(claimSetsOf(aStorageClass('any', { provisioner, parameters })), {});
+    expect(accessModes.includes('ReadWriteMany')).toBe(isOffered);
+  });
+});
 
 describe('storage', { timeout: 400_000 }, () => {
   let dir: string;
@@ -144,6 +164,9 @@ describe('storage', { timeout: 400_000 }, () => {
     server = await startFileServer();
     url = server.offer(basename(file), file);
     cluster = await startTestCluster();
+    const { metadata: _, ...usual } = (await cluster.kube.get(storageClasses, { name: 'local' }))!;
+    const metadata = { name: 'local-clone', annotations: { 'cdi.kubevirt.io/clone-strategy': 'csi-clone' } };
+    await cluster.kube.create(storageClasses, { ...usual, metadata });
   }, 300_000);
   afterAll(async () => {
     await cluster?.close();
@@ -163,6 +186,9 @@ describe('storage', { timeout: 400_000 }, () => {
       const claim = { storageClassName: className, volumeMode, accessModes: ['ReadWriteOnce'] };
       await dataVolume(root, { source, storage: claim }, storage.waits);
       expect(await differenceOf(root)).toBe('');
+      const { status } = await until(dataVolumes, root, () => true);
+      const { cloneStrategy } = status?.detail ?? {};
+      expect(cloneStrategy).toBe(storage.clone ?? cloneStrategy);
     });
 
     it('gives an empty data disk', async () => {

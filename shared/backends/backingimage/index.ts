@@ -28,7 +28,7 @@ const reads = [
 ];
 
 export const backingImage: Backend<BackingImageSeen> = {
-  capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 'restore'] },
+  capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 'restore'], encrypts: true },
   needs: need,
   check,
   initialize,

@@ -6,6 +6,7 @@ import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type CdiSeen, runningPhases } from '#shared/backends/cdi/seen.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
+import { isLeaving } from '#shared/backends/sidecar.ts';
 import { failedState, isPast, isoTime, retryHint, waitingState } from '#shared/backends/state.ts';
 import { inspectedOf } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
@@ -61,6 +62,17 @@ export const counted = (image: Image, dataVolume: DataVolume, { now }: Pick<Plan
     children: { ...state.children, volume: dataVolume.metadata.name },
   };
 };
+
+/** What begins as it was to begin tells nothing that its image does not say. */
+export const hasNews = (dataVolume: DataVolume): boolean => {
+  const { phase = '', restartCount = 0 } = dataVolume.status ?? {};
+  if (dataVolume.status === undefined) return isLeaving(dataVolume);
+  const isQuiet = ['', 'Starting'].includes(conditionOf(dataVolume, 'Ready')?.reason ?? '');
+  const isBeginning = beginningPhases.includes(phase) && isQuiet && restartCount === 0;
+  return !isBeginning || troubleOf(dataVolume) !== undefined || isLeaving(dataVolume);
+};
+
+const beginningPhases: readonly string[] = ['ImportScheduled', 'CloneScheduled'];
 
 type Following = CdiSeen & { readonly dataVolume: DataVolume };
 

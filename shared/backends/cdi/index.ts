@@ -12,6 +12,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts';
+import { hasNews } from '#shared/backends/cdi/following.ts';
 import { type CdiSeen, check } from '#shared/backends/cdi/seen.ts';
 import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts';
 
@@ -31,8 +32,7 @@ export const cdi: Backend<CdiSeen> = {
   delete: planDelete,
   rootDiskOf: ({ ref }) => ({ is: 'copy', volume: ref.name }),
   sidecars: [
-    // Phase, progress and conditions: each tells something.
-    follow<DataVolume>(dataVolumeKind.type, ['create', 'delete'], ({ status }) => status !== undefined),
+    follow<DataVolume>(dataVolumeKind.type, ['create', 'delete'], hasNews),
     follow(jobs, ['create', 'delete'], hasAttemptEnded),
     follow<PersistentVolumeClaim>(
       persistentVolumeClaims,

@@ -8,7 +8,7 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import type { Image } from '#shared/backends/image.ts';
-import type { Cloned } from '#shared/backends/cdi/seen.ts';
+import type { Cloned } from '#shared/backends/cloned.ts';
 import { inspectedMark } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';

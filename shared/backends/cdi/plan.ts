@@ -1,6 +1,6 @@
 // The cdi backend's decisions: find the size, make the DataVolume, follow it, start over. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
+import type { Job, PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { create, remove, removeJob } from '#shared/backends/actions.ts';
@@ -36,6 +36,7 @@ import {
 } from '#shared/backends/state.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export const initialize = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
@@ -100,6 +101,7 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
       context,
     );
   }
+  if (seen.isClassUnread === true) return planLook(image, seen, context);
   if (storageClass === undefined) return planNoClass(image, context);
   if (needsStage(image)) return planRestored(image, seen, storageClass, context);
   if (cloned?.is === 'waiting') return wait(image, 'SourceNotReady', cloned.message, context);
@@ -113,12 +115,23 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
       context,
     );
   }
-  const build = () =>
-    buildTransferJob({ mode: 'inspect', owner: image.ref, source, retries: image.retries }, context.settings);
-  const looked = planInspection(image, { job: seen.inspectJob, pods: seen.pods, build }, context);
-  if (looked.is === 'planned') return looked.plan;
-  const { diskBytes, inspection: inspected, state } = looked;
+  return planLook(image, seen, context);
+};
+
+/** A size that nobody gave is found out first. */
+const planLook = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+  const { storageClass, inspectJob: job, looked, pods } = seen;
+  const size = planInspection(image, { job, looked, pods, build: () => buildLook(image, context) }, context);
+  if (size.is === 'planned') return size.plan;
+  const { diskBytes, inspection: inspected, state } = size;
+  if (storageClass === undefined) return planNoClass({ ...image, state }, context);
   return makeDataVolume(image, { storageClass, diskBytes, inspected }, state, context);
+};
+
+const buildLook = ({ ref, source, retries, faults }: Image, { settings }: PlanContext): Job => {
+  if (source === undefined || !isFetched(source))
+    throw new InvalidInput(`nothing can be fetched for ${ref.name}`, faults);
+  return buildTransferJob({ mode: 'inspect', owner: ref, source, retries }, settings);
 };
 
 const planOffered = (image: Image, storageClass: StorageClass, context: PlanContext): Plan => {

@@ -9,14 +9,15 @@ import {
   jobs,
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
-import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
+import { type Cloned, readCloned } from '#shared/backends/cloned.ts';
 import { readExported } from '#shared/backends/exporting.ts';
 import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { readReaders } from '#shared/backends/readers.ts';
 import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 
 export interface CdiSeen {
@@ -32,8 +33,12 @@ export interface CdiSeen {
   readonly readers?: readonly Job[];
   /** Of an image that is restored: what its disk is brought into first. */
   readonly stage?: Stage | undefined;
+  /** What it found, where that was read from its pods alone. */
+  readonly looked?: SucceededRun | undefined;
   /** Read only where the DataVolume is to be made. */
   readonly storageClass?: StorageClass | undefined;
+  /** It was not looked for: how large the disk is comes first. */
+  readonly isClassUnread?: true;
   /** The claim it is exported from; read only where the DataVolume is to be made. */
   readonly exported?: PersistentVolumeClaim | undefined;
   /** The golden claim of the image that is cloned; read only where the DataVolume is to be made. */
@@ -41,10 +46,6 @@ export interface CdiSeen {
   /** Newest Warning about what keeps the image waiting. */
   readonly warnings?: readonly KubeEvent[] | undefined;
 }
-
-export type Cloned =
-  | { readonly is: 'ready'; readonly namespace: string; readonly name: string }
-  | { readonly is: 'waiting'; readonly message: string };
 
 const dataVolumeNameOf = ({ ref }: Image): string => ref.name;
 
@@ -114,13 +115,25 @@ const readClaim = async (
 
 const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
   const { source } = image;
-  const storageClass = await readClass(kube, image.storage.className);
-  const needsLook = source !== undefined && isFetched(source) && image.storage.capacityBytes === undefined;
   const mayBeLooking = image.trustsStatus !== true || image.state.children?.job !== undefined;
-  const looked = needsLook && mayBeLooking ? await readInspection(kube, image) : {};
+  if (needsLook(image) && !mayBeLooking) return { isClassUnread: true };
+  const storageClass = await readClass(kube, image.storage.className);
+  const looked = needsLook(image) ? await readLook(kube, image) : {};
   const cloned = source?.type === 'clone' ? await readCloned(kube, source) : undefined;
   const staged = await readStaged(kube, image);
   return { ...looked, ...staged, storageClass, cloned, exported: await readExported(kube, image) };
+};
+
+/** A Job looks at its source first. */
+const needsLook = ({ source, storage }: Image): boolean =>
+  source !== undefined && source.type !== 'upload' && isFetched(source) && storage.capacityBytes === undefined;
+
+/** What the Job has found is with its pods. */
+const readLook = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+  if (image.trustsStatus !== true) return readInspection(kube, image);
+  const pods = await readWorkers(kube, image.ref);
+  const looked = readSucceeded(transferJobName('inspect', image.ref), pods);
+  return looked === undefined ? readInspection(kube, image) : { looked };
 };
 
 const readStaged = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
@@ -131,18 +144,4 @@ const readStaged = async (kube: KubeClient, image: Image): Promise<Partial<CdiSe
 const readInspection = async (kube: KubeClient, { ref }: Image): Promise<Partial<CdiSeen>> => {
   const { own: inspectJob } = await readOwn(kube, jobs, ref, transferJobName('inspect', ref));
   return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
-};
-
-/** Clones are of images of the same kind, whatever backend keeps them in a claim. */
-const readCloned = async (
-  kube: KubeClient,
-  { namespace, imageName }: { readonly namespace: string; readonly imageName: string },
-): Promise<Cloned> => {
-  const what = `image ${namespace}/${imageName}`;
-  const source = await kube.get(harvesterImageKind.type, { namespace, name: imageName });
-  if (source === undefined) return { is: 'waiting', message: `${what} does not exist` };
-  const { phase, children } = source.status ?? {};
-  if (phase !== 'Imported') return { is: 'waiting', message: `${what} is not ready` };
-  if (children?.volume !== undefined) return { is: 'ready', namespace, name: children.volume };
-  return { is: 'waiting', message: `${what} is not kept in a claim: its backend has to clone it` };
 };

@@ -1,6 +1,7 @@
 // The csi backend: a golden volume of any CSI driver, filled by our transfer Job, with a snapshot where the driver can.
 import { kubeEvents, pods, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
@@ -21,7 +22,10 @@ const updateVirtualSize = (image: Image, seen: CsiSeen): ImageState | undefined 
 };
 
 export const csi: Backend<CsiSeen> = {
-  capabilities: { sources: ['http', 'object', 'upload', 's3', 'nfs'] },
+  capabilities: {
+    sources: ['http', 'object', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'],
+    copiesNearby: true,
+  },
   check,
   initialize,
   updateVirtualSize,
@@ -32,7 +36,9 @@ export const csi: Backend<CsiSeen> = {
     snapshot: state.children?.snapshot,
   }),
   sidecars,
-  reads: [pods, storageClasses, volumeSnapshotClasses, kubeEvents].map((type) => type as unknown as ResourceType),
+  reads: [pods, storageClasses, volumeSnapshotClasses, kubeEvents, harvesterImageKind.type].map(
+    (type) => type as unknown as ResourceType,
+  ),
   validator,
   mutator,
 };

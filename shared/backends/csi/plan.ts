@@ -7,7 +7,7 @@ import { countAttempts, failedState, retryHint, takenState, unchanged } from '#s
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planRestart } from '#shared/backends/csi/removal.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
-import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
+import { planSnapshot, snapshotState } from '#shared/backends/csi/snapshotting.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { populationOf } from '#shared/populate/volume.ts';
@@ -23,6 +23,8 @@ export const initialize = (image: Image, seen: CsiSeen, context: PlanContext): P
 const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   const [taken] = seen.foreign;
   if (taken !== undefined) return { actions: [], state: takenState(image, taken, context) };
+  if (seen.completed !== undefined)
+    return { actions: [], state: snapshotState(image, image.state, seen.completed, context) };
   const population = populationOf(seen.volume);
   if (seen.volume !== undefined && population !== undefined && isUsable(seen.volume)) {
     const state = countAttemptsOf(image, seen, context);

@@ -12,15 +12,18 @@ import {
 import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
+import { isCopied, readCopied } from '#shared/backends/csi/copying.ts';
 import { contentOf } from '#shared/backends/flight/content.ts';
 import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
+import type { Origin } from '#shared/backends/origin.ts';
 import { readReaders } from '#shared/backends/readers.ts';
 import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
+import { isLeaving } from '#shared/backends/sidecar.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { readTransfer } from '#shared/populate/attempts.ts';
+import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { populationOf, provisionerOf } from '#shared/populate/volume.ts';
@@ -34,6 +37,8 @@ export interface CsiSeen {
   readonly spool?: PersistentVolumeClaim | undefined;
   /** Taken of the volume that this one is a copy of. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
+  /** What it is to be a copy of; read only where the volume is to be made. */
+  readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the volume is to be made, and what goes in is known beforehand. */
   readonly flight?: FlightSeen | undefined;
   /** Read the volume; looked for only where the image is to be removed or started over. */
@@ -41,6 +46,12 @@ export interface CsiSeen {
   readonly pods: readonly Pod[];
   /** The class named, or the default one; read only where a volume or a snapshot is to be made. */
   readonly storageClass?: StorageClass | undefined;
+  /** It was not looked for: how large the disk is comes first, and what is known beforehand of its bytes tells nobody of them. */
+  readonly isClassUnread?: true;
+  /** What a look at the source found. Its pods are what is read of it. */
+  readonly looked?: SucceededRun | undefined;
+  /** The snapshot, and all that was read: it is ready, and ends what status says is done but for it. */
+  readonly completed?: VolumeSnapshot | undefined;
   /** Read only where a snapshot is to be made; `undefined`: not read. */
   readonly snapshotClasses?: readonly VolumeSnapshotClass[] | undefined;
   /** Newest Warning about each child that keeps the image waiting; read only where it has been waiting for a while. */
@@ -83,14 +94,27 @@ const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
 };
 
+const readAnew = async (kube: KubeClient, image: Image): Promise<Part> =>
+  isCopied(image.source)
+    ? readForCopy(kube, image, await readCopied(kube, image.source))
+    : readSharing(kube, image, await readClass(kube, image.storage.className));
+
 /** Starting over goes on to its first step in the same pass, once nothing is left. */
 const readForRestart = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> =>
-  populationOf(seen.volume) === undefined
-    ? readSharing(kube, image, await readClass(kube, image.storage.className))
-    : readSnapshotting(kube, image, seen.volume);
+  populationOf(seen.volume) === undefined ? readAnew(kube, image) : readSnapshotting(kube, image, seen.volume);
+
+/** Whether status says that bytes and sizes are there, and that a snapshot is the last that is waited for. */
+const isSnapshotLast = ({ state, trustsStatus }: Image): boolean =>
+  trustsStatus === true &&
+  state.phase === 'Snapshotting' &&
+  state.inspection !== undefined &&
+  state.children?.volume !== undefined &&
+  state.children.snapshot !== undefined;
 
 /** Golden volume in place: only it and its snapshot matter. */
 const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+  const { snapshot } = isSnapshotLast(image) ? await readSnapshot(kube, image) : {};
+  if (snapshot?.status?.readyToUse === true && !isLeaving(snapshot)) return { ...nothing, completed: snapshot };
   const volume = await readVolume(kube, image);
   if (populationOf(volume.volume) === undefined) return merge(volume);
   return merge(volume, await readSnapshotting(kube, image, volume.volume));
@@ -136,15 +160,37 @@ const isCloned = (volume: PersistentVolumeClaim | undefined): boolean =>
 
 /** A volume is to be made: of which class, and how large. */
 const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
+  if (isCopied(image.source)) return readForCopy(kube, image, await readCopied(kube, image.source));
   const isSized = image.storage.capacityBytes !== undefined;
-  const [storageClass, inspect] = await Promise.all([
+  const mayBeLooking = !isSized && mayBe(image, image.state.children?.job);
+  if (!isSized && !mayBeLooking && isLookedAt(image)) return { isClassUnread: true };
+  const [storageClass, look] = await Promise.all([
     readClass(kube, image.storage.className),
-    isSized || !mayBe(image, image.state.children?.job) ? nothing : readJob(kube, image, 'inspect'),
+    mayBeLooking ? readLook(kube, image) : nothing,
   ]);
-  if (inspect.inspectJob === undefined) return { ...inspect, ...(await readSharing(kube, image, storageClass)) };
-  const seen = merge(inspect, await readPods(kube, image), await readSharing(kube, image, storageClass));
-  return merge(seen, await readWarnings(kube, image, seen));
+  const seen = merge(look, await readSharing(kube, image, storageClass));
+  return merge(seen, look.inspectJob === undefined ? {} : await readWarnings(kube, image, seen));
 };
+
+const readForCopy = async (kube: KubeClient, image: Image, origin: Origin): Promise<Part> => {
+  if (origin.is === 'waiting') return { origin };
+  const storageClass = await readClass(kube, image.storage.className ?? origin.className);
+  return { origin, storageClass, ...(await readSourceSnapshot(kube, image)) };
+};
+
+/** A Job looks at its source first, whoever else has the bytes. */
+const isLookedAt = (image: Image): boolean => image.source?.type !== 'upload' && contentOfImage(image) === undefined;
+
+/** The Job that looks: what it has found is with its pods. */
+const readLook = async (kube: KubeClient, image: Image): Promise<Part> => {
+  const looked = image.trustsStatus === true ? await readLooked(kube, image) : undefined;
+  if (looked !== undefined) return { looked };
+  const inspect = await readJob(kube, image, 'inspect');
+  return inspect.inspectJob === undefined ? inspect : merge(inspect, await readPods(kube, image));
+};
+
+const readLooked = async (kube: KubeClient, image: Image): Promise<SucceededRun | undefined> =>
+  readSucceeded(transferJobName('inspect', image.ref), (await readPods(kube, image)).pods ?? []);
 
 const contentOfImage = ({ source, checksum }: Image): string | undefined => contentOf({ from: source, checksum });
 
@@ -155,9 +201,9 @@ const readSharing = async (kube: KubeClient, image: Image, storageClass: Storage
   return { storageClass, flight, ...(await readSourceSnapshot(kube, image)) };
 };
 
-/** Nobody but an image that says what it is to hold can be a copy. */
+/** Nobody but an image that says what it is to hold, or to be a copy of, can be one. */
 const readSourceSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
-  if (contentOfImage(image) === undefined) return {};
+  if (contentOfImage(image) === undefined && !isCopied(image.source)) return {};
   const { own } = await readOwn(kube, volumeSnapshots, image.ref, cloneName(image));
   return { sourceSnapshot: own };
 };

@@ -5,6 +5,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
 import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import { markExported } from '#shared/backends/exporting.ts';
 import { decideFlight } from '#shared/backends/flight/flight.ts';
 import { holdKept } from '#shared/backends/flight/hold.ts';
 import type { Image } from '#shared/backends/image.ts';
@@ -35,7 +36,12 @@ export const planShared = (image: Image, seen: Sharing, fetch: (image: Image) =>
       const shared = { ...image, state: { ...image.state, fetchReason: undefined } };
       return flight.origin.is === 'waiting'
         ? { actions: flight.actions, state: restingState(shared, flight.origin) }
-        : planCopied(shared, seen, flight.origin, context);
+        : planCopied(
+            shared,
+            seen,
+            { origin: flight.origin, reason: 'SharedContent', say: 'the bytes are there: ' },
+            context,
+          );
     }
   }
 };
@@ -65,7 +71,21 @@ const targetFor = (
   };
 };
 
-const planCopied = (image: Image, seen: Sharing, origin: ReadyOrigin, context: PlanContext): Plan => {
+/** It was asked to be one. */
+export const planCopy = (image: Image, seen: Sharing, origin: ReadyOrigin, context: PlanContext): Plan => {
+  const plan = planCopied(image, seen, { origin, reason: 'Cloning', say: '' }, context);
+  const isExported = image.source?.type === 'export-from-volume' && plan.actions.length > 0;
+  return isExported ? { ...plan, actions: [...markExported(origin.claim, image), ...plan.actions] } : plan;
+};
+
+interface Copied {
+  readonly origin: ReadyOrigin;
+  readonly reason: string;
+  /** What is said of it first. */
+  readonly say: string;
+}
+
+const planCopied = (image: Image, seen: Sharing, { origin, reason, say }: Copied, context: PlanContext): Plan => {
   const { storageClass, sourceSnapshot, flight } = seen;
   const target = targetFor(image, seen, origin, context);
   const cloning = planCloning(image, { origin, sourceSnapshot }, target, context);
@@ -85,14 +105,14 @@ const planCopied = (image: Image, seen: Sharing, origin: ReadyOrigin, context: P
   const job = record.strategy === 'copy' ? buildImportJob(image, volume, context.settings) : undefined;
   const made = { volume: volume.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) };
   const next = { ...withJob(image.state, made), storageClassName: storageClass.metadata.name };
-  const message = `the bytes are there: copying ${origin.clone.what} (${record.because})`;
+  const message = `${say}copying ${origin.clone.what} (${record.because})`;
   return {
     actions: [
-      ...holdKept(image.ref, flight?.name ?? '', origin),
+      ...(flight === undefined ? [] : holdKept(image.ref, flight.name, origin)),
       ...touched,
       create(persistentVolumeClaims, volume),
       ...(job === undefined ? [] : [create(jobs, job)]),
     ],
-    state: waitingState(image, next, { phase: 'Cloning', reason: 'SharedContent', message }, context),
+    state: waitingState(image, next, { phase: 'Cloning', reason, message }, context),
   };
 };

@@ -3,18 +3,22 @@ import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type Action, create, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { waitingState } from '#shared/backends/state.ts';
+import { restingState, waitingState } from '#shared/backends/state.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
 import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
-import { planShared } from '#shared/backends/csi/sharing.ts';
+import { planCopy, planShared } from '#shared/backends/csi/sharing.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   if (seen.importJob !== undefined) return planRefill(image, seen, context);
+  if (seen.isClassUnread === true) return planInspected(image, seen, context);
+  if (seen.origin?.is === 'waiting') return { actions: [], state: restingState(image, seen.origin) };
   if (seen.storageClass === undefined) return planNoClass(image, context);
+  if (seen.origin !== undefined)
+    return planCopy(image, { ...seen, storageClass: seen.storageClass }, seen.origin, context);
   return planShared(
     image,
     { ...seen, storageClass: seen.storageClass },
@@ -58,11 +62,11 @@ const planNoClass = (image: Image, context: PlanContext): Plan => {
 };
 
 const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
-  const { inspectJob: job, pods, warnings } = seen;
+  const { inspectJob: job, looked, pods, warnings } = seen;
   const build = () => buildInspectJob(image, context.settings);
-  const looked = planInspection(image, { job, pods, warnings, build }, context);
-  if (looked.is === 'planned') return looked.plan;
-  const { diskBytes, inspection: inspected, state } = looked;
+  const size = planInspection(image, { job, looked, pods, warnings, build }, context);
+  if (size.is === 'planned') return size.plan;
+  const { diskBytes, inspection: inspected, state } = size;
   return makeVolume(image, seen, { diskBytes, inspected, state }, context);
 };
 

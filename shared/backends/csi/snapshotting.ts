@@ -57,7 +57,7 @@ export const filledState = (image: Image, volume: PersistentVolumeClaim, populat
   children: { ...image.state.children, volume: volume.metadata.name },
 });
 
-const snapshotState = (
+export const snapshotState = (
   image: Image,
   before: ImageState,
   snapshot: VolumeSnapshot | undefined,

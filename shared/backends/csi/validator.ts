@@ -23,6 +23,9 @@ const faultsOf = (image: Image): readonly Fault[] => {
   if (bytes !== undefined && bytes < leastBytes) {
     faults.push({ field: 'spec.pvc.resources.requests.storage', message: 'must be at least 1Mi' });
   }
+  if (image.source?.type === 'export-from-volume' && image.checksum !== undefined) {
+    faults.push({ field: 'spec.checksum', message: 'must be empty: what a disk holds was published by nobody' });
+  }
   return faults;
 };
 

@@ -25,7 +25,9 @@ import { contentLinkOf, contentGroupKind } from '#shared/resources/content-link.
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
+import { populationOf } from '#shared/populate/volume.ts';
 
 /** How a kind is translated to and from the volume the engine knows. */
 export interface VolumeDialect<T extends KubeObject> {
@@ -36,18 +38,28 @@ export interface VolumeDialect<T extends KubeObject> {
   toStatus(object: T, volume: Volume, state: ImageState, now: string): object;
 }
 
+const isBound = ({ status }: PersistentVolumeClaim): boolean => status?.phase === 'Bound';
+
 const sidecars: readonly Sidecar[] = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
-  // Bound: restored, cloned, or taken by its first consumer.
+  // Bound: restored, cloned, or taken by its first consumer. Marked: that was our own doing.
   follow<PersistentVolumeClaim>(
     persistentVolumeClaims,
     ['create', 'patch', 'delete'],
-    (claim) => (claim.status?.phase ?? 'Pending') !== 'Pending' || isLeaving(claim),
+    (claim) =>
+      (isBound(claim) && populationOf(claim) === undefined) || claim.status?.phase === 'Lost' || isLeaving(claim),
   ),
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
   // Marked as ours only while it changes hands: its old claim is gone.
   follow<PersistentVolume>(persistentVolumes, ['patch'], ({ status }) => status?.phase === 'Released'),
 ];
+
+/** A Job is on its way to a claim that its storage fills nothing into: that claim is bound for it, and the Job tells of the rest. */
+const isMovedBy = ({ state, claim: { name } }: Volume, child: KubeObject): boolean => {
+  if (child.kind !== persistentVolumeClaims.kind || child.metadata.name !== name) return true;
+  const claim = child as PersistentVolumeClaim;
+  return state.children?.job === undefined || !isBound(claim) || isLeaving(claim) || recordOf(claim) !== undefined;
+};
 
 /** Children in other namespaces are found by label. */
 const listed = [jobs, persistentVolumeClaims, volumeSnapshots, persistentVolumes] as readonly unknown[];
@@ -81,6 +93,7 @@ export const drivenVolume = <T extends KubeObject>(
   sidecars: () => sidecars,
   reads: () => reads,
   refusalOf: refusalOfFaults,
+  isMovedBy,
   plannerOf: () => ({
     check: (kube, volume) => checkVolume(kube, volume, readers),
     plan: (volume, seen, context) => planVolume(volume, seen as VolumeSeen, context),

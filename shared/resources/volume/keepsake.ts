@@ -30,6 +30,9 @@ interface KeptSnapshot {
 
 const over: Keeping = { is: 'over', actions: [] };
 
+/** Whether there are bytes in it that others may want, and that its machine is about to write to. */
+export const mayBeKept = (volume: Volume): boolean => contentOfVolume(volume) !== undefined && !isGolden(volume);
+
 /** `undefined` where there can be none, or need be none: a golden volume is kept itself. */
 export const readKeepsake = async (
   kube: KubeClient,

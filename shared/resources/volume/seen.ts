@@ -33,7 +33,7 @@ import {
 } from '#shared/resources/volume/elsewhere-seen.ts';
 import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import { type Keepsake, readKeepsake } from '#shared/resources/volume/keepsake.ts';
+import { type Keepsake, mayBeKept, readKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { readLate } from '#shared/resources/volume/late-seen.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { needsBinder } from '#shared/resources/volume/binding.ts';
@@ -90,19 +90,31 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   ];
   const own = { job, claim, foreign: foreign[0], sourceSnapshot, spool };
   if (claim === undefined) return { pods: [], ...own, ...(await readForClaim(kube, volume, readers)) };
+  return { ...own, ...(await readWithClaim(kube, volume, { ...own, claim })) };
+};
+
+type Filling = Pick<VolumeSeen, 'job'> & { readonly claim: PersistentVolumeClaim };
+
+const readWithClaim = async (
+  kube: KubeClient,
+  volume: Volume,
+  { claim, job }: Filling,
+): Promise<Omit<VolumeSeen, 'claim' | 'job'>> => {
   // Of a volume that is usable nothing is left to count.
   const isCounted = job === undefined || volume.state.phase === 'Available';
   const workers = isCounted ? [] : await readWorkers(kube, volume.ref);
-  if (populationOf(claim) !== undefined) return { pods: workers, ...own };
+  if (populationOf(claim) !== undefined) return { pods: workers };
+  const isOver = job !== undefined && readTransfer(job, workers, 0).is === 'succeeded';
+  const isFetched = isOver && recordOf(claim) === undefined;
+  // Its bytes are there, and nothing is to be kept of them for others.
+  if (isFetched && !mayBeKept(volume)) return { pods: workers };
   const storageClass = await readClass(kube, claim.spec.storageClassName);
   const warnings = await readWarnings(kube, volume, [claim, job, ...workers]);
-  const isFetched =
-    job !== undefined && readTransfer(job, workers, 0).is === 'succeeded' && recordOf(claim) === undefined;
   const keepsake = isFetched ? await readKeepsake(kube, volume, storageClass) : undefined;
   const late = job === undefined ? await readLate(kube, volume, { claim, storageClass }) : {};
   const binder = await readBinder(kube, volume, { claim, storageClass });
   const handed = await readHanded(kube, claim);
-  return { ...own, pods: workers, storageClass, warnings, keepsake, handed, ...late, ...binder };
+  return { pods: workers, storageClass, warnings, keepsake, handed, ...late, ...binder };
 };
 
 const readBinder = async (

@@ -1,18 +1,21 @@
 // The life of an image on a backend, in a whole simulated cluster through the real handlers: what every backend owes its users. Called by contract.test.ts.
 import { describe, expect, it } from 'vitest';
-import { type StorageClass, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { type HarvesterImage, type HarvesterImageStatus, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
-import { aFault, aHarvesterImage, aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
+import { localClasses, usual } from '#test/support/backends/classes.ts';
+import { aFault, aHarvesterImage, aSnapshotClass, aSuccess } from '#test/support/builders.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import type { AttemptScript } from '#test/support/simulation/attempts.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { type World, type WorldOptions, createWorld, imageIn } from '#test/support/simulation/world.ts';
 
 const hours = 3_600_000;
+/** Calls of all functions from creation to usable, for an import of one attempt, stay below this. */
+const mostCalls = 25;
 const success: AttemptScript = { runMs: 4_000, end: aSuccess() };
 const flaky: AttemptScript = { runMs: 4_000, end: aFault() };
 const images = harvesterImageKind.type;
@@ -24,26 +27,9 @@ export interface LifeOptions {
   readonly fails?: boolean;
   /** Whether disks go on reading the image: it then lasts as long as they do. */
   readonly disksShareIt?: boolean;
-  /** Calls of functions from creation to usable, for an import of one attempt, stay below this. */
-  readonly calls?: number;
+  /** Whether it leaves the work to a DataVolume, which a CDI moves where one is installed. */
+  readonly makesDataVolumes?: boolean;
 }
-
-interface Storage {
-  readonly storageClass: StorageClass;
-  readonly snapshots: boolean;
-}
-
-const usual: Storage = { storageClass: aStorageClass(), snapshots: true };
-
-/** The classes of the local cluster, by what they do. */
-const localClasses: Readonly<Record<string, Storage>> = {
-  'binds at once and takes snapshots': usual,
-  'waits for a consumer': {
-    storageClass: aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' }),
-    snapshots: true,
-  },
-  'takes no snapshots': { storageClass: aStorageClass(), snapshots: false },
-};
 
 interface Lived {
   readonly world: World;
@@ -57,7 +43,7 @@ interface Lived {
 export const describeLife = (
   name: string,
   registry: BackendRegistry,
-  { fails = true, disksShareIt = false, calls: mostCalls = 25 }: LifeOptions = {},
+  { fails = true, disksShareIt = false, makesDataVolumes = false }: LifeOptions = {},
 ): void => {
   const begin = (options: Partial<WorldOptions> = {}, storage = usual): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
@@ -108,17 +94,20 @@ export const describeLife = (
     });
 
     it('costs few calls, and none while nothing changes', async () => {
-      const { world, image, callsToReady } = await live();
-      // What a volume that became ready wakes is the business of those who wait.
-      const ofImport = callsToReady().filter(
-        (call) => !/^(cron-tick|import-object)|list (virtualmachine(pvcs|volumes|volumeexports)|data)/.test(call),
-      );
-      process.stdout.write(`${name}: ${ofImport.length} API calls for an import of one attempt\n`);
-      expect(ofImport.length).toBeLessThan(mostCalls);
+      const { world, image, callsToReady } = await live(makesDataVolumes ? { cdi: 'use' } : {});
+      process.stdout.write(`${name}: ${callsToReady().length} API calls for an import of one attempt\n`);
+      expect(callsToReady().length).toBeLessThan(mostCalls);
       const before = world.trace.length;
       await world.run(world.elapsed() + hours);
       expect(world.trace.slice(before).filter((call) => !/^(cron-tick|import-object): list /.test(call))).toEqual([]);
       expect(image()?.status?.phase).toBe('Imported');
+    });
+
+    it.runIf(makesDataVolumes)('costs few calls more where the DataVolume is ours to move', async () => {
+      const byCdi = (await live({ cdi: 'use' })).callsToReady().length;
+      const both = (await live()).callsToReady().length;
+      process.stdout.write(`${name}: ${both} with a DataVolume of our own, ${both - byCdi} of them for that\n`);
+      expect(both - byCdi).toBeLessThan(mostCalls);
     });
 
     it.each([0, 500, 1_500, 3_500, 6_000, 9_000, 60_000])(

@@ -19,6 +19,8 @@ export interface FunctionsOptions {
   readonly now: () => number;
   /** Left out: those of the product. */
   readonly backends?: BackendRegistry | undefined;
+  /** Whose the DataVolumes are: those of a CDI that is installed, or, left out, our own. */
+  readonly cdi?: 'use' | undefined;
   /** What sources of golden images say when they are asked, `now` ms since the epoch; left out: they are not asked. */
   readonly observe?: ((request: ObserveRequest, now: number) => Observation) | undefined;
   /** Answers of sources go over the broker, and may be lost there. */
@@ -31,6 +33,7 @@ export type CallFunction = (to: Route['to'], event: CloudEvent, client: KubeClie
 export const createFunctions = ({
   now,
   backends = ours,
+  cdi,
   observe,
   publish,
   announce,
@@ -46,8 +49,10 @@ export const createFunctions = ({
           },
         };
 
+  const look: Pick<DriverDeps, 'cdi'> = cdi === undefined ? {} : { cdi: async () => cdi };
+
   return (to, event, kube) => {
-    const deps = { kube, backends, settings: testSettings, now, log: silentLogger, announce, ...polling };
+    const deps = { kube, backends, settings: testSettings, now, log: silentLogger, announce, ...polling, ...look };
     if (to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
     if (to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
     if (to === 'cron-tick') return tick(deps);

@@ -14,6 +14,7 @@ import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts'
 import { createRandom } from '#test/support/random.ts';
 import type { Attempts } from '#test/support/simulation/attempts.ts';
 import { type Delivery, createBroker } from '#test/support/simulation/broker.ts';
+import { installCdi } from '#test/support/simulation/cdi.ts';
 import { type Chaos, calm, drawApiFault } from '#test/support/simulation/chaos.ts';
 import { type SimulatedCluster, createCluster } from '#test/support/simulation/cluster.ts';
 import { startWatching } from '#test/support/simulation/eventing.ts';
@@ -21,7 +22,7 @@ import { type FunctionsOptions, createFunctions } from '#test/support/simulation
 import { type Verdict, createScheduler, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { createWebhooks } from '#test/support/simulation/webhooks.ts';
 
-export interface WorldOptions extends Pick<FunctionsOptions, 'backends' | 'observe'> {
+export interface WorldOptions extends Pick<FunctionsOptions, 'backends' | 'observe' | 'cdi'> {
   readonly seed?: number;
   readonly chaos?: Chaos;
   /** Milliseconds of virtual time until the chaos stops. */
@@ -116,8 +117,9 @@ export const createWorld = (options: WorldOptions): World => {
     return true;
   };
 
-  const { backends, observe } = options;
-  const callFunction = createFunctions({ now, backends, observe, publish: broker.publish, announce });
+  const { backends, observe, cdi } = options;
+  if (cdi === 'use') installCdi(kube, alarm);
+  const callFunction = createFunctions({ now, backends, observe, cdi, publish: broker.publish, announce });
 
   const deliver = (delivery: Delivery) => {
     let outcome: Outcome | undefined;
@@ -232,6 +234,9 @@ export const createWorld = (options: WorldOptions): World => {
   };
 };
 
-/** The one image of a world; `undefined` once it is gone. */
+/** The image of a world, of several the first by name; `undefined` once it is gone. */
 export const imageIn = <T extends KubeObject>(world: World): T | undefined =>
-  world.kube.all<KubeObject>().find(({ kind }) => kind === 'VirtualMachineImage') as T | undefined;
+  world.kube
+    .all<KubeObject>()
+    .filter(({ kind }) => kind === 'VirtualMachineImage')
+    .toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name))[0] as T | undefined;
