@@ -162,7 +162,6 @@ export const scenarios: readonly Scenario[] = [
   },
   { ...copied, name: 'image-copied', attempt: () => success },
   { ...copied, name: 'image-copied-by-job', withoutSnapshots: true, attempt: () => success },
-  { ...copied, name: 'image-copied-deleted', user: 'deletes', attempt: () => success },
   { ...cdi, name: 'cdi', attempt: () => success },
   { ...cdi, name: 'cdi-flaky', attempt: (mode, attempt) => (mode === 'import' && attempt < 3 ? flaky : success) },
   { ...cdi, name: 'cdi-exhausted', attempt: (mode) => (mode === 'import' ? flaky : success) },
