@@ -8,6 +8,7 @@ import { cronScenarios, runCron } from '#test/faults/golden-cron.ts';
 import { expectedSummary, runBackupStorm } from '#test/faults/backup.ts';
 import { expectedOfShared, runSharedStorm } from '#test/faults/backup-shared.ts';
 import { type Run, runCalm, runScenario } from '#test/faults/image-import.ts';
+import { runMachine } from '#test/faults/machine-disks.ts';
 import { type Scenario, scenarios, sharedContent } from '#test/faults/scenarios.ts';
 import { runSharedContent } from '#test/faults/shared-content.ts';
 import { type Chaos, storm } from '#test/support/simulation/chaos.ts';
@@ -78,6 +79,7 @@ const runJudged = async (first: number, count: number): Promise<number> => {
       name: one.name,
       run: async (seed: number) => (await runCron(one, seed)).violations,
     })),
+    { name: 'machine-disks', run: runMachine },
     ...sharedContent.map((one) => ({ name: one.name, run: (seed: number) => runSharedContent(one, seed) })),
   ];
   for (const { name, run } of judged.filter((one) => values.scenario === undefined || one.name === values.scenario)) {
@@ -130,7 +132,8 @@ const runShared = async (from: number, count: number): Promise<number> => {
 const first = Number(values.from);
 
 const list = (): Promise<number> => {
-  for (const { name } of [...scenarios, ...cronScenarios, ...sharedContent, { name: 'backups' }]) console.log(name);
+  const rest = [{ name: 'machine-disks' }, { name: 'backups' }];
+  for (const { name } of [...scenarios, ...cronScenarios, ...sharedContent, ...rest]) console.log(name);
   return Promise.resolve(0);
 };
 
