@@ -7,7 +7,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type CdiSeen, runningPhases } from '#shared/backends/cdi/seen.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
-import { failedState, isPast, isoTime, retryHint, waitingState } from '#shared/backends/state.ts';
+import { failedState, isPast, isoTime, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
 import { inspectedOf } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
@@ -82,9 +82,11 @@ export const followDataVolume = (image: Image, seen: Following, context: PlanCon
   const { phase = '' } = dataVolume.status ?? {};
   if (phase === 'Failed') return { actions: [], state: endOf(state, dataVolume, 'not tried again') };
   if (hasUsedUp(image, state)) return stopTrying(image, state, dataVolume);
-  return runningPhases.includes(phase)
-    ? followRunning(image, state, dataVolume, context)
-    : stopIfStuck(dataVolume, waitingState(image, state, { phase: 'Pending', ...hindranceOf(seen) }, context));
+  if (runningPhases.includes(phase)) return followRunning(image, state, dataVolume, context);
+  const hindrance = hindranceOf(seen);
+  // As the DataVolume does: whose machine it is stops it when it suits them.
+  if (hindrance.reason === 'SourceInUse') return { actions: [], state: restingState({ ...image, state }, hindrance) };
+  return stopIfStuck(dataVolume, waitingState(image, state, { phase: 'Pending', ...hindrance }, context));
 };
 
 const hasUsedUp = ({ retries }: Image, { attemptsFailed }: ImageState): boolean => attemptsFailed > retries;

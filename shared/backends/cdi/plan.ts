@@ -27,6 +27,7 @@ import {
   failedState,
   restartedState,
   restartingState,
+  restingState,
   retryHint,
   takenState,
   terminatingState,
@@ -104,7 +105,8 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
   if (seen.isClassUnread === true) return planLook(image, seen, context);
   if (storageClass === undefined) return planNoClass(image, context);
   if (needsStage(image)) return planRestored(image, seen, storageClass, context);
-  if (cloned?.is === 'waiting') return wait(image, 'SourceNotReady', cloned.message, context);
+  if (cloned?.is === 'waiting')
+    return { actions: [], state: restingState(image, { reason: 'SourceNotReady', message: cloned.message }) };
   const { source, storage } = image;
   if (source?.type === 'upload') return planOffered(image, storageClass, context);
   if (storage.capacityBytes !== undefined || source === undefined || !isFetched(source)) {

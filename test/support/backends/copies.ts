@@ -2,9 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import {
   type PersistentVolumeClaim,
+  type Pod,
   type StorageClass,
   persistentVolumeClaims,
   persistentVolumes,
+  pods,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
@@ -64,6 +66,11 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       ...(operation === undefined ? {} : { cryptoOperation: operation }),
     } as NonNullable<Spec['securityParameters']>,
   });
+  const exportOf = (claim: string): Spec => ({
+    sourceType: 'export-from-volume',
+    pvcName: claim,
+    pvcNamespace: namespace,
+  });
   /** Whether the claim it is kept in, if it is kept in one, holds bytes. */
   const isFilled = ({ kube, cluster }: World, { status }: HarvesterImage): boolean => {
     const kept = kube.all(persistentVolumeClaims).find(({ metadata }) => metadata.name === status?.children?.volume);
@@ -115,14 +122,36 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
         world.kube.onChange(({ object }) => {
           if (object.metadata.name === 'disk') marks.push(object.metadata.labels?.['bullion.dev/exporting']);
         });
-        const image = await make(world, 'image-disk', {
-          sourceType: 'export-from-volume',
-          pvcName: 'disk',
-          pvcNamespace: namespace,
-        });
+        const image = await make(world, 'image-disk', exportOf('disk'));
         expect(image.status).toMatchObject({ phase: 'Imported', failed: 0 });
         expect(isFilled(world, image)).toBe(true);
         expect(marks).toContain(image.metadata.uid);
+      },
+    );
+
+    // What Longhorn takes of a volume in use is its own business.
+    it.runIf(takes('export-from-volume') && backend.needs === undefined).each(Object.entries(localClasses))(
+      'of a disk in use are snapshots, or wait and say who uses it, on storage that %s',
+      async (_what, storage) => {
+        const world = begin(storage);
+        seedDisk(world, storage.storageClass);
+        const guest = { namespace, name: 'guest' };
+        world.kube.seed(pods, {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: guest,
+          spec: {
+            containers: [{ name: 'guest' }],
+            volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }],
+          },
+          status: { phase: 'Running' },
+        } as unknown as Pod);
+        const made = await make(world, 'image-disk', exportOf('disk'));
+        const ready = made.status?.conditions?.find(({ type }) => type === 'Ready');
+        expect(`${ready?.reason}: ${ready?.message}`).toMatch(/^Ready: |in use by pod guest/);
+        await world.kube.delete(pods, guest);
+        await world.run(world.elapsed() + hours);
+        expect(imageNamed(world, 'image-disk')?.status?.phase).toBe('Imported');
       },
     );
 
