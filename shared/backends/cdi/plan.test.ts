@@ -1,7 +1,13 @@
 // A DataVolume told as an image: phases, trouble that CDI would try for ever, what is thrown away and what is kept. One row each.
 import { describe, expect, it } from 'vitest';
-import type { DataVolume, DataVolumeStatus } from '#shared/api/cdi/data-volume.ts';
-import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import {
+  type KubeEvent,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  kubeEvents,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
@@ -16,6 +22,7 @@ import {
   testSettings,
   testTime,
 } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
 
 const context = { now: testTime, settings: testSettings };
 const later = (seconds: number) => ({ ...context, now: testTime + seconds * 1000 });
@@ -50,6 +57,31 @@ const running = (reason: string, message: string) => [condition('Running', 'Fals
 
 const stateOf = (state: Partial<ImageState>, what: Partial<CdiSeen>, over: object = {}) =>
   cdi.initialize(image({ state, ...over }), seen(what), context);
+
+describe('a DataVolume that does not begin', () => {
+  it('is waiting for what its claim complains of, which a CDI does not tell', async () => {
+    const { kube } = createTestDriver();
+    const dataVolume = kube.seed(dataVolumeKind.type, made({ phase: 'ImportScheduled' }));
+    const claim = aClaim('Pending');
+    const owner = { apiVersion: dataVolume.apiVersion, kind: dataVolume.kind, name: 'ubuntu', uid: 'dv-uid' };
+    kube.seed(persistentVolumeClaims, { ...claim, metadata: { ...claim.metadata, ownerReferences: [owner] } });
+    kube.seed(kubeEvents, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'full', namespace: 'default' },
+      involvedObject: { kind: 'PersistentVolumeClaim', name: 'ubuntu', uid: 'claim-uid' },
+      type: 'Warning',
+      reason: 'ProvisioningFailed',
+      message: 'the pool is full',
+    } as KubeEvent);
+    const deadline = new Date(testTime + 600_000).toISOString();
+    const waiting = image({
+      state: { phase: 'Pending', reason: 'Starting', deadline, children: { volume: 'ubuntu' } },
+    });
+    const { state } = cdi.initialize(waiting, await cdi.check(kube, waiting), context);
+    expect(state).toMatchObject({ reason: 'ProvisioningFailed', message: 'the pool is full' });
+  });
+});
 
 describe('a new image', () => {
   it('is looked at, then has a DataVolume of its name, exactly as large as its disk', () => {

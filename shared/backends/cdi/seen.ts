@@ -82,7 +82,7 @@ const readMade = async (
   if (isUsable) return { claim: await readClaim(kube, image, dataVolume) };
   if (phase === 'Succeeded')
     return { claim: await readClaim(kube, image, dataVolume), ...(await readStage(kube, image)) };
-  if (runningPhases.includes(phase) || !isStill(image)) return {};
+  if (runningPhases.includes(phase) || !isStill(image, dataVolume)) return {};
   const claim = await readClaim(kube, image, dataVolume);
   const complaining = [dataVolume, claim].filter((child) => child !== undefined);
   return { claim, warnings: await readNewestWarnings(kube, complaining) };
@@ -97,9 +97,11 @@ export const runningPhases: readonly string[] = [
   'CloneFromSnapshotSourceInProgress',
 ];
 
-/** What has just been made has nothing to complain about. */
-const isStill = ({ state }: Image): boolean =>
-  state.phase === 'Pending' && state.deadline !== undefined && state.reason !== 'Starting';
+/** What has just been made has nothing to complain about. What nobody has moved on since it began may have, and a CDI does not say so. */
+const isStill = ({ state }: Image, dataVolume: DataVolume | undefined): boolean =>
+  state.phase === 'Pending' &&
+  state.deadline !== undefined &&
+  (state.reason !== 'Starting' || dataVolume?.status?.phase !== undefined);
 
 /** Its claim has its name. While the DataVolume is there, only what it made counts; afterwards, what is left of it. */
 const readClaim = async (
