@@ -1,6 +1,7 @@
 // What the transfer function can be told: where bytes go through, and who may send them.
 import { z } from 'zod';
-import { jobSettings } from '#shared/populate/config.ts';
+import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
+import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { kubeSettings, serverSettings, setting, tlsSettings, wholeNumber } from '#shared/runtime/config.ts';
 
 const list = z
@@ -43,3 +44,9 @@ export const TransferConfig = z.object({
   ),
 });
 export type TransferConfig = z.output<typeof TransferConfig>;
+
+/** How Jobs that hand volumes out are started: as the functions that fill them are told to start theirs. */
+export const toServeSettings = (config: TransferConfig): PopulateSettings => ({
+  ...defaultSettings,
+  ...toJobSettings(config),
+});

@@ -1,19 +1,17 @@
 import { createApp, createTokenApp } from '#functions/transfer/app.ts';
-import { TransferConfig } from '#functions/transfer/config.ts';
+import { TransferConfig, toServeSettings } from '#functions/transfer/config.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { readFrontProxy } from '#shared/exchange/front-proxy.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
-import { toJobSettings } from '#shared/populate/config.ts';
-import { defaultSettings } from '#shared/populate/settings.ts';
 import { loadConfig, tlsFilesOf } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 import { serve } from '#shared/runtime/serve.ts';
 
-const { port, host, logLevel, kubeconfig, ...config } = loadConfig(TransferConfig);
+const config = loadConfig(TransferConfig);
+const { port, host, logLevel, kubeconfig } = config;
 const log = createLogger({ level: logLevel, fields: { function: 'transfer' } });
 const kube = createKubeClient(loadKubeConfig(kubeconfig));
-const settings = { ...defaultSettings, ...toJobSettings(config) };
-const deps = createExchangeDeps({ ...config, settings }, kube, log);
+const deps = createExchangeDeps({ ...config, settings: toServeSettings(config) }, kube, log);
 const tls = tlsFilesOf(config);
 if (tls === undefined) await serve({ app: createApp(deps), log, port, host, requestTimeoutMs: 0 });
 else {

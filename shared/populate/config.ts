@@ -1,5 +1,6 @@
 // How the Jobs that move bytes are started, as the environment of whoever starts them says it.
 import { z } from 'zod';
+import { placementSettings, toDiskLimit, toPlacement, toScratch } from '#shared/populate/placement-settings.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 
@@ -43,6 +44,7 @@ export const jobSettings = {
     'Seconds a pod, volume or snapshot may take to become usable before its image fails.',
     wholeNumber(1).default(defaultSettings.childSeconds),
   ),
+  ...placementSettings,
 } as const;
 
 type JobConfig = z.output<z.ZodObject<typeof jobSettings>>;
@@ -54,8 +56,10 @@ export const toJobSettings = (config: JobConfig) =>
     transferServiceAccount: config.transferServiceAccount,
     transferResources: {
       requests: defaultSettings.transferResources['requests'] ?? {},
-      limits: { cpu: config.transferCpu, memory: config.transferMemory },
+      limits: { cpu: config.transferCpu, memory: config.transferMemory, ...toDiskLimit(config) },
     },
+    placement: toPlacement(config),
+    scratch: toScratch(config),
     transferUrl: config.transferUrl,
     uploadIdleSeconds: config.uploadIdleSeconds,
     attemptSeconds: config.attemptSeconds,

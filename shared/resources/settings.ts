@@ -9,7 +9,6 @@ import { type PopulateSettings, defaultSettings } from '#shared/populate/setting
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
-import { placementSettings, toDiskLimit, toPlacement, toScratch } from '#shared/resources/placement-settings.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import {
   addressSettings,
@@ -49,7 +48,6 @@ export const driverSettings = {
     'Audience of the token that transfer Jobs show there; without it they have no token at all.',
     z.string().optional(),
   ),
-  ...placementSettings,
   ...addressSettings,
   plainRegistries: setting(
     'PLAIN_REGISTRIES',
@@ -105,12 +103,6 @@ const toObjectStore = (config: DriverConfig): PopulateSettings['objectStore'] =>
 
 export const toPopulateSettings = (config: DriverConfig): PopulateSettings => ({
   ...toJobSettings(config),
-  transferResources: {
-    requests: defaultSettings.transferResources['requests'] ?? {},
-    limits: { cpu: config.transferCpu, memory: config.transferMemory, ...toDiskLimit(config) },
-  },
-  placement: toPlacement(config),
-  scratch: toScratch(config),
   allowedAddresses: config.allowedAddresses,
   plainRegistries: config.plainRegistries,
   proxies: toProxies(config),
