@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { configOf, namespaceOf } from '#cli/cluster.ts';
+import { bearerOf, configOf, namespaceOf } from '#cli/cluster.ts';
 import { exitCodes } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
@@ -36,6 +36,16 @@ describe('which cluster is meant, and as whom', () => {
     expect(config.getCurrentCluster()?.server).toBe(`https://${server}.example`);
     expect(config.getCurrentUser()?.name).toBe(name);
     expect(namespaceOf(values, config)).toBe(namespace);
+  });
+
+  it('shows the token of its user, and none where that has none', async () => {
+    expect(await bearerOf(configOf({ kubeconfig, user: 'robot' }))).toBe('robot');
+    const config = configOf({ kubeconfig });
+    config.loadFromClusterAndUser(
+      { name: 'near', server: 'https://near.example', skipTLSVerify: false },
+      { name: 'known-by-certificate' },
+    );
+    expect(await bearerOf(config)).toBeUndefined();
   });
 
   it.each<[values: Record<string, string>, words: RegExp]>([

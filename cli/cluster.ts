@@ -1,5 +1,5 @@
 // Which cluster is meant, and as whom: kubeconfig, context, cluster and user, as kubectl has them.
-import type { KubeConfig } from '@kubernetes/client-node';
+import { HttpMethod, type KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { type Values, textOf } from '#cli/command.ts';
 import { loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
@@ -47,3 +47,11 @@ export const configOf = (values: Values): KubeConfig => {
 /** Of --namespace, else of the context. */
 export const namespaceOf = (values: Values, config: KubeConfig): string =>
   textOf(values, 'namespace') ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
+
+/** What the API server is shown of the caller, where that is a token; read each time, since they are renewed. */
+export const bearerOf = async (config: KubeConfig): Promise<string | undefined> => {
+  const context = new RequestContext(config.getCurrentCluster()?.server ?? '', HttpMethod.GET);
+  await config.applySecurityAuthentication(context);
+  const shown = Object.entries(context.getHeaders()).find(([name]) => name.toLowerCase() === 'authorization')?.[1];
+  return /^Bearer (\S+)$/.exec(String(shown))?.[1];
+};

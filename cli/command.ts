@@ -50,6 +50,8 @@ export interface CommandLine {
 
 export interface Call extends CommandLine, Surroundings {
   readonly kube: KubeClient;
+  /** Token that the API server is shown; `undefined`: it knows the caller by something else. */
+  readonly bearer: () => Promise<string | undefined>;
   /** Of --namespace, else of the kubeconfig's context, else `default`. */
   readonly namespace: string;
 }

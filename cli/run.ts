@@ -1,5 +1,5 @@
 // Finds the command, connects it to the cluster it is meant for, and says what went wrong. Called by main.ts and tests.
-import { configOf, namespaceOf } from '#cli/cluster.ts';
+import { bearerOf, configOf, namespaceOf } from '#cli/cluster.ts';
 import {
   type Command,
   type CommandLine,
@@ -50,7 +50,8 @@ const start = async (
   if ('runPlain' in command) return command.runPlain({ positionals, values, ...around });
   const config = configOf(values);
   const namespace = namespaceOf(values, config);
-  return command.run({ positionals, values, kube: createKubeClient(config), namespace, ...around });
+  const kube = createKubeClient(config);
+  return command.run({ positionals, values, kube, bearer: () => bearerOf(config), namespace, ...around });
 };
 
 /** What was wrong, and where to read on. Anything but an AppError is a defect of ours and keeps its stack. */

@@ -21,7 +21,7 @@ const queryFor = ({ values }: Call): string => {
 };
 
 const run = async (call: Call): Promise<ExitCode> => {
-  const { kube, values, terminal, signal, positionals } = call;
+  const { kube, bearer, values, terminal, signal, positionals } = call;
   const [wanted = '', file] = positionals;
   const target = await sourceTarget(call, wanted);
   const line = createLine(terminal);
@@ -32,7 +32,7 @@ const run = async (call: Call): Promise<ExitCode> => {
       query: queryFor(call),
       signal,
       tries,
-      getTicket: () => getTicket({ kube, operation: 'download', target, server }),
+      getTicket: () => getTicket({ kube, bearer, operation: 'download', target, server }),
       onRetry: (why, seconds) => line.show(`${wanted}: ${why}; again in ${seconds} s`),
       onProgress: (taken, size) => {
         const share = size === undefined ? '' : `${String(Math.floor((100 * taken) / size)).padStart(3)}% `;

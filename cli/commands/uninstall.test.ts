@@ -29,7 +29,9 @@ describe('bullion uninstall, before it is told to', () => {
     const note = (text: string) => void (said += text);
     const terminal = { out: note, err: note, isLive: false, now: () => new Date() };
     const { signal } = new AbortController();
-    const code = await uninstallCommand.run({ kube, namespace: 'ns', positionals: [], values: {}, terminal, signal });
+    const bearer = () => Promise.resolve(undefined);
+    const call = { kube, bearer, namespace: 'ns', positionals: [], values: {}, terminal, signal };
+    const code = await uninstallCommand.run(call);
     expect(code).toBe(exitCodes.failed);
     expect(kube.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list')).toEqual([]);
     return said;

@@ -133,7 +133,7 @@ const untilPhase = async (
 };
 
 const uploadWith = async (call: Call, line: Line): Promise<ExitCode> => {
-  const { kube, namespace, positionals, values, terminal, signal } = call;
+  const { kube, bearer, namespace, positionals, values, terminal, signal } = call;
   const [name = '', path = ''] = positionals;
   const isImage = kindOf(values) === 'image';
   const expected = expectedOf(call);
@@ -156,7 +156,7 @@ const uploadWith = async (call: Call, line: Line): Promise<ExitCode> => {
     virtualSize: diskBytes,
     signal,
     tries,
-    getTicket: () => getTicket({ kube, operation: 'upload', target, server: textOf(values, 'server') }),
+    getTicket: () => getTicket({ kube, bearer, operation: 'upload', target, server: textOf(values, 'server') }),
     onRetry: (why, seconds) => line.show(`${name}: ${why}; again in ${seconds} s`),
     onProgress: (sent) => {
       const share = String(Math.floor((100 * sent) / file.size)).padStart(3);

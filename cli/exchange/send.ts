@@ -34,7 +34,7 @@ const lookUp = async (sending: Sending, { url, headers }: Ticket): Promise<Stand
 };
 
 /** Where nothing more is taken. */
-const closed: readonly Standing['stage'][] = ['done', 'failed', 'no-upload'];
+const closed: readonly Standing['stage'][] = ['done', 'failed', 'no-upload', 'theirs'];
 
 const metadataOf = ({ checksum, virtualSize }: Sending): string =>
   [

@@ -29,12 +29,14 @@ export interface TicketOptions {
   readonly target: TargetName;
   /** URL of the transfer function; left out: the cluster says it. */
   readonly server: string | undefined;
+  /** Token that the caller shows the API server; `undefined`: it is known by something else. */
+  readonly bearer: () => Promise<string | undefined>;
 }
 
 const folders = { upload: 'files', download: 'downloads' } as const;
 
-/** Good for five minutes: get one for each request. */
-export const getTicket = async ({ kube, operation, target, server }: TicketOptions): Promise<Ticket> => {
+/** A ticket for this one thing. `undefined`: nobody here gives any, for the API is not there, or a CDI that is installed answers it. */
+const askFor = async ({ kube, operation, target }: TicketOptions): Promise<TokenRequest['status'] | undefined> => {
   const { plural, namespace, name } = target;
   const wanted: TokenRequest = {
     apiVersion: `${tokenRequests.group}/${tokenRequests.version}`,
@@ -42,15 +44,37 @@ export const getTicket = async ({ kube, operation, target, server }: TicketOptio
     metadata: { name, namespace },
     spec: { target: { resource: plural, name }, operation },
   };
-  const { status } = await kube.create(tokenRequests, wanted).catch((error: unknown) => {
-    if (!isNotFound(error)) throw error;
-    throw new NotFound('this cluster takes no uploads and gives no downloads: it has no API upload.cdi.kubevirt.io', {
-      cause: error,
-    });
-  });
-  const base = server ?? status?.url;
+  try {
+    const { spec, status } = await kube.create(tokenRequests, wanted);
+    return 'target' in spec ? status : undefined;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+};
+
+/** The caller's own token, as the cluster knows it. */
+const ownTicket = async ({ bearer, server }: TicketOptions): Promise<{ url: string; token: string }> => {
+  const token = await bearer();
+  if (server !== undefined && token !== undefined) return { url: server, token };
+  const what =
+    server === undefined
+      ? 'give the URL of the transfer function with --server'
+      : 'use a kubeconfig whose user has a token (`kubectl create token` makes one)';
+  throw new NotFound(`this cluster gives no tickets for the transfer function (infra/apis of Bullion does): ${what}`);
+};
+
+/** Good for five minutes: get one for each request. */
+export const getTicket = async (options: TicketOptions): Promise<Ticket> => {
+  const { operation, target, server } = options;
+  const status = await askFor(options);
+  const { url = server, token = '' } = status === undefined ? await ownTicket(options) : status;
+  const base = server ?? url;
   if (base === undefined)
     throw new InvalidInput('the cluster does not say where its transfer function is: give its URL with --server');
-  const url = `${base.replace(/\/+$/, '')}/${folders[operation]}/${plural}/${namespace}/${name}`;
-  return { url, headers: { authorization: `Bearer ${status?.token ?? ''}` } };
+  const { plural, namespace, name } = target;
+  return {
+    url: `${base.replace(/\/+$/, '')}/${folders[operation]}/${plural}/${namespace}/${name}`,
+    headers: { authorization: `Bearer ${token}` },
+  };
 };

@@ -213,6 +213,10 @@ describe.skipIf(!canRender)('with the component cdi', () => {
     expect(definitions.filter(({ metadata }) => metadata.name.endsWith('.cdi.kubevirt.io'))).toEqual([]);
   });
 
+  it("leaves the API of upload tokens to CDI's own server", () => {
+    expect(objects.filter(({ kind }) => kind === 'APIService')).toEqual([]);
+  });
+
   it('tells every function that moves or judges these kinds', () => {
     const containers = objects.flatMap(({ spec }) => spec?.template?.spec.containers ?? []);
     const told = containers.filter(({ env }) => env.some(({ name, value }) => name === 'CDI' && value === 'use'));

@@ -4,6 +4,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { findTarget } from '#shared/exchange/target.ts';
+import { closedBecause } from '#shared/exchange/upload/open.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const { type } = dataVolumeKind;
@@ -13,6 +14,28 @@ const theirs: DataVolume = {
   metadata: { name: 'disk', namespace: 'theirs' },
   spec: { source: { upload: {} } },
 };
+
+describe('a DataVolume that a CDI fills', () => {
+  const name = { plural: 'datavolumes', namespace: 'theirs', name: 'disk' } as const;
+  it.each<[phase: string, detail: object, stage: string, words: RegExp | undefined]>([
+    ['UploadReady', {}, 'theirs', /CDI that is installed.*virtctl image-upload dv disk -n theirs --no-create/],
+    ['UploadScheduled', {}, 'theirs', /virtctl/],
+    ['Succeeded', {}, 'done', /uploaded already/],
+    ['UploadReady', { detail: { phase: 'Downloading' } }, 'open', undefined],
+  ])('is told from ours by its status: %s %j', async (phase, detail, stage, words) => {
+    const kube = createMemoryKube();
+    await kube.create(type, theirs);
+    await kube.mergePatch(
+      type,
+      { namespace: 'theirs', name: 'disk' },
+      { status: { phase, ...detail } },
+      { subresource: 'status' },
+    );
+    const target = await findTarget(kube, name);
+    expect(target.stage).toBe(stage);
+    expect(closedBecause(target)?.message ?? '').toMatch(words ?? /^$/);
+  });
+});
 
 /** A claim of its maker's own making, with the marks of a child of `disk`. */
 const seenAs = async (namespace: string, name: string, uid?: string) => {

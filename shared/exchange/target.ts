@@ -15,6 +15,8 @@ import type { Checksum } from '#shared/transfer/spec.ts';
 export type Stage =
   /** It takes no uploads. */
   | 'no-upload'
+  /** A CDI that is installed takes them. */
+  | 'theirs'
   /** What is to be sent has to be said first: there is no volume yet. */
   | 'unoffered'
   /** Somebody listens, or soon will. */
@@ -37,6 +39,8 @@ export interface Target {
   readonly isUsable: boolean;
   /** UID of the object whose Job receives an upload; `undefined`: nothing does yet. */
   readonly receiver?: string | undefined;
+  /** DataVolume that the file goes into. */
+  readonly volumeName?: string | undefined;
   /** Longhorn's, which receives and keeps the file. */
   readonly backingImage?: string | undefined;
   /** Attempts that failed so far, and how the newest of them ended. */
@@ -69,9 +73,11 @@ const readyOf = (
   return { reason, message };
 };
 
+/** Ours say how far they are in detail from the start. */
 const stageOfVolume = ({ spec, status }: DataVolume): Stage => {
   if (status?.phase === 'Succeeded') return 'done';
   if (spec.source?.upload === undefined) return 'no-upload';
+  if (status?.phase !== undefined && status.detail === undefined) return 'theirs';
   return status?.phase === 'Failed' ? 'failed' : 'open';
 };
 
@@ -82,6 +88,7 @@ const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
   ...readyOf(object.status?.conditions),
   displayName: name.name,
   claimName: object.status?.claimName ?? name.name,
+  volumeName: name.name,
   isUsable: object.status?.phase === 'Succeeded',
   holdsFiles: object.spec.contentType === 'archive',
   receiver: object.metadata.uid,
@@ -101,25 +108,18 @@ const checksumOf = ({ checksum = '' }: HarvesterImage['spec']): Checksum | undef
   return parsed !== undefined && 'value' in parsed ? parsed.value : undefined;
 };
 
-/** Its own Job; or that of the DataVolume which keeps it. */
-const receiverOf = async (kube: KubeClient, { metadata, status }: HarvesterImage): Promise<string | undefined> => {
+/** Whose Job receives: its own; or that of the DataVolume which keeps it. */
+const receptionOf = async (
+  kube: KubeClient,
+  { metadata, status }: HarvesterImage,
+): Promise<Partial<Pick<Target, 'receiver' | 'stage' | 'volumeName'>>> => {
   const { job, volume } = status?.children ?? {};
-  if (job !== undefined) return metadata.uid;
-  if (volume === undefined || metadata.namespace === undefined) return undefined;
+  if (job !== undefined) return { receiver: metadata.uid };
+  if (volume === undefined || metadata.namespace === undefined) return {};
   const kept = await kube.get(dataVolumeKind.type, { namespace: metadata.namespace, name: volume });
-  if (kept === undefined || !isOwnedBy(kept, metadata.uid ?? '')) return undefined;
-  requireOurs(kept);
-  return kept.metadata.uid;
-};
-
-/** Ours say how far they are in detail from the start. */
-const requireOurs = ({ metadata, status }: DataVolume): void => {
-  if (status?.phase !== 'UploadReady' || status.detail !== undefined) return;
-  throw new Problem(
-    409,
-    'NotAnUploadTarget',
-    `DataVolume ${metadata.name} is filled by the CDI that is installed: send the file to its upload proxy`,
-  );
+  if (kept === undefined || !isOwnedBy(kept, metadata.uid ?? '')) return {};
+  if (stageOfVolume(kept) === 'theirs') return { stage: 'theirs', volumeName: volume };
+  return { receiver: kept.metadata.uid };
 };
 
 const fromImage = (name: TargetName, object: HarvesterImage): Target => {
@@ -185,7 +185,7 @@ export const findTarget = async (kube: KubeClient, name: TargetName): Promise<Ta
       const object = await kube.get(harvesterImageKind.type, key);
       if (object === undefined) throw missing(name);
       const target = fromImage(name, object);
-      return target.stage === 'open' ? { ...target, receiver: await receiverOf(kube, object) } : target;
+      return target.stage === 'open' ? { ...target, ...(await receptionOf(kube, object)) } : target;
     }
     case 'persistentvolumeclaims': {
       const claim = await kube.get(persistentVolumeClaims, key);

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -247,6 +248,13 @@ const post = async (
   return { status: answer.statusCode, text: await answer.body.text() };
 };
 
+/** Bytes that have arrived for a volume. */
+const offsetOf = async (name: string): Promise<number> => {
+  const url = `${cluster.transferUrl}/files/datavolumes/${namespace}/${name}`;
+  const { body } = await request(url, { headers: { authorization: `Bearer ${token}` } });
+  return ((await body.json()) as { upload?: { offset: number } }).upload?.offset ?? 0;
+};
+
 describe('what virtctl does', () => {
   it('uploads into a data volume: wait, token, HEAD, POST, poll the claim', async () => {
     await kubectl(['create', '-f', '-'], JSON.stringify(aDataVolume('virtctl')));
@@ -281,10 +289,10 @@ describe('what virtctl does', () => {
     });
   }, 120_000);
 
-  it.each(['/v1beta1/upload', '/v1alpha1/upload'])(
+  it.each(['/v1beta1/upload', '/v1alpha1/upload', '/v1alpha1/upload-async'])(
     'waits for the end of %s',
     async (path) => {
-      const name = `sync-${path.split('/')[1]}`;
+      const name = `sync-${path.replaceAll('/', '-').slice(1)}`;
       await cluster.kube.create(dataVolumeKind.type, aDataVolume(name));
       await untilVolume(name, 'UploadReady');
       const sent = await post(path, createReadStream(files.get('raw.gz')!), {
@@ -295,6 +303,66 @@ describe('what virtctl does', () => {
     },
     120_000,
   );
+
+  it.each(['/v1beta1/upload-form', '/v1beta1/upload-form-async', '/v1alpha1/upload-form'])(
+    'takes a form at %s, whose part is called file',
+    async (path) => {
+      const name = `form-${path.replaceAll('/', '-').slice(1)}`;
+      await cluster.kube.create(dataVolumeKind.type, aDataVolume(name));
+      await untilVolume(name, 'UploadReady');
+      const authorization = `Bearer ${await uploadToken(name)}`;
+      const plain = await post(path, Buffer.from('x'), { authorization });
+      expect(plain).toEqual({ status: 400, text: 'send the file as multipart/form-data' });
+      const form = new FormData();
+      form.append('note', 'no file');
+      form.append('file', new Blob([await readFile(files.get('qcow2')!)]), 'disk.qcow2');
+      const headers = { authorization };
+      const sent = await fetch(`${cluster.transferUrl}${path}`, { method: 'POST', body: form, headers });
+      expect([sent.status, await sent.text()]).toEqual([200, '']);
+      await expectDisk(name);
+    },
+    120_000,
+  );
+
+  it('finds the asynchronous paths by HEAD, and is told that somebody else is sending', async () => {
+    await cluster.kube.create(dataVolumeKind.type, aDataVolume('busy'));
+    await untilVolume('busy', 'UploadReady');
+    const headers = { authorization: `Bearer ${await uploadToken('busy')}` };
+    const answers: [string, number][] = [];
+    for (const path of ['upload', 'upload-async', 'upload-form', 'upload-form-async', 'upload-archive']) {
+      const { statusCode } = await request(`${cluster.transferUrl}/v1beta1/${path}`, { method: 'HEAD', headers });
+      answers.push([path, statusCode]);
+    }
+    expect(Object.fromEntries(answers)).toEqual({
+      upload: 404,
+      'upload-async': 200,
+      'upload-form': 404,
+      'upload-form-async': 200,
+      'upload-archive': 404,
+    });
+    const bytes = await readFile(files.get('qcow2')!);
+    const goOn = Promise.withResolvers<void>();
+    const slow = Readable.from(
+      (async function* slowly() {
+        yield bytes.subarray(0, 2 ** 20);
+        await goOn.promise;
+        yield bytes.subarray(2 ** 20);
+      })(),
+      { objectMode: false },
+    );
+    const url = `${cluster.transferUrl}/v1beta1/upload`;
+    const first = request(url, { method: 'POST', body: slow, headers, headersTimeout: 120_000 });
+    const second = () => post('/v1beta1/upload', Buffer.from(bytes), headers);
+    await expect.poll(() => offsetOf('busy'), { timeout: 60_000 }).toBeGreaterThan(0);
+    expect(await second()).toEqual({
+      status: 503,
+      text: 'rejecting Upload Request for PVC busy: another upload is running',
+    });
+    goOn.resolve();
+    const { statusCode, body } = await first;
+    expect([statusCode, await body.text()]).toEqual([200, '']);
+    await expectDisk('busy');
+  }, 120_000);
 
   it('is told at once that a volume is too small', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('small', '32Mi'));
@@ -309,9 +377,42 @@ describe('what virtctl does', () => {
     await untilVolume('small', 'Failed');
   }, 120_000);
 
+  it('is told what became of a file after its last byte, and so is the status', async () => {
+    await cluster.kube.create(dataVolumeKind.type, aDataVolume('broken'));
+    await untilVolume('broken', 'UploadReady');
+    const file = await readFile(files.get('raw.gz')!);
+    // Of the last member: length and checksum of what was packed.
+    file.fill(0x5a, file.length - 8);
+    const sent = await post('/v1beta1/upload-async', file, { authorization: `Bearer ${await uploadToken('broken')}` });
+    expect(sent).toEqual({ status: 500, text: expect.stringMatching(/^Saving stream failed: ./) });
+    await untilVolume('broken', 'Failed');
+    const volume = await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'broken' });
+    const said = sent.text.replace('Saving stream failed: ', '');
+    expect(volume?.status?.conditions?.map(({ message }) => message)).toContainEqual(expect.stringContaining(said));
+  }, 120_000);
+
   it.each<[string, () => Promise<Record<string, string>>, number, string]>([
     ['no token', () => Promise.resolve({}), 400, ''],
     ['a token of the cluster', () => Promise.resolve({ authorization: `Bearer ${token}` }), 400, ''],
+    [
+      'a token that somebody has changed',
+      async () => {
+        const [head, payload] = (await uploadToken('nowhere')).split('.');
+        return { authorization: `Bearer ${head}.${payload}.${Buffer.alloc(64).toString('base64url')}` };
+      },
+      401,
+      '',
+    ],
+    [
+      'a token of a CDI that is installed',
+      () => {
+        const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+        const token = `${part({ alg: 'PS256' })}.${part({ iss: 'cdi-apiserver', sub: 'x' })}.c2ln`;
+        return Promise.resolve({ authorization: `Bearer ${token}` });
+      },
+      401,
+      'this token is of the CDI that is installed, which takes the file itself: send it to its upload proxy (status.uploadProxyURL of its CDIConfig)',
+    ],
     [
       'a claim that is not there',
       async () => ({ authorization: `Bearer ${await uploadToken('nowhere')}` }),

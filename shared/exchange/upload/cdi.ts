@@ -14,11 +14,24 @@ export type CdiPath = (typeof cdiPaths)[number];
 const text = (status: number, message: string): Problem => new Problem(status, 'Rejected', message, { as: 'text' });
 const empty = (status: number): Problem => new Problem(status, 'Rejected', '', { as: 'empty' });
 
+/** Who says that it made a token: a CDI that is installed gives its own. */
+const isOfCdi = (payload: string): boolean =>
+  /"iss" *: *"cdi-apiserver"/.test(Buffer.from(payload, 'base64url').toString());
+
+const ofCdi = (): Problem =>
+  text(
+    401,
+    'this token is of the CDI that is installed, which takes the file itself: send it to its upload proxy (status.uploadProxyURL of its CDIConfig)',
+  );
+
 /** 400 for what is no upload token, 401 for one that is not good. */
 const targetOfToken = async (deps: ExchangeDeps, request: Request): Promise<TargetName> => {
-  if (!/^Bearer +\S+\.\S+\.\S+$/i.test(request.headers.get('authorization')?.trim() ?? '')) throw empty(400);
+  const [, payload] =
+    /^Bearer +[^.\s]+\.([^.\s]+)\.\S+$/i.exec(request.headers.get('authorization')?.trim() ?? '') ?? [];
+  if (payload === undefined) throw empty(400);
   const caller = await authenticate(request, deps).catch((error: unknown) => {
-    throw error instanceof Problem && error.status === 401 ? empty(401) : error;
+    if (!(error instanceof Problem) || error.status !== 401) throw error;
+    throw isOfCdi(payload) ? ofCdi() : empty(401);
   });
   const name = caller.by === 'token' && caller.claims.verb === 'upload' ? parseTarget(caller.claims.target) : undefined;
   if (name === undefined) throw empty(400);
@@ -30,6 +43,8 @@ const rejections: Readonly<
 > = {
   done: (claim) => `rejecting Upload Request for PVC ${claim} that already finished uploading`,
   'no-upload': (claim) => `rejecting Upload Request for PVC ${claim}: it is not an upload target`,
+  theirs: (claim) =>
+    `rejecting Upload Request for PVC ${claim}: the CDI that is installed fills it, send the file to its upload proxy`,
   failed: (claim, why) => `rejecting Upload Request for PVC ${claim} that failed: ${why}`,
 };
 
@@ -54,9 +69,9 @@ const answerOf = (sent: Sent, name: TargetName): Response => {
   throw text(noCapacity.includes(sent.reason) ? 400 : 500, `Saving stream failed: ${sent.message}`);
 };
 
-/** Every Problem of this protocol is text. */
+/** Every Problem of this protocol is text; the original has no word for what is too large. */
 const asText = (error: unknown): unknown =>
-  error instanceof Problem && (error.options.as ?? 'status') === 'status'
+  error instanceof Problem && error.status !== 413 && (error.options.as ?? 'status') === 'status'
     ? new Problem(error.status, error.reason, error.message, { ...error.options, as: 'text' })
     : error;
 

@@ -20,11 +20,18 @@ export interface OpenUpload {
 }
 
 /** Why the target takes no bytes now, and what to do; `undefined`: it takes them. */
-export const closedBecause = ({ name, stage, message }: Target): Problem | undefined => {
+export const closedBecause = ({ name, stage, message, volumeName = name.name }: Target): Problem | undefined => {
   const text = targetText(name);
   switch (stage) {
     case 'no-upload':
       return new Problem(409, 'NotAnUploadTarget', `${text} is not made from an upload: its source must be upload`);
+    case 'theirs':
+      return new Problem(
+        409,
+        'NotAnUploadTarget',
+        `DataVolume ${volumeName} is filled by the CDI that is installed, which takes the file at its own upload proxy: ` +
+          `virtctl image-upload dv ${volumeName} -n ${name.namespace} --no-create --image-path <file>`,
+      );
     case 'done':
       return new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: make a new one`);
     case 'failed':

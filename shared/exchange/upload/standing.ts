@@ -8,7 +8,7 @@ import { closedBecause, openUpload } from '#shared/exchange/upload/open.ts';
 import { z } from 'zod';
 
 export const Standing = z.object({
-  stage: z.enum(['no-upload', 'unoffered', 'open', 'done', 'failed']),
+  stage: z.enum(['no-upload', 'theirs', 'unoffered', 'open', 'done', 'failed']),
   /** What to do, where nothing more is taken. */
   message: z.string(),
   /** `sha256:<hex>` of the file it was made from, once it is done. */
