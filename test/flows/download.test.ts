@@ -105,20 +105,12 @@ it('goes on where it was cut, over the death of its Job as well', async () => {
   await isDisk(bytes, 'qcow2');
 }, 240_000);
 
-it('gives a volume raw and packed, once nobody uses it', async () => {
+it('gives a volume raw and packed, which can be uploaded again, once it is there', async () => {
   await cluster.kube.create(dataVolumeKind.type, anUploadVolume('data'));
   await cluster.untilVolume('data', 'UploadReady');
   const early = await get(`${cluster.transferUrl}/downloads/datavolumes/${namespace}/data`);
   expect([early.statusCode, await early.body.json()]).toMatchObject([409, { reason: 'NotReady' }]);
-  const token = await cluster.kubectl('create', '-f', await tokenRequest('data'), '-o', 'jsonpath={.status.token}');
-  const sent = await request(`${cluster.transferUrl}/v1beta1/upload`, {
-    method: 'POST',
-    body: createReadStream(raw),
-    headers: { authorization: `Bearer ${token}` },
-    headersTimeout: 120_000,
-  });
-  expect([sent.statusCode, await sent.body.text()]).toEqual([200, '']);
-  await cluster.untilVolume('data', 'Succeeded');
+  await uploadToVolume('data', createReadStream(raw));
   const unpack = { gz: gunzipSync, zst: zstdDecompressSync };
   for (const [compression, undo] of Object.entries(unpack)) {
     const { headers, body } = await get(
@@ -126,9 +118,28 @@ it('gives a volume raw and packed, once nobody uses it', async () => {
     );
     expect(headers['content-disposition']).toBe(`attachment; filename="data.raw.${compression}"`);
     expect(headers).not.toHaveProperty('content-length');
-    await isDisk(undo(Buffer.from(await body.arrayBuffer())), 'raw');
+    const packed = Buffer.from(await body.arrayBuffer());
+    await isDisk(undo(packed), 'raw');
+    const name = `again-${compression}`;
+    await cluster.kube.create(dataVolumeKind.type, anUploadVolume(name));
+    await cluster.untilVolume(name, 'UploadReady');
+    await uploadToVolume(name, packed);
+    const again = await get(`${cluster.transferUrl}/downloads/datavolumes/${namespace}/${name}?format=raw`);
+    await isDisk(Buffer.from(await again.body.arrayBuffer()), 'raw');
   }
 }, 240_000);
+
+const uploadToVolume = async (name: string, body: Buffer | ReturnType<typeof createReadStream>): Promise<void> => {
+  const token = await cluster.kubectl('create', '-f', await tokenRequest(name), '-o', 'jsonpath={.status.token}');
+  const sent = await request(`${cluster.transferUrl}/v1beta1/upload`, {
+    method: 'POST',
+    body,
+    headers: { authorization: `Bearer ${token}` },
+    headersTimeout: 120_000,
+  });
+  expect([sent.statusCode, await sent.body.text()]).toEqual([200, '']);
+  await cluster.untilVolume(name, 'Succeeded');
+};
 
 const tokenRequest = async (pvcName: string): Promise<string> => {
   const file = join(dir, `token-${pvcName}.json`);

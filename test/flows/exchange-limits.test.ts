@@ -1,16 +1,23 @@
 // What the transfer function refuses, as the process that it is: too large, from the wrong page, with a token that was good once.
 import { request as httpRequest } from 'node:http';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { secrets } from '#shared/api/foreign/core.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { namespace } from '#test/support/cluster.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
 import { type ExchangeCluster, anUploadImage, anUploadVolume, startExchangeCluster } from '#test/support/exchange.ts';
 import { type TransferProcess, startTransferProcess } from '#test/support/transfer-process.ts';
 
 const mib = 2 ** 20;
 const ours = 'https://ui.example';
+const dir = temporaryDirectory();
+let disk = Buffer.alloc(0);
 let cluster: ExchangeCluster;
 let fn: TransferProcess;
 const start = () =>
@@ -20,6 +27,9 @@ const start = () =>
   });
 
 beforeAll(async () => {
+  const raw = join(dir, 'disk.raw');
+  await writeBootDisk(raw, { bytes: 4 * mib, dataBytes: 3 * mib });
+  disk = await readFile(raw);
   cluster = await startExchangeCluster();
   fn = await start();
   await cluster.kube.create(harvesterImageKind.type, anUploadImage('image'));
@@ -33,6 +43,9 @@ afterAll(async () => {
 
 const action = (query: string) =>
   `/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/image?action=upload${query}`;
+/** In pieces as a network has them. */
+const cut = (bytes: Buffer): Buffer[] =>
+  Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, at) => bytes.subarray(at * 65_536, (at + 1) * 65_536));
 const file = (name: string) => `/files/datavolumes/${namespace}/${name}`;
 
 interface Asked {
@@ -72,6 +85,82 @@ describe('what is too large is refused with JSON that says what to do', () => {
       }),
     });
   });
+
+  /** A disk of 4 MiB, of which nobody says beforehand how long it is. */
+  const unbounded = async (
+    path: string,
+    { headers = {}, around = [] }: { headers?: object; around?: string[] } = {},
+  ) => {
+    const [before = '', after = ''] = around;
+    const pieces = [before, disk, after].map((piece) => Buffer.from(piece));
+    const sent = request(`${fn.url}${path}`, {
+      method: path.startsWith('/files') ? 'PATCH' : 'POST',
+      headers: { ...cluster.editor, origin: ours, ...headers },
+      body: Readable.from(
+        pieces.flatMap((piece) => cut(piece)),
+        { objectMode: false },
+      ),
+    });
+    const { statusCode, headers: told, body } = await sent;
+    return {
+      status: statusCode,
+      allowed: told['access-control-allow-origin'],
+      type: told['content-type'],
+      said: JSON.parse(await body.text()) as { message?: string },
+    };
+  };
+  const refusal = (message: RegExp) => ({
+    status: 413,
+    allowed: ours,
+    type: 'application/json',
+    said: expect.objectContaining({ reason: 'RequestEntityTooLarge', message: expect.stringMatching(message) }),
+  });
+  const most = /more than 2097152 bytes, 2097152 are taken at most: compress it, or publish it/;
+
+  it.each<[string, () => ReturnType<typeof unbounded>]>([
+    ['as it is', () => unbounded(action(`&virtualSize=${4 * mib}`))],
+    [
+      'in a form',
+      () =>
+        unbounded(action(`&virtualSize=${4 * mib}`), {
+          headers: { 'content-type': 'multipart/form-data; boundary=b' },
+          around: ['--b\r\nContent-Disposition: form-data; name="chunk"; filename="d.img"\r\n\r\n', '\r\n--b--\r\n'],
+        }),
+    ],
+    [
+      "to CDI's proxy",
+      async () => {
+        const file = join(dir, 'token.json');
+        const kind = { apiVersion: 'upload.cdi.kubevirt.io/v1beta1', kind: 'UploadTokenRequest' };
+        await writeFile(file, JSON.stringify({ ...kind, metadata: { name: 'volume' }, spec: { pvcName: 'volume' } }));
+        const token = await cluster.kubectl('create', '-f', file, '-o', 'jsonpath={.status.token}');
+        return unbounded('/v1beta1/upload', { headers: { authorization: `Bearer ${token}` } });
+      },
+    ],
+  ])(
+    '413: a file whose length nobody says, %s',
+    async (_what, send) => {
+      expect(await send()).toEqual(refusal(most));
+    },
+    60_000,
+  );
+
+  it('413: more of a resumable upload than it announced', async () => {
+    const begun = await request(`${fn.url}${file('volume')}`, {
+      method: 'POST',
+      headers: { ...cluster.editor, 'tus-resumable': '1.0.0', 'upload-length': String(mib) },
+    });
+    expect(begun.statusCode).toBe(201);
+    const { pathname } = new URL(String(begun.headers['location']), `${fn.url}${file('volume')}`);
+    const headers = {
+      'tus-resumable': '1.0.0',
+      'upload-offset': '0',
+      'content-type': 'application/offset+octet-stream',
+    };
+    expect(await unbounded(pathname, { headers })).toEqual(
+      refusal(/more bytes come than Upload-Length announced: begin a new upload/),
+    );
+  }, 60_000);
 
   it('413: a resumable upload by what it announces', async () => {
     const headers = { 'tus-resumable': '1.0.0', 'upload-length': String(3 * mib) };

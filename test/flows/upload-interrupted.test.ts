@@ -1,148 +1,168 @@
-// An upload whose function or Job is killed in the middle: its client is told, and may begin again.
-import { type ChildProcess, spawn } from 'node:child_process';
+// Uploads of whose participants each is killed in the middle, at a random moment: the disk is that of the file, in each of the three protocols.
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { namespace, run } from '#test/support/cluster.ts';
-import { type ExchangeCluster, anUploadImage, startExchangeCluster } from '#test/support/exchange.ts';
-import {
-  type SlowLine,
-  type TransferProcess,
-  killWorker,
-  startSlowLine,
-  startTransferProcess,
-} from '#test/support/transfer-process.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { anUploadImage, anUploadVolume } from '#test/support/exchange.ts';
+import { type Participant, type Stage, endClient, participants, startStage } from '#test/support/interruptions.ts';
+import { shuffle } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
-const perSecond = 4 * mib;
-let dir = '';
-let raw = '';
-let file = '';
+const perSecond = 6 * mib;
+const seed = Math.floor(Math.random() * 2 ** 31);
+const dir = temporaryDirectory();
+const [raw, file] = [join(dir, 'disk.raw'), join(dir, 'disk.qcow2')];
 let size = 0;
+let stage: Stage;
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'bullion-interrupted-'));
-  raw = join(dir, 'disk.raw');
-  await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 32 * mib });
-  file = join(dir, 'disk.qcow2');
+  await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 48 * mib });
   await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
   ({ size } = await stat(file));
-});
-afterAll(() => rm(dir, { recursive: true, force: true }));
+  stage = await startStage(perSecond, seed);
+}, 120_000);
+afterAll(() => stage?.close());
 
-const clients: ChildProcess[] = [];
-afterEach(() => {
-  for (const client of clients.splice(0)) client.kill('SIGKILL');
-});
-
-interface Client {
-  /** Exit code, and what it said. */
-  readonly over: Promise<{ readonly code: number | null; readonly said: string }>;
-}
-
-const startClient = (...args: readonly string[]): Client => {
-  const child = spawn(process.execPath, ['cli/main.ts', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  clients.push(child);
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (said += text.toString()));
-  const over = new Promise<{ code: number | null; said: string }>((resolve) =>
-    child.once('close', (code) => resolve({ code, said })),
-  );
-  return { over };
+/** What is handed out again, byte for byte. */
+const expectDisk = async (place: string): Promise<void> => {
+  const url = `${stage.cluster.transferUrl}/downloads/${place}?format=raw`;
+  const { statusCode, body } = await request(url, { headers: stage.cluster.editor, headersTimeout: 120_000 });
+  const disk = Buffer.from(await body.arrayBuffer());
+  expect([statusCode, disk.equals(await readFile(raw))]).toEqual([200, true]);
 };
 
-const sameDisk = async (path: string): Promise<void> => {
-  await run('qemu-img', ['compare', '-F', 'raw', path, raw]);
+/** Where a resumable upload stands: what is there when all who knew are gone. */
+const standingOf = async (name: string): Promise<number> => {
+  const url = `${stage.cluster.transferUrl}/files/virtualmachineimages/${namespace}/${name}`;
+  const { body, statusCode } = await request(url, { headers: stage.cluster.editor });
+  const { stage: at, upload } = (await body.json()) as { stage?: string; upload?: { offset: number } };
+  if (statusCode !== 200) return 0;
+  return at === 'done' ? size : (upload?.offset ?? 0);
 };
 
-describe('each of those who take part may die', { timeout: 240_000 }, () => {
-  let cluster: ExchangeCluster;
-  let fn: TransferProcess;
-  let line: SlowLine;
-  const restart = async (): Promise<void> => {
-    fn = await startTransferProcess(cluster.kubeconfigPath, { PORT: new URL(fn.url).port });
-  };
-  beforeAll(async () => {
-    cluster = await startExchangeCluster();
-    fn = await startTransferProcess(cluster.kubeconfigPath);
-    line = await startSlowLine(() => fn.url, perSecond);
-  }, 120_000);
-  afterAll(async () => {
-    await fn?.kill('SIGKILL');
-    await line?.close();
-    await cluster?.close();
+describe(`uploads over deaths (seed ${seed})`, { timeout: 240_000 }, () => {
+  it('by `bullion upload`, resumed: what had arrived is not sent again', async () => {
+    const start = () => stage.bullion('upload', 'resumed', file, '--storage-class', 'local');
+    let client = start();
+    for (const who of shuffle(participants, stage.random)) {
+      // Longer than what is not sure to be on disk yet: something must be left of it.
+      await stage.untilMore('sent', perSecond * (1.1 + 0.4 * stage.random.next()));
+      if (who === 'client') await endClient(client, stage.random);
+      else await stage.kill(who);
+      if (who === 'client') client = start();
+      await expect.poll(() => standingOf('resumed').catch(() => 0), { timeout: 60_000 }).toBeGreaterThan(mib);
+    }
+    const { code, said } = await client.over;
+    expect({ code, said }).toEqual({ code: 0, said: expect.stringMatching(/resumed: 100% the image is ready to use/) });
+    // Of each death what a second or two bring, and what was on its way. Begun anew each time it were twice the file and more.
+    expect(stage.line.sent()).toBeLessThan(size + participants.length * 2 * perSecond);
+    const { status, metadata } = await stage.cluster.untilImage('resumed', 'Imported');
+    const hex = createHash('sha256')
+      .update(await readFile(file))
+      .digest('hex');
+    expect(status?.digests?.['sha256']).toBe(hex);
+    await expectDisk(`virtualmachineimages/${namespace}/resumed`);
+    const claims = await stage.cluster.kube.list(persistentVolumeClaims, { namespace });
+    const left = claims.items.filter((claim) => claim.metadata.deletionTimestamp === undefined);
+    expect(left.map((claim) => claim.metadata.name)).toEqual([`vmi-${metadata.uid}`]);
   });
 
-  const download = (name: string, path: string): Client =>
-    startClient(
-      'download',
-      name,
-      path,
-      '--server',
-      line.url,
-      '--kubeconfig',
-      cluster.kubeconfigPath,
-      '--format',
-      'raw',
-    );
-
-  const more = async (bytes: number): Promise<void> => {
-    const enough = line.sent() + bytes;
-    await expect.poll(() => line.sent(), { timeout: 60_000, interval: 50 }).toBeGreaterThan(enough);
+  const kind = { apiVersion: 'upload.cdi.kubevirt.io/v1beta1', kind: 'UploadTokenRequest' };
+  const uploadToken = async (name: string): Promise<string> => {
+    const path = join(dir, `${name}.json`);
+    await writeFile(path, JSON.stringify({ ...kind, metadata: { name }, spec: { pvcName: name } }));
+    return `Bearer ${await stage.cluster.kubectl('create', '-f', path, '-o', 'jsonpath={.status.token}')}`;
   };
 
-  it('in the other protocols, whose clients begin again', async () => {
-    await cluster.kube.create(harvesterImageKind.type, anUploadImage('action'));
-    const send = async (server: string): Promise<number> => {
-      const url = `${server}/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/action?action=upload&size=${size}`;
-      const { statusCode, body } = await request(url, {
+  it.each<[what: string, prepare: () => Promise<{ path: string; authorization: string; place: string }>]>([
+    [
+      "by Harvester's action",
+      async () => {
+        await stage.cluster.kube.create(harvesterImageKind.type, anUploadImage('action'));
+        const path = `/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/action?action=upload&size=${size}`;
+        return { path, ...stage.cluster.editor, place: `virtualmachineimages/${namespace}/action` };
+      },
+    ],
+    [
+      "by CDI's upload proxy",
+      async () => {
+        await stage.cluster.kube.create(dataVolumeKind.type, anUploadVolume('proxy'));
+        await stage.cluster.untilVolume('proxy', 'UploadReady');
+        const authorization = await uploadToken('proxy');
+        return { path: '/v1beta1/upload', authorization, place: `datavolumes/${namespace}/proxy` };
+      },
+    ],
+  ])('%s, whose clients are told and begin again', async (_what, prepare) => {
+    const { path, authorization, place } = await prepare();
+    const send = async (server: string, signal?: AbortSignal): Promise<number> => {
+      const { statusCode, body } = await request(`${server}${path}`, {
         method: 'POST',
         body: createReadStream(file),
-        headers: cluster.editor,
+        headers: { authorization },
         headersTimeout: 120_000,
+        ...(signal === undefined ? {} : { signal }),
       });
       await body.dump();
       return statusCode;
     };
-    const cut = send(line.url).catch(() => 0);
-    await more(perSecond);
-    await fn.kill('SIGKILL');
-    expect(await cut).not.toBe(200);
-    await restart();
-    const second = send(line.url).catch(() => 0);
-    await more(perSecond);
-    await killWorker(cluster.dataDir);
-    expect(await second).toBe(503);
-    await expect.poll(() => send(fn.url), { timeout: 120_000, interval: 500 }).toBe(200);
-    await cluster.untilImage('action', 'Imported');
-    const back = join(dir, 'action.raw');
-    expect((await download('action', back).over).code).toBe(0);
-    await sameDisk(back);
-  });
-
-  it('and a file of which nobody sends the rest does not stay', async () => {
-    await cluster.kube.create(harvesterImageKind.type, anUploadImage('left'));
-    const begun = await fetch(`${cluster.transferUrl}/files/virtualmachineimages/${namespace}/left`, {
-      method: 'POST',
-      headers: {
-        ...cluster.editor,
-        'tus-resumable': '1.0.0',
-        'upload-length': String(size),
-        'upload-metadata': `virtualSize ${Buffer.from(String(64 * mib)).toString('base64')}`,
-      },
-    });
-    expect(begun.status).toBe(201);
-    await cluster.kube.delete(harvesterImageKind.type, { namespace, name: 'left' });
-    const left = async () =>
-      (await cluster.kube.list(persistentVolumeClaims, { namespace })).items.filter(({ metadata }) =>
-        metadata.name.startsWith('spool-'),
-      );
-    await expect.poll(left, { timeout: 60_000 }).toEqual([]);
+    /** One that is under way: while the connection of before is still known, it is refused, and comes again. */
+    const begin = async (bytes: number, signal: AbortSignal): Promise<{ readonly status: Promise<number> }> => {
+      for (;;) {
+        const status = send(stage.line.url, signal).catch(() => 0);
+        const isUnderWay = await Promise.race([
+          stage.untilMore('sent', bytes).then(() => true),
+          status.then(() => false),
+        ]);
+        if (isUnderWay) return { status };
+        await sleep(200);
+      }
+    };
+    /** What each of them leaves the client with: no answer, or that it may try again. */
+    const left: Record<Participant, readonly number[]> = {
+      client: [0],
+      function: [0],
+      job: [503],
+      cluster: [503],
+    };
+    for (const who of shuffle(participants, stage.random)) {
+      const gone = new AbortController();
+      const { status } = await begin(mib * (1 + 4 * stage.random.next()), gone.signal);
+      if (who === 'client') gone.abort();
+      else await stage.kill(who);
+      expect({ who, status: await status }).toEqual({ who, status: expect.toBeOneOf([...left[who]]) });
+    }
+    const again = () => send(stage.cluster.transferUrl).catch(() => 0);
+    await expect.poll(again, { timeout: 120_000, interval: 500 }).toBe(200);
+    await expectDisk(place);
   });
 });
+
+it('a file of which nobody sends the rest does not stay', async () => {
+  const { cluster } = stage;
+  await cluster.kube.create(harvesterImageKind.type, anUploadImage('left'));
+  const begun = await fetch(`${cluster.transferUrl}/files/virtualmachineimages/${namespace}/left`, {
+    method: 'POST',
+    headers: {
+      ...cluster.editor,
+      'tus-resumable': '1.0.0',
+      'upload-length': String(size),
+      'upload-metadata': `virtualSize ${Buffer.from(String(64 * mib)).toString('base64')}`,
+    },
+  });
+  expect(begun.status).toBe(201);
+  await cluster.kube.delete(harvesterImageKind.type, { namespace, name: 'left' });
+  const left = async () =>
+    (await cluster.kube.list(persistentVolumeClaims, { namespace })).items.filter(({ metadata }) =>
+      metadata.name.startsWith('spool-'),
+    );
+  await expect.poll(left, { timeout: 60_000 }).toEqual([]);
+}, 120_000);

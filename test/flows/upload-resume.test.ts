@@ -1,13 +1,19 @@
 // Resumable uploads (tus): cut at a random place by the client, and gone on with.
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
+import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import * as tus from 'tus-js-client';
+import { request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
+import { anUploadImage } from '#test/support/exchange.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const run = promisify(execFile);
@@ -37,14 +43,14 @@ afterAll(() => cluster?.close());
 const phaseOf = async (name: string) =>
   (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
 
-const newVolume = async (name: string): Promise<string> => {
+const newVolume = async (name: string, storage = '1Gi'): Promise<string> => {
   await cluster.kube.create(dataVolumeKind.type, {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'DataVolume',
     metadata: { name, namespace },
     spec: {
       source: { upload: {} },
-      pvc: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName: 'local' },
+      pvc: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } }, storageClassName: 'local' },
     },
   });
   await expect.poll(() => phaseOf(name), { timeout: 60_000 }).toBe('UploadReady');
@@ -109,3 +115,116 @@ it('tells a client that asks too late that its file is gone', async () => {
   });
   expect(answer.status).toBe(410);
 }, 60_000);
+
+const metadataOf = (values: Record<string, string>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`)
+    .join(',');
+
+interface Begun {
+  readonly url: string;
+  /** Sends the rest from `offset`. */
+  readonly go: (body: Buffer | Readable, offset?: number) => Promise<{ status: number; said: string }>;
+}
+
+/** Without a client library, which would try again what is refused. */
+const begin = async (endpoint: string, length: number, metadata: Record<string, string> = {}): Promise<Begun> => {
+  const common = { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0' };
+  const made = await request(endpoint, {
+    method: 'POST',
+    headers: { ...common, 'upload-length': String(length), 'upload-metadata': metadataOf(metadata) },
+  });
+  expect([made.statusCode, await made.body.text()]).toEqual([201, '']);
+  const url = new URL(String(made.headers['location']), endpoint).href;
+  return {
+    url,
+    go: async (body, offset = 0) => {
+      const { statusCode, body: answer } = await request(url, {
+        method: 'PATCH',
+        headers: { ...common, 'content-type': 'application/offset+octet-stream', 'upload-offset': String(offset) },
+        body,
+        headersTimeout: 120_000,
+      });
+      return { status: statusCode, said: await answer.text() };
+    },
+  };
+};
+
+it('holds a file against the checksum it was announced with, and takes a better one', async () => {
+  const endpoint = await newVolume('summed');
+  const bytes = await readFile(file);
+  const checksum = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+  const broken = Buffer.from(bytes);
+  broken[broken.length - 5] = (broken[broken.length - 5] ?? 0) ^ 255;
+  const refused = await (await begin(endpoint, bytes.length, { checksum })).go(broken);
+  expect(refused).toEqual({ status: 400, said: expect.stringMatching(/"ChecksumMismatch".*upload it again/) });
+  const taken = await (await begin(endpoint, bytes.length, { checksum })).go(bytes);
+  expect(taken).toEqual({ status: 204, said: '' });
+  await expect.poll(() => phaseOf('summed'), { timeout: 60_000 }).toBe('Succeeded');
+}, 120_000);
+
+it('refuses what does not fit by its header, before the rest is read', async () => {
+  const endpoint = await newVolume('small', '32Mi');
+  const { size } = await stat(file);
+  let read = 0;
+  const counted = createReadStream(file, { highWaterMark: 65_536 }).on('data', (part) => (read += part.length));
+  const { go } = await begin(endpoint, size);
+  const slowly = Readable.from(
+    (async function* slow() {
+      for await (const part of counted as AsyncIterable<Buffer>) {
+        yield part;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })(),
+    { objectMode: false },
+  );
+  expect(await go(slowly)).toEqual({
+    status: 413,
+    said: expect.stringMatching(/"ImageTooLarge".*100663296 bytes.*larger volume/),
+  });
+  expect(read).toBeLessThan(size / 2);
+  await expect.poll(() => phaseOf('small'), { timeout: 60_000 }).toBe('Failed');
+}, 120_000);
+
+it('forgets what nobody goes on with, says so, and takes the file when it is started again', async () => {
+  const impatient = await startTestCluster({ functionEnvironment: { UPLOAD_IDLE_SECONDS: '2' } });
+  try {
+    const { kube } = impatient;
+    const image = () => kube.get(harvesterImageKind.type, { namespace, name: 'late' });
+    await kube.create(harvesterImageKind.type, anUploadImage('late'));
+    const config = ['--kubeconfig', impatient.kubeconfigPath];
+    await run('kubectl', [
+      'create',
+      'clusterrolebinding',
+      'u',
+      '--clusterrole=edit',
+      '--serviceaccount=default:default',
+      ...config,
+    ]);
+    const own = (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...config])).stdout.trim();
+    const headers = { authorization: `Bearer ${own}`, 'tus-resumable': '1.0.0', 'upload-length': '1000000' };
+    const endpoint = `${impatient.transferUrl}/files/virtualmachineimages/${namespace}/late`;
+    const virtualSize = metadataOf({ virtualSize: String(96 * 2 ** 20) });
+    const begun = await request(endpoint, { method: 'POST', headers: { ...headers, 'upload-metadata': virtualSize } });
+    expect(begun.statusCode).toBe(201);
+    await expect.poll(async () => (await image())?.status?.phase, { timeout: 60_000 }).toBe('Failed');
+    const ready = (await image())?.status?.conditions?.find(({ type }) => type === 'Ready');
+    expect(ready).toMatchObject({ reason: 'UploadExpired', message: expect.stringMatching(/bullion\.dev\/retry/) });
+    const spools = async () =>
+      (await kube.list(persistentVolumeClaims, { namespace })).items.filter(({ metadata }) =>
+        metadata.name.startsWith('spool-'),
+      );
+    await expect.poll(spools, { timeout: 60_000 }).toEqual([]);
+    const action = `${impatient.transferUrl}/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/late?action=upload`;
+    const sent = await request(action, {
+      method: 'POST',
+      body: createReadStream(file),
+      headers: { authorization: `Bearer ${own}` },
+      headersTimeout: 120_000,
+    });
+    expect([sent.statusCode, await sent.body.text()]).toEqual([200, '']);
+    await expect.poll(async () => (await image())?.status?.phase, { timeout: 60_000 }).toBe('Imported');
+  } finally {
+    await impatient.close();
+  }
+}, 180_000);

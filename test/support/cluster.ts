@@ -23,6 +23,8 @@ export const namespace = 'default';
 
 export interface TestCluster extends Cluster {
   readonly dataDir: string;
+  /** Ends it and starts it again on the same data, at the same addresses. */
+  readonly restart: () => Promise<void>;
   /** Also removes the data. */
   readonly close: () => Promise<void>;
 }
@@ -30,7 +32,8 @@ export interface TestCluster extends Cluster {
 /** In this process, with short pauses between attempts. */
 export const startTestCluster = async (options: Partial<ClusterOptions> = {}): Promise<TestCluster> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'bullion-flow-'));
-  const cluster = await startCluster({
+  const start = () => startCluster(all);
+  const all: ClusterOptions = {
     dataDir,
     apiServer: flowApiServer,
     environment: process.env,
@@ -38,12 +41,17 @@ export const startTestCluster = async (options: Partial<ClusterOptions> = {}): P
     backOffFactor: 0.01,
     audit: recordCalls(process.env['BULLION_CALLS']),
     ...options,
-  });
+  };
+  let running = await start();
   return {
-    ...cluster,
+    ...running,
     dataDir,
+    restart: async () => {
+      await running.stop();
+      running = await start();
+    },
     close: async () => {
-      await cluster.stop();
+      await running.stop();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

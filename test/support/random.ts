@@ -26,3 +26,10 @@ export const createRandom = (seed: number): Random => {
     pick: (items) => items[below(items.length)]!,
   };
 };
+
+/** In an order of its own, each once. */
+export const shuffle = <T>(items: readonly T[], random: Random): T[] =>
+  items
+    .map((item) => ({ item, at: random.next() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ item }) => item);

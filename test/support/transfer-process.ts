@@ -5,11 +5,13 @@ import { type Server, type Socket, connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { Transform } from 'node:stream';
+import { Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { lookAtProcess } from '#infra/local/controllers/jobs/process.ts';
 
 export interface TransferProcess {
   readonly url: string;
+  readonly pid: number;
   readonly kill: (signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
 }
 
@@ -47,6 +49,7 @@ export const startTransferProcess = async (
   });
   return {
     url: await ready,
+    pid: child.pid ?? 0,
     kill: async (signal) => {
       child.kill(signal);
       await ended;
@@ -58,18 +61,20 @@ export interface SlowLine {
   readonly url: string;
   /** Bytes that went to the server so far. */
   readonly sent: () => number;
+  /** Bytes that came from it. */
+  readonly taken: () => number;
   readonly close: () => Promise<void>;
 }
 
-/** Passes `bytesPerSecond` on to wherever `target` is at that moment; back-pressure and cuts go through. */
+/** Passes `bytesPerSecond` each way to wherever `target` is at that moment; back-pressure and cuts go through. */
 export const startSlowLine = async (target: () => string, bytesPerSecond: number): Promise<SlowLine> => {
-  let sent = 0;
+  const passed = { sent: 0, taken: 0 };
   const open = new Set<Socket>();
-  const slowly = (): Transform =>
+  const slowly = (way: keyof typeof passed): Transform =>
     new Transform({
       highWaterMark: 64 * 1024,
       transform: (chunk: Buffer, _encoding, done) => {
-        sent += chunk.length;
+        passed[way] += chunk.length;
         setTimeout(() => done(undefined, chunk), (1000 * chunk.length) / bytesPerSecond);
       },
     });
@@ -82,19 +87,18 @@ export const startSlowLine = async (target: () => string, bytesPerSecond: number
     ] as const) {
       open.add(one);
       one.on('error', () => other.destroy());
-      one.on('close', () => {
-        open.delete(one);
-        other.destroy();
-      });
+      one.on('close', () => open.delete(one));
     }
-    client.pipe(slowly()).pipe(server);
-    server.pipe(client);
+    // What is on its way still arrives where one ends well, and does not where one is killed.
+    pipeline(client, slowly('sent'), server, () => undefined);
+    pipeline(server, slowly('taken'), client, () => undefined);
   };
-  const listener: Server = createServer(connectThrough);
+  const listener: Server = createServer({ allowHalfOpen: true }, connectThrough);
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
-    sent: () => sent,
+    sent: () => passed.sent,
+    taken: () => passed.taken,
     close: () =>
       new Promise((resolve) => {
         for (const socket of open) socket.destroy();
@@ -104,12 +108,12 @@ export const startSlowLine = async (target: () => string, bytesPerSecond: number
 };
 
 /** Process numbers of the workers in pods of a local cluster, without the shell around each. */
-const workerPids = async (dataDir: string): Promise<readonly number[]> => {
+export const workerPids = async (dataDir: string): Promise<readonly number[]> => {
   const found: number[] = [];
   for (const pod of await readdir(join(dataDir, 'pods')).catch(() => [])) {
-    const started = join(dataDir, 'pods', pod, 'containers', 'transfer', 'started');
-    const shell = Number((await readFile(started, 'utf8').catch(() => '')).split('\n')[0]);
-    if (!(shell > 0)) continue;
+    const state = await lookAtProcess(join(dataDir, 'pods', pod, 'containers', 'transfer'));
+    if (state.kind !== 'running') continue;
+    const shell = state.pid;
     const children = await readFile(`/proc/${shell}/task/${shell}/children`, 'utf8').catch(() => '');
     found.push(...children.trim().split(' ').filter(Boolean).map(Number));
   }
@@ -125,4 +129,10 @@ export const killWorker = async (dataDir: string): Promise<void> => {
     await sleep(100);
   }
   throw new Error('no worker was there to be killed');
+};
+
+/** Most memory that a process has had, in bytes. */
+export const peakMemoryOf = async (pid: number): Promise<number> => {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) * 1024;
 };

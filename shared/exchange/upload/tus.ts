@@ -28,13 +28,22 @@ export const createTus = (deps: ExchangeDeps) => {
       onResponseError: (_asked, error) => {
         // Theirs say what is wrong; of this one people are to know what to do.
         if ('status_code' in error && error.status_code !== 413) return undefined;
-        if ('status_code' in error) return toAnswer(tooLarge('more', deps.mostBytes));
+        if ('status_code' in error) return toAnswer(tooMuch(request, deps.mostBytes));
         if (!(error instanceof Problem)) deps.log.error('an upload request failed', { error });
         return toAnswer(toProblem(error));
       },
     });
     return asJson(await server.handleWeb(request));
   };
+};
+
+/** What is announced is held against the most there may be, what comes against what was announced. */
+const tooMuch = (request: Request, mostBytes: number): Problem => {
+  const announced = Number(request.headers.get('upload-length') ?? 0);
+  if (announced > mostBytes) return tooLarge(String(announced), mostBytes);
+  const message =
+    'more bytes come than Upload-Length announced: begin a new upload with the length of the whole file, or send what belongs at Upload-Offset alone';
+  return new Problem(413, 'RequestEntityTooLarge', message);
 };
 
 const toAnswer = ({ status, reason, message }: Problem) => ({

@@ -1,0 +1,104 @@
+// Downloads of whose participants each is killed in the middle, at a random moment: the file is the one that was asked for, byte for byte.
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
+import { namespace } from '#test/support/cluster.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { anUploadImage } from '#test/support/exchange.ts';
+import { type Stage, endClient, participants, startStage } from '#test/support/interruptions.ts';
+import { shuffle } from '#test/support/random.ts';
+
+const mib = 2 ** 20;
+const perSecond = 8 * mib;
+const seed = Math.floor(Math.random() * 2 ** 31);
+const dir = temporaryDirectory();
+const raw = join(dir, 'disk.raw');
+let disk = Buffer.alloc(0);
+let stage: Stage;
+
+beforeAll(async () => {
+  await writeBootDisk(raw, { bytes: 48 * mib, dataBytes: 40 * mib });
+  disk = await readFile(raw);
+  stage = await startStage(perSecond, seed);
+  const { cluster } = stage;
+  await cluster.kube.create(harvesterImageKind.type, anUploadImage('linux'));
+  const sent = await request(cluster.imageUrl('linux', `?action=upload&size=${disk.length}`), {
+    method: 'POST',
+    body: createReadStream(raw),
+    headers: cluster.editor,
+    headersTimeout: 120_000,
+  });
+  expect([sent.statusCode, await sent.body.text()]).toEqual([200, '']);
+  await cluster.untilImage('linux', 'Imported');
+}, 180_000);
+afterAll(() => stage?.close());
+
+/** Some of it has come by then, and some has not. */
+const aWhile = () => stage.untilMore('taken', mib * (2 + 5 * stage.random.next()));
+
+describe(`a download over deaths (seed ${seed})`, { timeout: 240_000 }, () => {
+  it('by `bullion download` goes on where it was cut', async () => {
+    const back = join(dir, 'back.raw');
+    const start = () => stage.bullion('download', 'linux', back, '--format', 'raw');
+    let client = start();
+    for (const who of shuffle(participants, stage.random)) {
+      await aWhile();
+      if (who !== 'client') await stage.kill(who);
+      else {
+        await endClient(client, stage.random);
+        client = start();
+      }
+    }
+    const { code, out, said } = await client.over;
+    expect({ code, out, said }).toMatchObject({ code: 0, out: `${back}\n` });
+    expect((await readFile(back)).equals(disk)).toBe(true);
+    // What had come did not come again: beside the file there is what was on its way at each death.
+    expect(stage.line.taken()).toBeLessThan(disk.length + participants.length * 4 * mib);
+  });
+
+  it('by Range and If-Range goes on as well, in another format', async () => {
+    const url = `${stage.line.url}/downloads/virtualmachineimages/${namespace}/linux?format=qcow2`;
+    const whole = await request(url.replace(stage.line.url, stage.cluster.transferUrl), {
+      headers: stage.cluster.editor,
+      headersTimeout: 120_000,
+    });
+    const expected = Buffer.from(await whole.body.arrayBuffer());
+    const etag = String(whole.headers['etag']);
+    const parts: Buffer[] = [];
+    let at = 0;
+    /** Adds what comes, until the end or a cut. */
+    const take = async (signal: AbortSignal): Promise<void> => {
+      const headers = { ...stage.cluster.editor, range: `bytes=${at}-`, 'if-range': etag };
+      const { statusCode, body } = await request(url, { headers, signal, headersTimeout: 120_000 });
+      if (statusCode !== 206) {
+        await body.dump();
+        return;
+      }
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        parts.push(chunk);
+        at += chunk.length;
+      }
+    };
+    const order = shuffle(participants, stage.random);
+    for (const deadline = Date.now() + 180_000; at < expected.length && Date.now() < deadline;) {
+      const who = order[0];
+      const gone = new AbortController();
+      const taking = take(gone.signal).catch(() => undefined);
+      const isUnderWay = await Promise.race([aWhile().then(() => true), taking.then(() => false)]);
+      if (isUnderWay && who !== undefined) {
+        order.shift();
+        if (who === 'client') gone.abort();
+        else await stage.kill(who);
+      }
+      await taking;
+      await sleep(200);
+    }
+    expect(order).toEqual([]);
+    expect(Buffer.concat(parts).equals(expected)).toBe(true);
+  });
+});

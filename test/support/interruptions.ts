@@ -1,0 +1,105 @@
+// Everybody who takes part in an upload or a download, each of whom a test may kill: client, function, Job, cluster.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ExchangeCluster, startExchangeCluster } from '#test/support/exchange.ts';
+import { type Random, createRandom } from '#test/support/random.ts';
+import {
+  type SlowLine,
+  killWorker,
+  startSlowLine,
+  startTransferProcess,
+  workerPids,
+} from '#test/support/transfer-process.ts';
+
+/** `bullion` as a process. */
+export interface Client {
+  /** Exit code, what a script reads of it, and what a person does. */
+  readonly over: Promise<{ readonly code: number | null; readonly out: string; readonly said: string }>;
+  readonly kill: (signal: 'SIGKILL' | 'SIGINT') => Client['over'];
+}
+
+export const participants = ['client', 'function', 'job', 'cluster'] as const;
+export type Participant = (typeof participants)[number];
+
+export interface Stage {
+  readonly cluster: ExchangeCluster;
+  /** Bytes go over it, slowly enough to be cut. */
+  readonly line: SlowLine;
+  readonly random: Random;
+  readonly bullion: (...args: readonly string[]) => Client;
+  /** Everybody but clients, who are the test's. `cluster`: half of the times with whatever works in it, as a node that loses its power. */
+  readonly kill: (who: Exclude<Participant, 'client'>) => Promise<void>;
+  /** Until so many bytes more went one way. */
+  readonly untilMore: (way: 'sent' | 'taken', bytes: number) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+const patienceMs = 120_000;
+
+const startClient = (args: readonly string[], clients: Set<ChildProcess>): Client => {
+  const child = spawn(process.execPath, ['cli/main.ts', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  clients.add(child);
+  const text = { out: '', said: '' };
+  child.stdout.on('data', (part: Buffer) => (text.out += part.toString()));
+  child.stderr.on('data', (part: Buffer) => (text.said += part.toString()));
+  const over = new Promise<Awaited<Client['over']>>((resolve) =>
+    child.once('close', (code) => {
+      clients.delete(child);
+      resolve({ code, ...text });
+    }),
+  );
+  return {
+    over,
+    kill: (signal) => {
+      child.kill(signal);
+      return over;
+    },
+  };
+};
+
+/** Killed, or asked to end as with Ctrl-C: then it says how to go on. */
+export const endClient = async (client: Client, random: Random): Promise<void> => {
+  const signal = random.pick(['SIGKILL', 'SIGINT'] as const);
+  const { code, said } = await client.kill(signal);
+  const isTold = /same command again/.test(said);
+  const isAsExpected = signal === 'SIGKILL' ? code === null : code === 1 && isTold;
+  if (!isAsExpected) throw new Error(`after ${signal} the client ended with ${code}: ${said}`);
+};
+
+/** `seed` decides when and in which order they die: failures name it. */
+export const startStage = async (bytesPerSecond: number, seed: number): Promise<Stage> => {
+  const cluster = await startExchangeCluster();
+  let fn = await startTransferProcess(cluster.kubeconfigPath);
+  const line = await startSlowLine(() => fn.url, bytesPerSecond);
+  const clients = new Set<ChildProcess>();
+  const random = createRandom(seed);
+  const restartCluster = async (): Promise<void> => {
+    const workers = random.chance(0.5) ? await workerPids(cluster.dataDir) : [];
+    for (const pid of workers) process.kill(pid, 'SIGKILL');
+    await cluster.restart();
+  };
+  const restartFunction = async (): Promise<void> => {
+    await fn.kill('SIGKILL');
+    fn = await startTransferProcess(cluster.kubeconfigPath, { PORT: new URL(fn.url).port });
+  };
+  const deaths = { function: restartFunction, job: () => killWorker(cluster.dataDir), cluster: restartCluster };
+  return {
+    cluster,
+    line,
+    random,
+    bullion: (...args) => startClient([...args, '--server', line.url, '--kubeconfig', cluster.kubeconfigPath], clients),
+    kill: (who) => deaths[who](),
+    untilMore: async (way, bytes) => {
+      const enough = line[way]() + bytes;
+      for (const deadline = Date.now() + patienceMs; line[way]() < enough; await sleep(20)) {
+        if (Date.now() > deadline) throw new Error(`only ${line[way]()} of ${enough} bytes were ${way}; seed ${seed}`);
+      }
+    },
+    close: async () => {
+      for (const client of clients) client.kill('SIGKILL');
+      await fn.kill('SIGKILL');
+      await line.close();
+      await cluster.close();
+    },
+  };
+};
