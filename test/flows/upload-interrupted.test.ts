@@ -17,7 +17,7 @@ import { type Participant, type Stage, endClient, participants, startStage } fro
 import { shuffle } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
-const perSecond = 6 * mib;
+const perSecond = 4 * mib;
 const seed = Math.floor(Math.random() * 2 ** 31);
 const dir = temporaryDirectory();
 const [raw, file] = [join(dir, 'disk.raw'), join(dir, 'disk.qcow2')];
@@ -25,12 +25,19 @@ let size = 0;
 let stage: Stage;
 
 beforeAll(async () => {
-  await writeBootDisk(raw, { bytes: 64 * mib, dataBytes: 48 * mib });
+  await writeBootDisk(raw, { bytes: 48 * mib, dataBytes: 32 * mib });
   await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, file]);
   ({ size } = await stat(file));
   stage = await startStage(perSecond, seed);
 }, 120_000);
 afterAll(() => stage?.close());
+
+interface Prepared {
+  readonly path: string;
+  readonly authorization: string;
+  readonly place: string;
+  readonly untilThere: () => Promise<unknown>;
+}
 
 /** What is handed out again, byte for byte. */
 const expectDisk = async (place: string): Promise<void> => {
@@ -83,13 +90,14 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 240_000 }, () => {
     return `Bearer ${await stage.cluster.kubectl('create', '-f', path, '-o', 'jsonpath={.status.token}')}`;
   };
 
-  it.each<[what: string, prepare: () => Promise<{ path: string; authorization: string; place: string }>]>([
+  it.each<[what: string, prepare: () => Promise<Prepared>]>([
     [
       "by Harvester's action",
       async () => {
         await stage.cluster.kube.create(harvesterImageKind.type, anUploadImage('action'));
         const path = `/v1/harvester/harvesterhci.io.virtualmachineimages/${namespace}/action?action=upload&size=${size}`;
-        return { path, ...stage.cluster.editor, place: `virtualmachineimages/${namespace}/action` };
+        const untilThere = () => stage.cluster.untilImage('action', 'Imported');
+        return { path, ...stage.cluster.editor, place: `virtualmachineimages/${namespace}/action`, untilThere };
       },
     ],
     [
@@ -98,11 +106,12 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 240_000 }, () => {
         await stage.cluster.kube.create(dataVolumeKind.type, anUploadVolume('proxy'));
         await stage.cluster.untilVolume('proxy', 'UploadReady');
         const authorization = await uploadToken('proxy');
-        return { path: '/v1beta1/upload', authorization, place: `datavolumes/${namespace}/proxy` };
+        const untilThere = () => stage.cluster.untilVolume('proxy', 'Succeeded');
+        return { path: '/v1beta1/upload', authorization, place: `datavolumes/${namespace}/proxy`, untilThere };
       },
     ],
   ])('%s, whose clients are told and begin again', async (_what, prepare) => {
-    const { path, authorization, place } = await prepare();
+    const { path, authorization, place, untilThere } = await prepare();
     const send = async (server: string, signal?: AbortSignal): Promise<number> => {
       const { statusCode, body } = await request(`${server}${path}`, {
         method: 'POST',
@@ -142,6 +151,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 240_000 }, () => {
     }
     const again = () => send(stage.cluster.transferUrl).catch(() => 0);
     await expect.poll(again, { timeout: 120_000, interval: 500 }).toBe(200);
+    await untilThere();
     await expectDisk(place);
   });
 });
@@ -155,7 +165,7 @@ it('a file of which nobody sends the rest does not stay', async () => {
       ...cluster.editor,
       'tus-resumable': '1.0.0',
       'upload-length': String(size),
-      'upload-metadata': `virtualSize ${Buffer.from(String(64 * mib)).toString('base64')}`,
+      'upload-metadata': `virtualSize ${Buffer.from(String(48 * mib)).toString('base64')}`,
     },
   });
   expect(begun.status).toBe(201);
