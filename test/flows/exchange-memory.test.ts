@@ -110,7 +110,7 @@ it('of 6 GiB takes no more than of 64 MiB, in and out', async () => {
       seen[name] = [
         sent,
         await peaksDuring(fn, async () => writeFile(back, await take(fn, name, 'format=qcow2'))),
-        await peaksDuring(fn, async () => void (await take(fn, name, 'format=raw', Math.min(size, 2 * gib)))),
+        await peaksDuring(fn, async () => void (await take(fn, name, 'format=raw', Math.min(size, gib)))),
       ];
       // Nothing is staged on the way out.
       expect(await storedBytes(join(cluster.dataDir, 'pods'))).toBeLessThan(16 * mib);

@@ -59,19 +59,24 @@ const refusal = (spool: Spool, reason: string, message: string): Taken => ({
 
 const interrupted = (spool: Spool): Taken => ({ is: 'interrupted', offset: spool.offset() });
 
+/** Of each wait its own: one that all of them shared would hold on to every chunk until the last. */
+const unlessStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T | 'stopped'> =>
+  new Promise((resolve, reject) => {
+    const onStop = (): void => resolve('stopped');
+    stop.addEventListener('abort', onStop, { once: true });
+    void work.then(resolve, reject).finally(() => stop.removeEventListener('abort', onStop));
+  });
+
 /** Into the spool, until the body ends or somebody says stop: then the rest is left unread, for there is still an answer to be given. */
 const pour = async (spool: Spool, { body }: Delivery, stop: AbortSignal): Promise<Taken | undefined> => {
   const length = spool.length();
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
-  const stopped = new Promise<'stopped'>((resolve) => {
-    if (stop.aborted) resolve('stopped');
-    stop.addEventListener('abort', () => resolve('stopped'), { once: true });
-  });
   try {
     for (;;) {
+      if (stop.aborted) return interrupted(spool);
       // One after the other: each is on its way to the disk before the next is asked for.
       // oxlint-disable-next-line no-await-in-loop
-      const next = await Promise.race([chunks.next(), stopped]);
+      const next = await unlessStopped(chunks.next(), stop);
       if (next === 'stopped' || stop.aborted) return interrupted(spool);
       if (next.done === true) return undefined;
       if (length !== undefined && spool.offset() + next.value.length > length) {
