@@ -62,15 +62,18 @@ export const endClient = async (client: Client, random: Random): Promise<void> =
   const signal = random.pick(['SIGKILL', 'SIGINT'] as const);
   const { code, said } = await client.kill(signal);
   const isTold = /same command again/.test(said);
-  const isAsExpected = signal === 'SIGKILL' ? code === null : code === 1 && isTold;
+  const isAsExpected = signal === 'SIGKILL' ? code === null : code !== 0 && isTold;
   if (!isAsExpected) throw new Error(`after ${signal} the client ended with ${code}: ${said}`);
 };
 
 /** `seed` decides when and in which order they die: failures name it. */
 export const startStage = async (bytesPerSecond: number, seed: number): Promise<Stage> => {
-  const cluster = await startExchangeCluster();
+  let target = '';
+  const line = await startSlowLine(() => target, bytesPerSecond);
+  // Clients ask the cluster where to send.
+  const cluster = await startExchangeCluster({ functionEnvironment: { PUBLIC_URL: line.url } });
   let fn = await startTransferProcess(cluster.kubeconfigPath);
-  const line = await startSlowLine(() => fn.url, bytesPerSecond);
+  target = fn.url;
   const clients = new Set<ChildProcess>();
   const random = createRandom(seed);
   const restartCluster = async (): Promise<void> => {
@@ -87,7 +90,7 @@ export const startStage = async (bytesPerSecond: number, seed: number): Promise<
     cluster,
     line,
     random,
-    bullion: (...args) => startClient([...args, '--server', line.url, '--kubeconfig', cluster.kubeconfigPath], clients),
+    bullion: (...args) => startClient([...args, '--kubeconfig', cluster.kubeconfigPath], clients),
     kill: (who) => deaths[who](),
     untilMore: async (way, bytes) => {
       const enough = line[way]() + bytes;
