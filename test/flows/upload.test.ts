@@ -289,7 +289,7 @@ describe('what virtctl does', () => {
     });
   }, 120_000);
 
-  it.each(['/v1beta1/upload', '/v1alpha1/upload', '/v1alpha1/upload-async'])(
+  it.each(['/v1beta1/upload', '/v1alpha1/upload'])(
     'waits for the end of %s',
     async (path) => {
       const name = `sync-${path.replaceAll('/', '-').slice(1)}`;
@@ -304,7 +304,7 @@ describe('what virtctl does', () => {
     120_000,
   );
 
-  it.each(['/v1beta1/upload-form', '/v1beta1/upload-form-async', '/v1alpha1/upload-form'])(
+  it.each(['/v1beta1/upload-form', '/v1alpha1/upload-form-async'])(
     'takes a form at %s, whose part is called file',
     async (path) => {
       const name = `form-${path.replaceAll('/', '-').slice(1)}`;
