@@ -41,7 +41,7 @@ afterAll(() => stage?.close());
 /** Some of it has come by then, and some has not. */
 const aWhile = () => stage.untilMore('taken', mib * (2 + 5 * stage.random.next()));
 
-describe(`a download over deaths (seed ${seed})`, { timeout: 240_000 }, () => {
+describe(`a download over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
   it('by `bullion download` goes on where it was cut', async () => {
     const back = join(dir, 'back.raw');
     const start = () => stage.bullion('download', 'linux', back, '--format', 'raw');

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import * as tus from 'tus-js-client';
 import { request } from 'undici';
@@ -165,29 +165,6 @@ it('holds a file against the checksum it was announced with, and takes a better 
   const taken = await (await begin(endpoint, bytes.length, { checksum })).go(bytes);
   expect(taken).toEqual({ status: 204, said: '' });
   await expect.poll(() => phaseOf('summed'), { timeout: 60_000 }).toBe('Succeeded');
-}, 120_000);
-
-it('refuses what does not fit by its header, before the rest is read', async () => {
-  const endpoint = await newVolume('small', '32Mi');
-  const { size } = await stat(file);
-  let read = 0;
-  const counted = createReadStream(file, { highWaterMark: 65_536 }).on('data', (part) => (read += part.length));
-  const { go } = await begin(endpoint, size);
-  const slowly = Readable.from(
-    (async function* slow() {
-      for await (const part of counted as AsyncIterable<Buffer>) {
-        yield part;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    })(),
-    { objectMode: false },
-  );
-  expect(await go(slowly)).toEqual({
-    status: 413,
-    said: expect.stringMatching(/"ImageTooLarge".*100663296 bytes.*larger volume/),
-  });
-  expect(read).toBeLessThan(size / 2);
-  await expect.poll(() => phaseOf('small'), { timeout: 60_000 }).toBe('Failed');
 }, 120_000);
 
 it('forgets what nobody goes on with, says so, and takes the file when it is started again', async () => {

@@ -16,6 +16,8 @@ export interface Client {
   /** Exit code, what a script reads of it, and what a person does. */
   readonly over: Promise<{ readonly code: number | null; readonly out: string; readonly said: string }>;
   readonly kill: (signal: 'SIGKILL' | 'SIGINT') => Client['over'];
+  /** What it has said so far. */
+  readonly said: () => string;
 }
 
 export const participants = ['client', 'function', 'job', 'cluster'] as const;
@@ -34,7 +36,7 @@ export interface Stage {
   readonly close: () => Promise<void>;
 }
 
-const patienceMs = 120_000;
+const patienceMs = 180_000;
 
 const startClient = (args: readonly string[], clients: Set<ChildProcess>): Client => {
   const child = spawn(process.execPath, ['cli/main.ts', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -54,6 +56,7 @@ const startClient = (args: readonly string[], clients: Set<ChildProcess>): Clien
       child.kill(signal);
       return over;
     },
+    said: () => text.said,
   };
 };
 
