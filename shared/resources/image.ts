@@ -84,6 +84,12 @@ const imageLink = ({ ref }: Image) => ({ groupKind: groupKindOf(ref), namespace:
 
 const contentLink = ({ ref, source, checksum }: Image) => contentLinkOf(ref, contentOf({ from: source, checksum }));
 
+/** An image is a copy of another one, and waits for that. */
+const cloneLink = ({ ref, source }: Image) =>
+  source?.type === 'clone'
+    ? { groupKind: groupKindOf(ref), namespace: source.namespace, name: source.imageName }
+    : undefined;
+
 /** A kind whose objects are made from images of one kind. */
 type Cloner = Pick<Driven<KubeObject, Filled>, 'kind' | 'read'>;
 
@@ -109,8 +115,8 @@ export const drivenImage = <T extends ImageObject>(
   finalizerOf: () => finalizers.image,
   isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,
   links: {
-    waitsFor: [contentGroupKind],
-    sourceOf: contentLink,
+    waitsFor: [contentGroupKind, `${dialect.kind.type.kind}.${dialect.kind.type.group}`],
+    sourceOf: (image) => cloneLink(image) ?? contentLink(image),
     offersOf: (image) => [imageLink(image), contentLink(image)].filter((offer) => offer !== undefined),
   },
 });
