@@ -1,5 +1,4 @@
-// One HTTP POST of an event, to a URL or to a function in the same process. Called by send.ts and the broker.
-import { type Dispatcher, request } from 'undici';
+// One POST of an event, and one to a function in the same process. Called by senders and the broker; undici-post.ts goes over sockets.
 import type { Message } from '#events/event.ts';
 
 export interface Answer {
@@ -14,24 +13,7 @@ export type Post = (url: string, message: Message, signal: AbortSignal) => Promi
 /** A function's door, as `app.fetch` of Hono. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
 
-export const createPost =
-  (dispatcher?: Dispatcher): Post =>
-  async (url, { headers, body }, signal) => {
-    const response = await request(url, {
-      method: 'POST',
-      headers: { ...headers },
-      body,
-      signal,
-      // The signal alone says how long to wait.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      ...(dispatcher === undefined ? {} : { dispatcher }),
-    });
-    const bytes = new Uint8Array(await response.body.arrayBuffer());
-    return { status: response.statusCode, headers: toHeaders(response.headers), body: bytes };
-  };
-
-/** Posts to a handler in the same process: no socket, the same contract. */
+/** Posts to a handler in the same process, or over what the runtime has for `fetch`: the same contract. */
 export const createHandlerPost =
   (handler: FetchHandler): Post =>
   async (url, { headers, body }, signal) => {
@@ -57,12 +39,4 @@ const unlessAborted = async <T>(work: () => Promise<T>, signal: AbortSignal): Pr
   } finally {
     signal.removeEventListener('abort', abort);
   }
-};
-
-const toHeaders = (headers: Dispatcher.ResponseData['headers']): Headers => {
-  const result = new Headers();
-  for (const [name, value] of Object.entries(headers)) {
-    for (const one of [value ?? []].flat()) result.append(name, one);
-  }
-  return result;
 };

@@ -1,59 +1,27 @@
-// Typed event → sink, with a deadline and the bounded retries of Knative's own sources. Used by functions, the forwarder and the ping source.
+// Senders of functions and sources: over sockets, with the token that Knative mounts. Used by functions, the forwarder and the ping source.
 import { readFile } from 'node:fs/promises';
-import { type Delivery, type RetryPolicy, type Sleep, deliver, sleep as realSleep } from '#events/delivery.ts';
-import { type Encoding, encodeEvent } from '#events/encode.ts';
-import type { CloudEvent } from '#events/event.ts';
-import { type Post, createPost } from '#events/post.ts';
-import { currentContext } from '#shared/runtime/context.ts';
-import { newTrace, traceHeaders, traceOfExtensions } from '#shared/runtime/trace.ts';
+import { type Send, type SenderOptions as AnyOptions, createSenderOver } from '#events/sender.ts';
+import { createPost } from '#events/undici-post.ts';
 
-const retriedStatuses = new Set([404, 413, 425, 429, 502, 503, 504]);
-
-/** What Knative's sources do with a direct sink: 100, 200, 400, 800 and 1600 ms, about 3.1 s in all, then the event is dropped. */
-const directPolicy: RetryPolicy = {
-  retries: 5,
-  delayMs: (retry) => 50 * 2 ** retry,
-  isRetried: (attempt) => attempt.kind === 'unreachable' || retriedStatuses.has(attempt.answer.status),
-};
-
-const defaultTimeoutMs = 30_000;
-
-/** Sends one event; never throws. Whether a lost event matters is for the caller to say. */
-export type Send = (event: CloudEvent, signal?: AbortSignal) => Promise<Delivery>;
-
-export interface SenderOptions {
-  /** URL that events are posted to. */
-  readonly sink: string;
-  readonly post?: Post;
-  readonly encoding?: Encoding;
-  readonly policy?: RetryPolicy;
-  /** Milliseconds for one attempt; 30 s when left out, `none` to wait for an answer as long as it takes. */
-  readonly timeoutMs?: number | 'none';
-  /** Headers of every request beside the event's. */
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly sleep?: Sleep;
+export interface SenderOptions extends Omit<AnyOptions, 'post' | 'token'> {
+  /** Left out: over a socket. */
+  readonly post?: AnyOptions['post'];
   /** File with a bearer token; it may be missing, and changes before it expires. */
   readonly tokenFile?: string | undefined;
 }
 
 /** None where there is no file: whether one is asked for is the receiver's to say. */
-const authorization = async (file: string | undefined): Promise<Readonly<Record<string, string>>> => {
-  if (file === undefined) return {};
+const tokenIn = async (file: string): Promise<string | undefined> => {
   try {
-    return { authorization: `Bearer ${(await readFile(file, 'utf8')).trim()}` };
+    return (await readFile(file, 'utf8')).trim();
   } catch {
-    return {};
+    return undefined;
   }
 };
 
-export const createSender = (options: SenderOptions): Send => {
-  const { sink, post = createPost(), encoding, policy = directPolicy, sleep = realSleep } = options;
-  const timeoutMs = options.timeoutMs === 'none' ? undefined : (options.timeoutMs ?? defaultTimeoutMs);
-  return async (event, signal) => {
-    const message = encodeEvent(event, encoding);
-    const trace = currentContext().trace ?? traceOfExtensions(event.extensions) ?? newTrace();
-    const shown = await authorization(options.tokenFile);
-    const headers = { ...message.headers, ...options.headers, ...traceHeaders(trace), ...shown };
-    return deliver((limit) => post(sink, { ...message, headers }, limit), { policy, timeoutMs, sleep, signal });
-  };
-};
+export const createSender = ({ post = createPost(), tokenFile, ...options }: SenderOptions): Send =>
+  createSenderOver({
+    ...options,
+    post,
+    ...(tokenFile === undefined ? {} : { token: () => tokenIn(tokenFile) }),
+  });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Sleep, sleep as realSleep, wordsOf } from '#events/delivery.ts';
 import { type ForwardMode, type Verb, toObjectEvent } from '#events/forward/convert.ts';
 import { runStream } from '#events/forward/stream.ts';
-import type { Send } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import { isGuessable } from '#events/subject.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

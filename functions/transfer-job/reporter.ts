@@ -2,7 +2,8 @@
 import { buildTransferProgressed } from '#events/build.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { wordsOf } from '#events/delivery.ts';
-import { type Send, createSender } from '#events/send.ts';
+import { createSender } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import { subjectOf } from '#events/subject.ts';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';

@@ -1,8 +1,5 @@
 // What Workers can be told, and how they read it: vars and secrets of wrangler.jsonc in place of an environment.
 import { z } from 'zod';
-import { createFetchTransport } from '#shared/clients/kube/fetch.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { createClientOver } from '#shared/clients/kube/verbs.ts';
 import { parseConfig, setting } from '#shared/runtime/config.ts';
 import { type LogLevel, type Logger, createLogger, logLevels } from '#shared/runtime/log.ts';
 
@@ -33,22 +30,6 @@ export const workerSettings = {
     z.enum(logLevels).default('info'),
   ),
 } as const;
-
-export const clusterSettings = {
-  server: setting(
-    'KUBERNETES_URL',
-    'https URL at which the API server is reached, with a certificate of a public authority: Workers trust no other.',
-    safeUrl,
-  ),
-  clusterToken: setting(
-    'KUBERNETES_TOKEN',
-    'Token of the service account that the function works under; a secret.',
-    z.string().min(1),
-  ),
-} as const;
-
-export const createWorkerKube = (config: { readonly server: string; readonly clusterToken: string }): KubeClient =>
-  createClientOver(createFetchTransport({ server: config.server, token: config.clusterToken }), config.server);
 
 /** `worker`: its name, on every line. */
 export const createWorkerLog = (level: LogLevel, worker: string): Logger =>

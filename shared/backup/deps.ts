@@ -1,5 +1,5 @@
 // What the backup function works with.
-import type { Send } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { OpenTarget } from '#shared/backup/open.ts';

@@ -1,6 +1,6 @@
 // The backup target of a cluster: found, and opened. Read anew each time, so that new credentials count from the next look on.
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
-import { configMaps, secrets } from '#shared/api/foreign/core.ts';
+import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { type NfsTarget, type ReadTarget, type Target, readSettingValue, readTarget } from '#shared/backup/target.ts';
@@ -30,9 +30,7 @@ const decodedSecret = async (
   key: { readonly namespace: string; readonly name: string },
 ): Promise<Readonly<Record<string, string>> | undefined> => {
   const secret = await kube.get(secrets, key);
-  if (secret === undefined) return undefined;
-  const entries = Object.entries(secret.data ?? {});
-  return Object.fromEntries(entries.map(([name, value]) => [name, Buffer.from(value, 'base64').toString('utf8')]));
+  return secret && secretTexts(secret);
 };
 
 const settingOf = async (kube: KubeClient): Promise<string | undefined> => {

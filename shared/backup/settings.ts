@@ -6,7 +6,8 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import { createOpenTarget, targetName } from '#shared/backup/open.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
-import { driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
+import { driverSettings } from '#shared/resources/settings.ts';
+import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 

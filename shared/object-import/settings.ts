@@ -1,6 +1,6 @@
 // The configuration of import-object, and its dependencies made from it at the edge.
 import { z } from 'zod';
-import { secrets } from '#shared/api/foreign/core.ts';
+import { secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
@@ -9,7 +9,7 @@ import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { ImportRules } from '#shared/object-import/rules.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
-import { type DriverConfig, driverSettings } from '#shared/resources/settings.ts';
+import { type StepConfig, stepSettings } from '#shared/resources/step-settings.ts';
 import {
   callerSettings,
   jsonText,
@@ -28,12 +28,12 @@ export const objectImportSettings = {
   ...kubeSettings,
   ...callerSettings,
   ...traceSettings,
-  allowedAddresses: driverSettings.allowedAddresses,
+  allowedAddresses: stepSettings.allowedAddresses,
   ...proxySettings,
-  objectStoreEndpoint: driverSettings.objectStoreEndpoint,
-  objectStoreRegion: driverSettings.objectStoreRegion,
-  objectStorePathStyle: driverSettings.objectStorePathStyle,
-  objectStoreSecret: driverSettings.objectStoreSecret,
+  objectStoreEndpoint: stepSettings.objectStoreEndpoint,
+  objectStoreRegion: stepSettings.objectStoreRegion,
+  objectStorePathStyle: stepSettings.objectStorePathStyle,
+  objectStoreSecret: stepSettings.objectStoreSecret,
   importRules: setting(
     'IMPORT_RULES',
     'Which objects become images: a JSON list of {bucket, prefix, suffixes, namespace, storageClassName, keep, onDelete}.',
@@ -46,7 +46,7 @@ export const objectImportSettings = {
   ),
   notificationToken: setting(
     'NOTIFICATION_TOKEN',
-    'Bearer token that plain notifications must carry, and by which CloudEvents of stores pass where callers are asked for a token of Knative; without it plain ones need none.',
+    'Bearer token that plain notifications must carry, and by which CloudEvents of stores pass where callers are asked for a token of Knative (OIDC_AUDIENCE). Where they are not, CloudEvents are asked for none, since Triggers have none; without this token plain ones neither.',
     z.string().min(1).optional(),
   ),
 } as const;
@@ -57,7 +57,7 @@ export type ObjectImportConfig = z.output<z.ZodObject<typeof objectImportSetting
 const idleMs = 10_000;
 
 type StoreConfig = Pick<
-  DriverConfig,
+  StepConfig,
   | 'objectStoreEndpoint'
   | 'objectStoreRegion'
   | 'objectStorePathStyle'
@@ -95,6 +95,5 @@ const readSecret = async (
     throw new InvalidInput(
       `Secret ${name} with the credentials of the object store is missing in namespace ${namespace}`,
     );
-  const decode = (text: string): string => Buffer.from(text, 'base64').toString('utf8');
-  return Object.fromEntries(Object.entries(secret.data ?? {}).map(([key, value]) => [key, decode(value)]));
+  return secretTexts(secret);
 };

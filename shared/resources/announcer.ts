@@ -1,7 +1,7 @@
 // Tells the outside that an image, or a version of a golden image, is ready or has failed. Made at the edge from a sender, and passed to the driver.
 import { buildImageFailed, buildImageReady } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
-import type { Send } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import type { DrivenState, Subject } from '#shared/resources/driven.ts';
 
 /** Whether the event was taken. Called again for the same transition until it was; its id shows the repeat. */

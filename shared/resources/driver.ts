@@ -1,5 +1,5 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
-import type { Send } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';

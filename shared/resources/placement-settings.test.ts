@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { driverSettings, toPopulateSettings } from '#shared/resources/settings.ts';
+import { driverSettings } from '#shared/resources/settings.ts';
+import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import { imageRef } from '#test/support/builders.ts';
 

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSource } from '#events/forward/run.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { createPost } from '#events/post.ts';
+import { createPost } from '#events/undici-post.ts';
 import { encodeEvent } from '#events/encode.ts';
 import { findAssets } from '#infra/envtest/assets.ts';
 import { findKnative } from '#infra/envtest/knative/assets.ts';
@@ -21,7 +21,8 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { takeTurn } from '#test/support/turn.ts';
-import { crds, looseCrd, prepareKnative, triggers } from '#test/support/knative.ts';
+import { crds } from '#shared/api/foreign/crd.ts';
+import { looseCrd, prepareKnative, triggers } from '#test/support/knative.ts';
 
 const assetsDir = findAssets(process.env);
 const knative = findKnative(process.env);

@@ -1,5 +1,6 @@
 // Destination → where to post. The local cluster names its functions; anything else is a URL.
-import { type FetchHandler, createHandlerPost, createPost } from '#events/post.ts';
+import { type FetchHandler, createHandlerPost } from '#events/post.ts';
+import { createPost } from '#events/undici-post.ts';
 import type { Target } from '#infra/local/broker/dispatch.ts';
 import type { Destination } from '#infra/local/broker/manifest.ts';
 

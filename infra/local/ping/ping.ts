@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Sleep, sleep as realSleep, wordsOf } from '#events/delivery.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import { type CloudEvent, isJson, parseMediaType } from '#events/event.ts';
-import type { Send } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import { type Schedule, parseSchedule } from '#infra/local/ping/schedule.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';

@@ -1,7 +1,7 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is seen.
 import { serviceAccountRequester } from '#shared/access/review.ts';
 import { grantFor } from '#shared/access/sources.ts';
-import { persistentVolumeClaims, configMaps, secrets } from '#shared/api/foreign/core.ts';
+import { configMaps, persistentVolumeClaims, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
@@ -169,7 +169,7 @@ const readSecret = async (
   if (name === undefined) return undefined;
   const secret = await kube.get(secrets, { namespace, name });
   if (secret === undefined) throw new InvalidInput(`Secret ${namespace}/${name} of secretRef does not exist`);
-  return decode(secret.data ?? {});
+  return secretTexts(secret);
 };
 
 const readCredentials = async (
@@ -183,9 +183,6 @@ const readCredentials = async (
   const secret = await readSecret(tools, namespace, name);
   return secret && findCredentials(secret, image);
 };
-
-const decode = (data: Readonly<Record<string, string>>): SecretData =>
-  Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]));
 
 const readCa = async ({ kube }: Tools, namespace: string, name: string | undefined): Promise<string | undefined> => {
   if (name === undefined) return undefined;

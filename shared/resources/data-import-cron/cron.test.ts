@@ -1,6 +1,6 @@
 import type { Delivery } from '#events/delivery.ts';
 import type { CloudEvent } from '#events/event.ts';
-import type { Send } from '#events/send.ts';
+import type { Send } from '#events/sender.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type DataImportCron, type DataImportCronSpec, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';

@@ -1,0 +1,68 @@
+// What Workers that work for a cluster have in common: settings, the client of its API server, and that nobody is answered who does not show a token.
+import { z } from 'zod';
+import { createFetchTransport } from '#shared/clients/kube/fetch.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createClientOver } from '#shared/clients/kube/verbs.ts';
+import { showsToken } from '#shared/runtime/bearer.ts';
+import { setting } from '#shared/runtime/config.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+import {
+  type WorkerEnvironment,
+  createWorkerLog,
+  parseWorkerConfig,
+  safeUrl,
+  workerSettings,
+} from '#infra/workers/settings.ts';
+
+export const clusterSettings = {
+  ...workerSettings,
+  server: setting(
+    'KUBERNETES_URL',
+    'https URL at which the API server is reached, with a certificate of a public authority: Workers trust no other.',
+    safeUrl,
+  ),
+  clusterToken: setting(
+    'KUBERNETES_TOKEN',
+    'Token of the service account that the function works under; a secret.',
+    z.string().min(1),
+  ),
+} as const;
+
+type ClusterConfig = z.output<z.ZodObject<typeof clusterSettings>>;
+
+export interface App {
+  fetch(request: Request): Response | Promise<Response>;
+}
+
+interface Parts {
+  readonly kube: KubeClient;
+  readonly log: Logger;
+}
+
+/** `name`: on every line it logs. What `createApp` makes answers one request: Workers may not wait for what another request began. */
+export const clusterWorker = <S extends typeof clusterSettings & Readonly<Record<string, z.ZodType>>>(
+  name: string,
+  schema: z.ZodObject<S>,
+  createApp: (config: z.output<z.ZodObject<S>>, parts: Parts) => App,
+) => ({
+  /** Throws InvalidInput where the settings are wrong. */
+  fetch: async (request: Request, env: WorkerEnvironment): Promise<Response> => {
+    const config = parseWorkerConfig(schema, env);
+    const { logLevel, server, clusterToken } = config as ClusterConfig;
+    const log = createWorkerLog(logLevel, name);
+    const kube = createClientOver(createFetchTransport({ server, token: clusterToken }), server);
+    return createApp(config, { kube, log }).fetch(request);
+  },
+});
+
+/** A Worker is reached from the whole internet: whoever does not show the token learns nothing. `name`: the setting that holds it. */
+export const guarded = (
+  app: App,
+  ...[{ token, name }, log]: [{ readonly token: string; readonly name: string }, Logger]
+): App => ({
+  fetch: (request) => {
+    if (showsToken(request.headers, token)) return app.fetch(request);
+    log.warn('caller refused', { reason: 'wrong token' });
+    return new Response(`the Authorization header is not "Bearer " and the token of ${name}`, { status: 401 });
+  },
+});

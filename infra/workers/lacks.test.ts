@@ -1,0 +1,63 @@
+// What the table of Workers says they lack, tried under workerd: the day one of these comes, a function that waits for it may run as a Worker.
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
+import { type RunningWorkers, startWorkers } from '#test/support/workers.ts';
+
+const day = 24 * 3600 * 1000;
+const validity = { from: new Date(Date.now() - day), to: new Date(Date.now() + day) };
+const authority = createAuthority('an authority of our own', validity);
+const own = issueServer(authority, ['localhost'], validity);
+
+const aWorker = (name: string) => ({
+  config: {
+    name,
+    main: `infra/workers/${name}.fixture.ts`,
+    compatibility_date: '2026-10-01',
+    compatibility_flags: ['nodejs_compat'],
+  },
+});
+
+describe('a Worker', { timeout: 60_000 }, () => {
+  const server = createServer({ cert: own.certificate, key: own.key }, (_, response) => response.end());
+  let workers: RunningWorkers;
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    workers = await startWorkers([aWorker('lacks')]);
+  }, 60_000);
+  afterAll(async () => {
+    await workers?.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const attempt = async (way: string): Promise<string> => {
+    const { port } = server.address() as AddressInfo;
+    const body = JSON.stringify({ way, port, ca: authority.certificate });
+    return (await workers.server.fetch('http://worker.example/', { method: 'POST', body })).text();
+  };
+
+  it('reaches a server, and cannot be told to trust its authority', async () => {
+    expect(await attempt('reach a server')).toBe('done');
+    expect(await attempt('trust its authority')).toMatch(/Error/);
+  });
+
+  it('does not start with our HTTP client in it, which asks Node what it trusts', async () => {
+    const words = "'node:tls' does not provide an export named 'getCACertificates'";
+    await expect(startWorkers([aWorker('http-client')])).rejects.toThrow(words);
+  });
+
+  it('does not know its client by a certificate', async () => {
+    expect(await attempt('know its client by a certificate')).toBe('undefined');
+  });
+
+  it('starts no process', async () => {
+    expect(await attempt('start a process')).toContain('child_process.spawn method is not implemented');
+  });
+
+  it('forgets a file with the request that wrote it', async () => {
+    expect(await attempt('write a file')).toBe('bytes');
+    expect(await attempt('find it later')).toMatch(/no such file/);
+  });
+});

@@ -1,0 +1,123 @@
+// What one step of the driver can be told, wherever it runs: settings of functions and of Workers, and what a step works with, made from them.
+import { z } from 'zod';
+import type { Send } from '#events/sender.ts';
+import { backends } from '#shared/backends/registry.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
+import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
+import { createAnnouncer } from '#shared/resources/announcer.ts';
+import { createCdiLook } from '#shared/resources/cdi-mode.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
+import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+const list = (separator: RegExp) =>
+  z.string().transform((text) =>
+    text
+      .split(separator)
+      .map((part) => part.trim())
+      .filter((part) => part !== ''),
+  );
+
+export const stepSettings = {
+  ...cdiSettings,
+  ...jobSettings,
+  transferSink: setting(
+    'TRANSFER_SINK',
+    'URL that transfer Jobs post their progress to; without it K_SINK is taken.',
+    z.url().optional(),
+  ),
+  transferSinkAudience: setting(
+    'TRANSFER_SINK_AUDIENCE',
+    'Audience of the token that transfer Jobs show there; without it they have no token at all.',
+    z.string().optional(),
+  ),
+  ...addressSettings,
+  plainRegistries: setting(
+    'PLAIN_REGISTRIES',
+    'Registries that are reached without TLS, as host:port, separated by commas.',
+    z.string().default('').pipe(list(/,/)),
+  ),
+  ...proxySettings,
+  objectStoreEndpoint: setting(
+    'OBJECT_STORE_ENDPOINT',
+    'URL of the object store that `spec.source.objectStore` of images means; without it they are refused.',
+    z.url().optional(),
+  ),
+  objectStoreRegion: setting('OBJECT_STORE_REGION', 'Region of the object store.', z.string().default('us-east-1')),
+  objectStorePathStyle: setting(
+    'OBJECT_STORE_PATH_STYLE',
+    'Whether buckets are in the path (true) or in the host name (false).',
+    z.stringbool().default(true),
+  ),
+  objectStoreSecret: setting(
+    'OBJECT_STORE_SECRET',
+    'Name of the Secret with its credentials, looked for in the namespace of each image; without it requests are not signed.',
+    z.string().optional(),
+  ),
+  templates: setting(
+    'TEMPLATES',
+    'Templates of golden images in HyperConverged and SSP objects: `auto` carries out those no operator works on, `serve` all, `off` none.',
+    z.enum(['auto', 'serve', 'off']).default('auto'),
+  ),
+  goldenNamespace: setting(
+    'GOLDEN_NAMESPACE',
+    'Namespace of golden images whose template names none.',
+    z.string().default('kubevirt-os-images'),
+  ),
+  filesystemOverhead: setting(
+    'FILESYSTEM_OVERHEAD',
+    'Share of a volume that its file system keeps for itself, 0 to 1.',
+    z.coerce.number<string>().min(0).max(1).default(defaultSettings.filesystemOverhead),
+  ),
+} as const;
+
+/** `sink`: where events go, so that Jobs are told too. */
+export type StepConfig = z.output<z.ZodObject<typeof stepSettings>> & {
+  readonly sink?: string | undefined;
+  readonly traceEndpoint?: string | undefined;
+};
+
+const toObjectStore = (config: StepConfig): PopulateSettings['objectStore'] =>
+  config.objectStoreEndpoint === undefined
+    ? undefined
+    : {
+        endpoint: config.objectStoreEndpoint,
+        region: config.objectStoreRegion,
+        pathStyle: config.objectStorePathStyle,
+        secretName: config.objectStoreSecret,
+      };
+
+export const toPopulateSettings = (config: StepConfig): PopulateSettings => ({
+  ...toJobSettings(config),
+  allowedAddresses: config.allowedAddresses,
+  plainRegistries: config.plainRegistries,
+  proxies: toProxies(config),
+  objectStore: toObjectStore(config),
+  eventSink: config.transferSink ?? config.sink,
+  eventAudience: config.transferSinkAudience,
+  traceEndpoint: config.traceEndpoint,
+  filesystemOverhead: config.filesystemOverhead,
+});
+
+export interface StepParts {
+  readonly kube: KubeClient;
+  readonly log: Logger;
+  /** As registries name it. */
+  readonly architecture: string;
+  /** Left out: nobody is told. */
+  readonly send?: Send | undefined;
+}
+
+/** All but what looks at sources: that takes sockets of our own. */
+export const createStepDeps = (config: StepConfig, { kube, log, architecture, send }: StepParts): DriverDeps => ({
+  kube,
+  backends,
+  settings: toPopulateSettings(config),
+  cdi: createCdiLook(kube, config.cdi),
+  templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
+  now: Date.now,
+  log,
+  ...(send === undefined ? {} : { send, announce: createAnnouncer(send) }),
+});

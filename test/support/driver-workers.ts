@@ -1,0 +1,102 @@
+// `initialize` and `sidecar-sync` as the Workers that infra/workers deploys, under workerd, in place of those in this process: the broker calls them as
+// Knative does a subscriber by a URL, and they ask the API server under the accounts they have in production.
+import { dirname, join } from 'node:path';
+import { brokerUrl, startEventing } from '#infra/local/eventing.ts';
+import type { EventingOptions } from '#infra/local/eventing.ts';
+import type { Subscriber } from '#infra/local/broker/resolver.ts';
+import { createIssuer } from '#test/support/issuer.ts';
+import { startPlainApi } from '#test/support/plain-api.ts';
+import { type RunningWorkers, startWorkers } from '#test/support/workers.ts';
+
+export const driverWorkers = ['initialize', 'sidecar-sync'] as const;
+type DriverWorker = (typeof driverWorkers)[number];
+
+export interface DriverWorkers {
+  /** For `startTestCluster`. */
+  readonly startEventing: typeof startEventing;
+  /** How many events each was sent. */
+  readonly counts: Readonly<Record<DriverWorker, number>>;
+  readonly logged: RunningWorkers['logged'];
+  /** Sends one request without the token of a Trigger. */
+  readonly ask: (name: DriverWorker, headers: Readonly<Record<string, string>>) => Promise<number>;
+}
+
+export const audienceOf = (name: DriverWorker): string => `https://bullion-${name}.example.workers.dev`;
+
+interface Running {
+  readonly workers: RunningWorkers;
+  readonly close: () => Promise<void>;
+}
+
+const start = async (
+  { kubeconfigs, manifests, port }: EventingOptions,
+  app: Parameters<typeof startPlainApi>[1],
+): Promise<Running> => {
+  const accounts = dirname(kubeconfigs.sources);
+  const apis = await Promise.all(driverWorkers.map((name) => startPlainApi(join(accounts, `${name}.kubeconfig`), app)));
+  const broker = brokerUrl(manifests, port);
+  const workers = await startWorkers(
+    driverWorkers.map((name, index) => ({
+      configPath: `infra/workers/${name}/wrangler.jsonc`,
+      vars: {
+        KUBERNETES_URL: apis[index]?.url ?? '',
+        OIDC_AUDIENCE: audienceOf(name),
+        BROKER_URL: broker,
+        TRANSFER_SINK: broker,
+        ALLOWED_ADDRESSES: '127.0.0.0/8',
+      },
+      secrets: { KUBERNETES_TOKEN: apis[index]?.token ?? '', BROKER_TOKEN: 'of-the-broker' },
+    })),
+  );
+  return {
+    workers,
+    close: async () => {
+      await workers.close();
+      await Promise.all(apis.map((api) => api.close()));
+    },
+  };
+};
+
+export const createDriverWorkers = async (): Promise<DriverWorkers> => {
+  const issuer = await createIssuer();
+  const counts = { initialize: 0, 'sidecar-sync': 0 };
+  let running: Running | undefined;
+  const post = async (name: DriverWorker, headers: Headers, body: string | undefined): Promise<Response> => {
+    if (running === undefined) throw new Error('no Worker runs');
+    const handle = running.workers.server.getWorker(`bullion-${name}`);
+    const answer = await handle.fetch(`${audienceOf(name)}/`, {
+      method: 'POST',
+      headers: Object.fromEntries(headers),
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await answer.text();
+    return new Response(text === '' ? null : text, {
+      status: answer.status,
+      headers: Object.fromEntries(answer.headers),
+    });
+  };
+  const subscriberOf =
+    (name: DriverWorker): Subscriber =>
+    async (request) => {
+      counts[name] += 1;
+      const headers = new Headers(request.headers);
+      headers.set('authorization', `Bearer ${await issuer.tokenOf(`${name}-objects`, audienceOf(name))}`);
+      return post(name, headers, await request.text());
+    };
+  return {
+    counts,
+    logged: () => running?.workers.logged() ?? [],
+    ask: async (name, headers) => (await post(name, new Headers(headers), '{}')).status,
+    startEventing: async (options) => {
+      running = await start(options, issuer.app);
+      const subscribers = new Map(options.subscribers);
+      for (const name of driverWorkers) subscribers.set(name, subscriberOf(name));
+      const eventing = await startEventing({ ...options, subscribers });
+      const stop = async () => {
+        await eventing.stop();
+        await running?.close();
+      };
+      return { ...eventing, stop };
+    },
+  };
+};
