@@ -1,21 +1,10 @@
 // Puts manifests into the local cluster. Called by cluster.ts and tests.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { type CustomResourceDefinition, crds } from '#shared/api/foreign/crd.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { discover } from '#infra/local/controllers/discovery.ts';
-
-interface Crd extends KubeObject {
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
-}
-
-const crds: ResourceType<Crd> = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
 
 const applying = { fieldManager: 'bullion-local', force: true } as const;
 
@@ -36,7 +25,7 @@ export const installCrds = async (
   }
 };
 
-const isEstablished = (crd: Crd | undefined): boolean =>
+const isEstablished = (crd: CustomResourceDefinition | undefined): boolean =>
   crd?.status?.conditions?.some(({ type, status }) => type === 'Established' && status === 'True') ?? false;
 
 /** Applies objects of any served kind, in the order given. Throws InvalidInput for a kind that is not served. */

@@ -1,6 +1,6 @@
 // Asks the API server whether a user may do something (SubjectAccessReview). Whoever acts for users under an account of its own asks this
 // first; `sources.ts` knows what to ask for the content of images and volumes.
-import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
+import { type SubjectAccessReview, subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 /** Who asks, as the API server names users: the `userInfo` of an admission review, or the status of a TokenReview. */
@@ -18,16 +18,7 @@ export const serviceAccountRequester = (namespace: string, name: string): Reques
 });
 
 /** What a user would do. Without `name`: to every object of the namespace; without `namespace`: in every namespace. */
-export interface Wish {
-  readonly verb: string;
-  /** Empty for the core group. */
-  readonly group: string;
-  /** Plural. */
-  readonly resource: string;
-  readonly subresource?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-}
+export type Wish = SubjectAccessReview['spec']['resourceAttributes'];
 
 /** Throws the AppErrors of the client when the API server cannot be asked; nobody may anything then. */
 export const isAllowed = async (kube: KubeClient, requester: Requester, wish: Wish): Promise<boolean> => {

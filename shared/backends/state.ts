@@ -17,6 +17,16 @@ export interface Step {
   readonly message: string;
 }
 
+/** A class that an administrator may still make, or mark as default. `what` is to be made anew. */
+export const noClassStep = (className: string | undefined, what: string): Step => ({
+  phase: 'Pending',
+  reason: 'StorageClassNotFound',
+  message:
+    className === undefined
+      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
+      : `storage class "${className}" does not exist: create it, or make ${what} anew with another`,
+});
+
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d{3}Z$/, 'Z');
 
 export const unchanged = (image: Filled): Plan => ({ actions: [], state: image.state });

@@ -2,8 +2,9 @@
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
-import { type KubeObject, refOf } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
+import { readSubject } from '#shared/resources/read-subject.ts';
 
 /** An object of an image kind, as far as all of them are alike. */
 export interface ImageObject extends KubeObject {
@@ -27,9 +28,6 @@ export interface ImageDialect<T extends ImageObject = ImageObject> {
 export const readMetadata = (
   object: KubeObject,
 ): Pick<Image, 'ref' | 'generation' | 'deleting' | 'finalizers' | 'retryToken'> => ({
-  ref: refOf(object),
-  generation: object.metadata.generation ?? 1,
-  deleting: object.metadata.deletionTimestamp !== undefined,
-  finalizers: object.metadata.finalizers ?? [],
+  ...readSubject(object),
   retryToken: object.metadata.annotations?.[annotations.retry],
 });

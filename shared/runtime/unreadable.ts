@@ -1,5 +1,6 @@
 // The answer to what Node cannot read as HTTP. Called by serve.ts.
 import type { Socket } from 'node:net';
+import { statusBody } from '#shared/runtime/status-body.ts';
 
 /** What Node cannot read as HTTP gets its answer here: people are told what to do about headers that are too large. */
 export const refuseUnreadable = (error: Error & { readonly code?: string }, socket: Socket): void => {
@@ -15,15 +16,7 @@ export const refuseUnreadable = (error: Error & { readonly code?: string }, sock
         'the headers are larger than 16 KiB: send a shorter token or fewer cookies',
       ] as const)
     : ([400, 'BadRequest', 'the request is no HTTP/1.1'] as const);
-  const body = JSON.stringify({
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Failure',
-    reason,
-    message,
-    code,
-  });
+  const body = statusBody(code, reason, message);
   const head = [
     `HTTP/1.1 ${code} ${reason}`,
     'content-type: application/json',

@@ -15,6 +15,7 @@ import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
 import { pushDisk } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 import { type ShakyLine, startShakyLine } from '#test/support/shaky-line.ts';
+import { shortWait } from '#test/support/short-wait.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 import { sha256 } from '#test/support/transfer.ts';
 
@@ -146,6 +147,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', {
       send: () => Promise.resolve(),
       log: () => {},
       saving: eagerSaving,
+      wait: shortWait,
     });
     return TransferReport.parse(report);
   };

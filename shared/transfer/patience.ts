@@ -16,7 +16,7 @@ export interface PatienceOptions {
   /** Told before each wait. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
   /** Waits; replaced in tests. */
-  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
   /** 0..1, replaced in tests. */
   readonly random?: () => number;
 }

@@ -6,7 +6,7 @@ import { withDeadline } from '#shared/transfer/deadline.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
-import { createPatience } from '#shared/transfer/patience.ts';
+import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 import { checkCapacity, planArchive, planTransfer } from '#shared/transfer/plan.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection, TransferFault, TransferReport } from '#shared/transfer/report.ts';
@@ -39,6 +39,8 @@ export interface RunOptions {
   readonly now?: () => number;
   /** When marks are left for a later process; replaced in tests. */
   readonly saving?: SavePolicy;
+  /** Waits between tries of what is fetched; shortened in tests. */
+  readonly wait?: PatienceOptions['wait'];
 }
 
 interface Run {
@@ -128,8 +130,8 @@ const interruptions: ReadonlySet<TransferFault> = new Set([
 ]);
 
 /** Passes until one ends, or patience does. Between passes the target is emptied. */
-const passes = async (run: Run, onRetry: (error: unknown, waitMs: number) => void): Promise<PassResult> => {
-  const patience = createPatience({ retries: run.spec.limits.retries, signal: run.signal, onRetry });
+const passes = async (run: Run, again: Pick<PatienceOptions, 'onRetry' | 'wait'>): Promise<PassResult> => {
+  const patience = createPatience({ retries: run.spec.limits.retries, signal: run.signal, ...again });
   let wasMisled = false;
   for (;;) {
     run.resumedAt = 0;
@@ -189,16 +191,17 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
     const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
       if (spec.mode !== 'inspect' && spec.mode !== 'import')
         return takeOut(spec, { ...options, signal, meter, onRetry });
+      const again = { onRetry, wait: options.wait };
       source = await openSource(spec, {
         signal,
-        onRetry,
+        ...again,
         onWait: (text) => meter.note(text),
         reception: options.reception,
       });
       const { saving = savePolicy } = options;
       const target = await openTarget(spec, signal);
       run = { spec, source, ...target, meter, signal, log: options.log, seen: undefined, resumedAt: 0, saving };
-      return passes(run, onRetry);
+      return passes(run, again);
     });
     return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };
   } catch (error) {

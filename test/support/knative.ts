@@ -1,15 +1,8 @@
 // What Knative's own processes want to find in a cluster that Knative is not installed in.
 import { configMaps, namespaces } from '#shared/api/foreign/core.ts';
+import { crds } from '#shared/api/foreign/crd.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-
-export const crds: ResourceType = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
 
 const knativeType = (group: string, version: string, kind: string): ResourceType => ({
   group: `${group}.knative.dev`,

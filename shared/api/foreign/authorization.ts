@@ -9,7 +9,9 @@ export interface SubjectAccessReview extends KubeObject {
     readonly extra?: Readonly<Record<string, readonly string[]>>;
     readonly resourceAttributes: {
       readonly verb: string;
+      /** Empty for the core group. */
       readonly group: string;
+      /** Plural. */
       readonly resource: string;
       readonly subresource?: string | undefined;
       readonly namespace?: string | undefined;

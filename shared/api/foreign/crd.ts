@@ -1,7 +1,11 @@
 // CustomResourceDefinitions, as far as they are looked for.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
-export const crds: ResourceType<KubeObject> = {
+export interface CustomResourceDefinition extends KubeObject {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+export const crds: ResourceType<CustomResourceDefinition> = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
   kind: 'CustomResourceDefinition',

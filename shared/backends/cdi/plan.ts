@@ -25,6 +25,7 @@ import { isLeaving } from '#shared/backends/sidecar.ts';
 import {
   describeChild,
   failedState,
+  noClassStep,
   restartedState,
   restartingState,
   restingState,
@@ -151,14 +152,10 @@ const planRestored = (image: Image, seen: CdiSeen, storageClass: StorageClass, c
     : makeDataVolume(image, { storageClass, cloned, inspected: stagedDisk(seen) }, image.state, context);
 };
 
-const planNoClass = (image: Image, context: PlanContext): Plan => {
-  const { className } = image.storage;
-  const message =
-    className === undefined
-      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
-      : `storage class "${className}" does not exist: create it, or make the image anew with another`;
-  return wait(image, 'StorageClassNotFound', message, context);
-};
+const planNoClass = (image: Image, context: PlanContext): Plan => ({
+  actions: [],
+  state: waitingState(image, image.state, noClassStep(image.storage.className, 'the image'), context),
+});
 
 const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: PlanContext): Plan => {
   const dataVolume = buildDataVolume(image, shape);

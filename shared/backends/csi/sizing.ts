@@ -3,7 +3,7 @@ import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type Action, create, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { restingState, waitingState } from '#shared/backends/state.ts';
+import { noClassStep, restingState, waitingState } from '#shared/backends/state.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
 import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
@@ -51,15 +51,10 @@ const planRefill = (image: Image, seen: CsiSeen, context: PlanContext): Plan => 
   return { actions: removeJob(seen.importJob), state: waitingState(image, next, step, context) };
 };
 
-const planNoClass = (image: Image, context: PlanContext): Plan => {
-  const { className } = image.storage;
-  const message =
-    className === undefined
-      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
-      : `storage class "${className}" does not exist: create it, or make the image anew with another`;
-  const step = { phase: 'Pending', reason: 'StorageClassNotFound', message } as const;
-  return { actions: [], state: waitingState(image, image.state, step, context) };
-};
+const planNoClass = (image: Image, context: PlanContext): Plan => ({
+  actions: [],
+  state: waitingState(image, image.state, noClassStep(image.storage.className, 'the image'), context),
+});
 
 const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
   const { inspectJob: job, looked, pods, warnings } = seen;

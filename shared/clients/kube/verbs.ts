@@ -1,6 +1,6 @@
 // The typed verbs over any way to reach the Kubernetes API. Called by whoever makes that way: create.ts, and Workers with their own `fetch`.
-import type { KubeList, KubeObject } from '#shared/api/object.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { KubeList, KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
+import type { KubeClient, PatchOptions } from '#shared/clients/kube/client.ts';
 import { collectionPath, listQuery, objectPath, queryOf, withType } from '#shared/clients/kube/path.ts';
 import { watchLines } from '#shared/clients/kube/watch.ts';
 import type { Transport } from '#shared/clients/kube/wire.ts';
@@ -67,22 +67,8 @@ const writers = (
     json(transport, 'POST', collectionPath(type, object.metadata.namespace) + dryRunQuery(options), object),
   replace: (type, object, options = {}) =>
     json(transport, 'PUT', objectPath(type, object.metadata, options.subresource) + dryRunQuery(options), object),
-  mergePatch: (type, key, patch, options = {}) =>
-    json(
-      transport,
-      'PATCH',
-      objectPath(type, key, options.subresource) + dryRunQuery(options),
-      patch,
-      'application/merge-patch+json',
-    ),
-  jsonPatch: (type, key, patch, options = {}) =>
-    json(
-      transport,
-      'PATCH',
-      objectPath(type, key, options.subresource) + dryRunQuery(options),
-      patch,
-      'application/json-patch+json',
-    ),
+  mergePatch: patches(transport, 'application/merge-patch+json'),
+  jsonPatch: patches(transport, 'application/json-patch+json'),
   apply: (type, object, { fieldManager, force, subresource, dryRun }) => {
     const query = queryOf({ fieldManager, force, dryRun: dryRun === true ? 'All' : undefined });
     const path = objectPath(type, object.metadata, subresource) + query;
@@ -104,6 +90,11 @@ const writers = (
     }
   },
 });
+
+const patches =
+  (transport: Transport, contentType: string) =>
+  <T extends KubeObject>(type: ResourceType<T>, ...[key, patch, options = {}]: [ObjectKey, object, PatchOptions?]) =>
+    json<T>(transport, 'PATCH', objectPath(type, key, options.subresource) + dryRunQuery(options), patch, contentType);
 
 const dryRunQuery = (options: { readonly dryRun?: boolean }): string =>
   queryOf({ dryRun: options.dryRun === true ? 'All' : undefined });

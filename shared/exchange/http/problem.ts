@@ -1,6 +1,7 @@
 // What is wrong with a request, as its answer: a Kubernetes Status, so that scripts read it as they read everything else.
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
+import { statusBody } from '#shared/runtime/status-body.ts';
 
 export interface ProblemOptions {
   readonly headers?: Readonly<Record<string, string>>;
@@ -26,15 +27,7 @@ export class Problem extends Error {
 const bodyOf = ({ status, reason, message, options: { as = 'status' } }: Problem): string | null => {
   if (as === 'empty') return null;
   if (as === 'text') return message;
-  return JSON.stringify({
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Failure',
-    reason,
-    message,
-    code: status,
-  });
+  return statusBody(status, reason, message);
 };
 
 const typeOf = (as: ProblemOptions['as']): Record<string, string> =>

@@ -12,7 +12,9 @@ import { requireTaken } from '#shared/exchange/upload/harvester.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
 import { type OpenUpload, openUpload } from '#shared/exchange/upload/open.ts';
 import { sendToUpload } from '#shared/exchange/upload/session.ts';
+import type { Worker } from '#shared/exchange/worker.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
+import type { Announcement } from '#shared/transfer/upload/spool.ts';
 
 type Metadata = Record<string, string | null>;
 
@@ -72,17 +74,7 @@ export class UploadStore extends DataStore {
       metadata: JSON.stringify({ metadata, creation_date }),
       ...announcedSum(asked ?? target.checksum),
     };
-    const signal = this.#signal;
-    const sent = await sendToUpload(worker, {
-      body: nothing,
-      offset: 0,
-      begins,
-      isLast: false,
-      takesOver: true,
-      waits: false,
-      signal,
-    });
-    requireTaken(sent);
+    await this.#announce(worker, begins);
     upload.creation_date = creation_date;
     return upload;
   }
@@ -127,22 +119,17 @@ export class UploadStore extends DataStore {
     return sent.offset;
   }
 
+  /** Says what comes, or that nothing does, and sends no byte. */
+  async #announce(worker: Worker, begins: Announcement): Promise<void> {
+    const signal = this.#signal;
+    const words = { body: nothing, offset: 0, begins, isLast: false, takesOver: true, waits: false, signal };
+    requireTaken(await sendToUpload(worker, words));
+  }
+
   override async remove(id: string): Promise<void> {
     const { worker, state } = await this.#open(await this.#find());
     if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
-    const begins = { id: 'removed' };
-    const signal = this.#signal;
-    requireTaken(
-      await sendToUpload(worker, {
-        body: nothing,
-        offset: 0,
-        begins,
-        isLast: false,
-        takesOver: true,
-        waits: false,
-        signal,
-      }),
-    );
+    await this.#announce(worker, { id: 'removed' });
   }
 
   /** Milliseconds; the Job itself ends what nobody goes on with. */

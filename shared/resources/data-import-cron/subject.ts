@@ -3,11 +3,11 @@ import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { CronCounts, DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
-import { refOf } from '#shared/api/object.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
 import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+import { readSubject } from '#shared/resources/read-subject.ts';
 import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
@@ -123,10 +123,7 @@ export const readCron = (object: DataImportCron): CronSubject => {
   const source = readCronSource(spec);
   const digest = metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '';
   return {
-    ref: refOf(object),
-    generation: metadata.generation ?? 1,
-    deleting: metadata.deletionTimestamp !== undefined,
-    finalizers: metadata.finalizers ?? [],
+    ...readSubject(object),
     state: readState(object),
     object,
     namespace: metadata.namespace ?? '',

@@ -1,8 +1,8 @@
 // A DataSource as the driver sees it.
 import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { refOf } from '#shared/api/object.ts';
 import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+import { readSubject } from '#shared/resources/read-subject.ts';
 
 export interface DataSourceState extends DrivenState {
   readonly phase: 'Ready' | 'NotReady';
@@ -28,10 +28,7 @@ const readState = ({ status }: DataSource): DataSourceState => {
 };
 
 export const readDataSource = (object: DataSource): DataSourceSubject => ({
-  ref: refOf(object),
-  generation: object.metadata.generation ?? 1,
-  deleting: object.metadata.deletionTimestamp !== undefined,
-  finalizers: object.metadata.finalizers ?? [],
+  ...readSubject(object),
   state: readState(object),
   object,
   namespace: object.metadata.namespace ?? '',

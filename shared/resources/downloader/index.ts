@@ -2,11 +2,12 @@
 import { type StatusCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { remove } from '#shared/backends/actions.ts';
 import { follow } from '#shared/backends/sidecar.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import { readSubject } from '#shared/resources/read-subject.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
@@ -28,10 +29,7 @@ const read = (object: Downloader): DownloaderSubject => {
   const { status, downloadUrl, conditions } = object.status ?? {};
   const ready = findCondition(conditions, 'Ready');
   return {
-    ref: refOf(object),
-    generation: object.metadata.generation ?? 1,
-    deleting: object.metadata.deletionTimestamp !== undefined,
-    finalizers: object.metadata.finalizers ?? [],
+    ...readSubject(object),
     object,
     state: {
       phase: status ?? 'Progressing',

@@ -3,11 +3,12 @@ import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type StorageProfile, type StorageProfileStatus, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import { type ResourceType, refOf } from '#shared/api/object.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
 import { follow } from '#shared/backends/sidecar.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import { readSubject } from '#shared/resources/read-subject.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
@@ -28,10 +29,7 @@ const read = (object: StorageProfile): ProfileSubject => {
   const { conditions = [], observedGeneration: _, ...status } = object.status ?? {};
   const recognized = conditions.find(({ type }) => type === 'Recognized');
   return {
-    ref: refOf(object),
-    generation: object.metadata.generation ?? 1,
-    deleting: object.metadata.deletionTimestamp !== undefined,
-    finalizers: object.metadata.finalizers ?? [],
+    ...readSubject(object),
     object,
     state: {
       phase: recognized?.status === 'True' ? 'Recognized' : 'Unrecognized',

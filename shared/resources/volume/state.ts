@@ -2,7 +2,7 @@
 import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
-import { restingState, waitingState } from '#shared/backends/state.ts';
+import { noClassStep, restingState, waitingState } from '#shared/backends/state.ts';
 import type { Population } from '#shared/populate/volume.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -27,12 +27,7 @@ export const unplaced = {
 
 /** Waits for a class that an administrator may make, though not for ever. */
 export const noClass = (volume: Volume, sourceClass: string | undefined, context: PlanContext): Plan => {
-  const name = volume.claim.className ?? sourceClass;
-  const message =
-    name === undefined
-      ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
-      : `storage class "${name}" does not exist: create it, or make this object anew with another`;
-  const step = { phase: 'Pending', reason: 'StorageClassNotFound', message } as const;
+  const step = noClassStep(volume.claim.className ?? sourceClass, 'this object');
   return { actions: [], state: waitingState(volume, volume.state, step, context) };
 };
 

@@ -15,7 +15,7 @@ import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { createChunkedSource } from '#shared/transfer/chunks/source.ts';
 import { openFile } from '#shared/transfer/source/file.ts';
-import { createPatience } from '#shared/transfer/patience.ts';
+import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 import { createS3Source } from '#shared/transfer/source/s3/create.ts';
 import { toTransferError } from '#shared/transfer/source/s3/object-http.ts';
 import { openStore } from '#shared/transfer/source/s3/store.ts';
@@ -27,6 +27,8 @@ export interface SourceContext {
   readonly signal: AbortSignal;
   /** Told of each transient fault before it is waited out. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
+  /** Waits between tries; the clock does where it is left out. */
+  readonly wait?: PatienceOptions['wait'];
   /** What is being waited for, for the status; `undefined`: it goes on. */
   readonly onWait: (text: string | undefined) => void;
   /** Where an upload arrives. */
@@ -78,12 +80,12 @@ interface Kept {
 }
 
 /** What lies in a store may be the table of a disk in chunks. */
-const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry }: SourceContext): Source =>
+const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }: SourceContext): Source =>
   createChunkedSource({
     ...kept,
     signal,
     patiently: async (work) => {
-      const patience = createPatience({ retries: limits.retries, signal, onRetry });
+      const patience = createPatience({ retries: limits.retries, signal, onRetry, wait });
       for (;;) {
         try {
           return await work();

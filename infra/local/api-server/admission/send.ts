@@ -1,6 +1,7 @@
 // Calls a webhook over HTTPS and words what goes wrong as kube-apiserver words it.
 import { isIP } from 'node:net';
 import { Agent, type Dispatcher, request } from 'undici';
+import { goWords } from '../http/go-words.ts';
 import { type Webhook } from './webhook.ts';
 
 /** Where a service can be reached from this process; undefined when there is none of that name. */
@@ -41,28 +42,9 @@ const targetOf = (webhook: Webhook, resolve: ServiceResolver): Target => {
   return { shown, url: withTimeout(`https://${address.host}:${address.port}${place}`), servername };
 };
 
-interface NodeError extends Error {
-  readonly code?: string;
-}
-
-const wordings: Readonly<Record<string, (url: URL) => string>> = {
-  ECONNREFUSED: ({ host }) => `dial tcp ${host}: connect: connection refused`,
-  ENOTFOUND: ({ hostname }) => `dial tcp: lookup ${hostname}: no such host`,
-  ECONNRESET: () => 'EOF',
-  UND_ERR_SOCKET: () => 'EOF',
-  DEPTH_ZERO_SELF_SIGNED_CERT: () => 'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-  SELF_SIGNED_CERT_IN_CHAIN: () => 'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: () =>
-    'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: () =>
-    'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-};
-
 const wordOf = (error: unknown, url: string): string => {
-  const { code = '', name, message, cause } = error as NodeError;
-  if (name === 'TimeoutError' || name === 'AbortError') return 'context deadline exceeded';
-  const inner = (cause as NodeError | undefined)?.code ?? code;
-  return wordings[inner]?.(new URL(url)) ?? message;
+  const { name } = error as Error;
+  return name === 'TimeoutError' || name === 'AbortError' ? 'context deadline exceeded' : goWords(error, url);
 };
 
 const readJson = async (response: Dispatcher.ResponseData): Promise<unknown> => {

@@ -3,6 +3,7 @@
 import { Agent, type Dispatcher, request } from 'undici';
 import type { KeyPair } from '../auth/certificates.ts';
 import type { User } from '../auth/user.ts';
+import { goWords } from '../http/go-words.ts';
 import type { ServiceResolver } from '../admission/send.ts';
 import { fieldsAt, textAt } from '../objects/object.ts';
 import type { Store } from '../store/store.ts';
@@ -32,23 +33,6 @@ export interface ConnectorOptions {
   /** What the front proxy shows; left out: nothing. */
   readonly certificate?: KeyPair | undefined;
 }
-
-/** Undici reports all of these as they are; Go words them in its own way. */
-const goWords: Readonly<Record<string, (host: string) => string>> = {
-  ECONNREFUSED: (host) => `dial tcp ${host}: connect: connection refused`,
-  ECONNRESET: () => 'EOF',
-  UND_ERR_SOCKET: () => 'EOF',
-  DEPTH_ZERO_SELF_SIGNED_CERT: () => 'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-  SELF_SIGNED_CERT_IN_CHAIN: () => 'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: () =>
-    'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-};
-
-const wordsOf = (error: unknown, host: string): string => {
-  const { code = '', message, cause } = error as Error & { readonly code?: string };
-  const inner = (cause as { readonly code?: string } | undefined)?.code ?? code;
-  return goWords[inner]?.(host) ?? message;
-};
 
 /** One header may stand several times: groups do. */
 const userHeaders = ({ username, uid, groups, extra = {} }: User): readonly string[] => [
@@ -100,9 +84,9 @@ export const createConnector = ({ store, resolve, certificate }: ConnectorOption
     ask: async (extension, { method, path, headers, body, user, signal }) => {
       const address = addressOf(extension.service);
       if (address === undefined) throw new Error(`service "${extension.service.name}" not found`);
-      const host = `${address.host}:${address.port}`;
+      const url = `https://${address.host}:${address.port}${path}`;
       try {
-        return await request(`https://${host}${path}`, {
+        return await request(url, {
           method: method as Dispatcher.HttpMethod,
           dispatcher: agentOf(extension),
           headers: [...Object.entries(headers).flat(), ...userHeaders(user)],
@@ -110,7 +94,7 @@ export const createConnector = ({ store, resolve, certificate }: ConnectorOption
           ...(signal === undefined ? {} : { signal }),
         });
       } catch (error) {
-        throw new Error(wordsOf(error, host), { cause: error });
+        throw new Error(goWords(error, url), { cause: error });
       }
     },
     close: async () => void (await Promise.all([...agents.values()].map((agent) => agent.destroy()))),

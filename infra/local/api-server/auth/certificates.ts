@@ -31,10 +31,12 @@ export interface KeyPair {
   readonly key: string;
 }
 
+type Usage = 'serverAuth' | 'clientAuth';
+
 export interface Authority {
   readonly caPem: string;
-  /** A server certificate for host names and addresses, as PEM; for none of them, a client's. */
-  readonly issue: (name: string, hosts: readonly string[]) => Promise<KeyPair>;
+  /** A server certificate for host names and addresses, as PEM; for none of them, a client's; or one for the `usages` that are named. */
+  readonly issue: (name: string, hosts: readonly string[], usages?: readonly Usage[]) => Promise<KeyPair>;
 }
 
 const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
@@ -47,7 +49,7 @@ const generateKeys = (): Promise<webcrypto.CryptoKeyPair> =>
 const toPem = async (key: webcrypto.CryptoKey): Promise<string> =>
   `${PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
 
-const makeAuthority = async (): Promise<KeyPair> => {
+export const createAuthority = async (): Promise<KeyPair> => {
   const keys = await generateKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
@@ -69,7 +71,7 @@ const loadPair = async (dataDir: string): Promise<KeyPair> => {
   if (existsSync(files.certificate) && existsSync(files.key)) {
     return { certificate: await readFile(files.certificate, 'utf8'), key: await readFile(files.key, 'utf8') };
   }
-  const pair = await makeAuthority();
+  const pair = await createAuthority();
   keepFile(files.key, pair.key);
   keepFile(files.certificate, pair.certificate);
   return pair;
@@ -79,13 +81,16 @@ const namesOf = (hosts: readonly string[]): SubjectAlternativeNameExtension =>
   new SubjectAlternativeNameExtension(hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })));
 
 /** The authority of a data directory, made at its first use. */
-export const loadAuthority = async (dataDir: string): Promise<Authority> => {
-  const pair = await loadPair(dataDir);
+export const loadAuthority = async (dataDir: string): Promise<Authority> => openAuthority(await loadPair(dataDir));
+
+const usagesFor = (hosts: readonly string[]): readonly Usage[] => [hosts.length === 0 ? 'clientAuth' : 'serverAuth'];
+
+export const openAuthority = async (pair: KeyPair): Promise<Authority> => {
   const authority = new X509Certificate(pair.certificate);
   const signingKey = await webcrypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(pair.key), algorithm, false, [
     'sign',
   ]);
-  const issue = async (name: string, hosts: readonly string[]): Promise<KeyPair> => {
+  const issue: Authority['issue'] = async (name, hosts, usages = usagesFor(hosts)) => {
     const keys = await generateKeys();
     const certificate = await X509CertificateGenerator.create({
       serialNumber: serialNumber(),
@@ -98,7 +103,7 @@ export const loadAuthority = async (dataDir: string): Promise<Authority> => {
       extensions: [
         new BasicConstraintsExtension(false),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-        new ExtendedKeyUsageExtension([hosts.length === 0 ? ExtendedKeyUsage.clientAuth : ExtendedKeyUsage.serverAuth]),
+        new ExtendedKeyUsageExtension(usages.map((usage) => ExtendedKeyUsage[usage])),
         ...(hosts.length === 0 ? [] : [namesOf(hosts)]),
         await AuthorityKeyIdentifierExtension.create(authority),
       ],

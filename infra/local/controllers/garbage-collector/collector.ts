@@ -1,5 +1,6 @@
 // Deletes what nobody owns any more, over every kind the server serves, custom ones included.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { crds } from '#shared/api/foreign/crd.ts';
 import { type KubeObject, type OwnerReference, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -20,14 +21,6 @@ import { createWorkQueue, type WorkQueue } from '#infra/local/controllers/work-q
 const discoverMs = 5_000;
 /** Milliseconds after which an object whose owner's kind is not served is looked at again. */
 const askAgainMs = 5_000;
-
-const crds: ResourceType = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
 
 interface Followed {
   readonly type: ResourceType;

@@ -74,7 +74,7 @@ export const patienceOf = ({ options }: Session): Patience =>
     retries: options.retries,
     signal: options.signal,
     onRetry: options.onRetry,
-    ...(options.wait === undefined ? {} : { wait: options.wait }),
+    wait: options.wait,
   });
 
 /** Repeats `work` while patience lasts. */

@@ -4,7 +4,7 @@ import type { Descriptor } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/platform.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { createPatience } from '#shared/transfer/patience.ts';
+import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 import { type FoundDisk, findDisk } from '#shared/transfer/source/registry/disk.ts';
 import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
 import type { LayerContext } from '#shared/transfer/source/registry/layer.ts';
@@ -18,6 +18,7 @@ export interface RegistrySourceOptions {
   readonly retries: number;
   readonly signal: AbortSignal;
   readonly onRetry: (error: unknown, waitMs: number) => void;
+  readonly wait?: PatienceOptions['wait'];
   readonly close: () => Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 // One object of an S3-compatible store as a source.
 import type { ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { PatienceOptions } from '#shared/transfer/patience.ts';
 import { createHttpSource } from '#shared/transfer/source/http/create.ts';
 import { createObjectHttp } from '#shared/transfer/source/s3/object-http.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
@@ -10,6 +11,7 @@ export interface S3SourceOptions {
   readonly retries: number;
   readonly signal: AbortSignal;
   readonly onRetry: (error: unknown, waitMs: number) => void;
+  readonly wait?: PatienceOptions['wait'];
   readonly close: () => Promise<void>;
 }
 

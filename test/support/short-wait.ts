@@ -1,0 +1,6 @@
+// Waits between tries that are as they are but for their length: for tests of what is tried again, not of when.
+import { setTimeout as delay } from 'node:timers/promises';
+
+const share = 1 / 20;
+
+export const shortWait = (ms: number, signal: AbortSignal): Promise<void> => delay(ms * share, undefined, { signal });
