@@ -1,0 +1,54 @@
+// Crons where a CDI is installed: only their sources are asked.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { annotations } from '#shared/api/names.ts';
+import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
+import { tick } from '#shared/resources/tick.ts';
+import { digestOf, found, minute, useCronWorld } from '#test/support/cron-world.ts';
+
+const world = useCronWorld();
+const { aCron, cronNow } = world;
+
+describe('where a CDI is installed', () => {
+  beforeEach(() => {
+    world.deps = { ...world.deps, cdi: () => Promise.resolve('use') };
+  });
+  const hooked = { annotations: { [annotations.schedule]: '0 */12 * * *' } };
+  const digestNow = () => cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest];
+
+  it('writes the digest for it, and neither imports nor touches its status', async () => {
+    aCron({ schedule: '' }, hooked);
+    await tick(world.deps);
+    expect(digestNow()).toBe(digestOf('a'));
+    expect([world.kube.all(dataVolumes), world.kube.all(dataSourceKind.type), cronNow().status]).toEqual([
+      [],
+      [],
+      undefined,
+    ]);
+    expect(world.kube.calls.filter(({ resource }) => resource.endsWith('/status'))).toEqual([]);
+  });
+
+  it('polls by the schedule in the annotation, with what it knows', async () => {
+    aCron({ schedule: '' }, hooked);
+    await tick(world.deps);
+    world.time += 60 * minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(1);
+    world.answer = () => found('b');
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(world.asked[1]?.known).toMatchObject({ sourceDigest: digestOf('a') });
+    expect(digestNow()).toBe(digestOf('b'));
+    expect(JSON.parse(cronNow().metadata.annotations?.[annotations.poll] ?? '')).toMatchObject({ outcome: 'Changed' });
+  });
+
+  it('leaves alone what CDI polls itself, and what nobody asked for', async () => {
+    aCron();
+    aCron({ schedule: '' }, { name: 'other' });
+    await tick(world.deps);
+    await pollIfDue(world.deps, cronNow());
+    expect(world.asked).toEqual([]);
+  });
+});

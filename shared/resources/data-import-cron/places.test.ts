@@ -1,0 +1,87 @@
+// Where versions are kept: the class, also one that is no longer the default, and as a volume or a snapshot.
+import { describe, expect, it } from 'vitest';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { aStorageClass } from '#test/support/builders.ts';
+import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
+
+const world = useCronWorld();
+const { aCron, all, cronNow, driveCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
+
+describe('the place of a version', () => {
+  it('moves to the new default class without taking the old version out of use', async () => {
+    aCron();
+    await importVersion('a');
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.storageClass]).toBe('local');
+    world.kube.seed(
+      storageClasses,
+      aStorageClass('fast', {
+        metadata: { name: 'fast', annotations: { 'storageclass.kubevirt.io/is-default-virt-class': 'true' } },
+      }),
+    );
+    await driveCron();
+    const moved = importNow().metadata.name;
+    expect(moved).toMatch(new RegExp(`^${nameOf('a')}-[0-9a-f]{8}$`));
+    expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
+    await finishImport(moved, 'Succeeded', 'fast');
+    expect(sourceNow().spec.source.pvc?.name).toBe(moved);
+    expect(all().volumes).toEqual([moved]);
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.storageClass]).toBe('fast');
+    await driveCron();
+    expect(all().imports).toEqual([moved]);
+  });
+
+  it('starts an import over that waits in a class that is no longer the default', async () => {
+    aCron();
+    await poll('a');
+    await finishImport(nameOf('a'), 'Pending');
+    const { uid } = importNow().metadata;
+    world.kube.seed(
+      storageClasses,
+      aStorageClass('fast', {
+        metadata: { name: 'fast', annotations: { 'storageclass.kubevirt.io/is-default-virt-class': 'true' } },
+      }),
+    );
+    await driveCron();
+    world.kube.collectGarbage();
+    await driveCron();
+    expect(importNow().metadata.name).toBe(nameOf('a'));
+    expect(importNow().metadata.uid).not.toBe(uid);
+  });
+
+  it('keeps a snapshot where the class asks for it, and goes back to a volume', async () => {
+    world.kube.seed(storageProfiles, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name: 'local' },
+      status: { dataImportCronSourceFormat: 'snapshot' },
+    });
+    aCron();
+    await importVersion('a');
+    expect(world.kube.all(volumeSnapshots)[0]).toMatchObject({
+      metadata: {
+        name: nameOf('a'),
+        annotations: { [cdiAnnotations.advisedRestoreSize]: '5Gi', [cdiAnnotations.sourceVolumeMode]: 'Filesystem' },
+      },
+    });
+    expect(sourceNow().spec.source).toEqual({});
+    world.kube.edit(volumeSnapshots, { namespace, name: nameOf('a') }, (snapshot) => {
+      snapshot.status = { readyToUse: true };
+    });
+    await driveCron();
+    world.kube.collectGarbage();
+    expect(sourceNow().spec.source).toEqual({ snapshot: { namespace, name: nameOf('a') } });
+    expect(all()).toEqual({ imports: [], volumes: [] });
+    expect(cronNow().status?.sourceFormat).toBe('snapshot');
+    world.kube.edit(storageProfiles, { name: 'local' }, (profile) => {
+      profile.status = { dataImportCronSourceFormat: 'pvc' };
+    });
+    await driveCron();
+    expect(sourceNow().spec.source).toEqual({ snapshot: { namespace, name: nameOf('a') } });
+    await finishImport(nameOf('a'));
+    expect(sourceNow().spec.source).toEqual({ pvc: { namespace, name: nameOf('a') } });
+    expect(world.kube.all(volumeSnapshots)).toEqual([]);
+  });
+});

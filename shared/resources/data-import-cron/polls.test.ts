@@ -1,0 +1,231 @@
+// When sources are asked, how often, and what an answer that is late or was heard before changes.
+import { describe, expect, it } from 'vitest';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { kubeEvents } from '#shared/api/foreign/core.ts';
+import { refOf } from '#shared/api/object.ts';
+import type { Observation } from '#shared/golden/poll/observation.ts';
+import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
+import { tick } from '#shared/resources/tick.ts';
+import { digestOf, found, minute, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
+
+const world = useCronWorld();
+const { aCron, all, conditionsOf, cronNow, eventsNow, importVersion } = world;
+
+describe('polls', () => {
+  it('ask each distinct source once a tick, whoever follows it', async () => {
+    const registry = (url: string) => ({ template: { spec: { source: { registry: { url } } } } });
+    for (let index = 0; index < 30; index += 1) {
+      aCron(
+        { ...registry(`docker://quay.io/a/b:${index % 5}`), managedDataSource: `d${index}` },
+        { name: `c${index}`, namespace: `ns${index % 3}` },
+      );
+    }
+    await tick(world.deps);
+    expect(world.asked.length).toBe(5);
+    expect(world.kube.all(dataVolumes).length).toBe(30);
+    world.time += 5 * minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(5);
+  });
+
+  it('ask once though crons know different things, and tell each what is new to it', async () => {
+    aCron({}, { name: 'old' });
+    await tick(world.deps);
+    aCron({ managedDataSource: 'other' }, { name: 'new' });
+    world.answer = () => found('b');
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(2);
+    expect(world.asked[1]?.known).toEqual({});
+    expect(['old', 'new'].map((name) => cronNow(name).status?.lastPoll?.outcome)).toEqual(['Changed', 'Changed']);
+  });
+
+  it('share nothing between those who log in with a Secret of their own', async () => {
+    aCron({}, { name: 'one', namespace: 'ns1' });
+    aCron({}, { name: 'two', namespace: 'ns2' });
+    await tick(world.deps);
+    expect(world.asked.map((request) => request.namespace).sort()).toEqual(['ns1', 'ns2']);
+  });
+
+  it('remember what they saw, and forget it with the digest', async () => {
+    aCron();
+    await tick(world.deps);
+    world.answer = () => ({ is: 'same', message: 'still' });
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(world.asked.at(-1)?.known).toMatchObject({ sourceDigest: digestOf('a') });
+    expect(cronNow().status?.lastPoll).toMatchObject({
+      outcome: 'Same',
+      message: 'still',
+      sourceDigest: digestOf('a'),
+    });
+    await world.kube.mergePatch(
+      dataImportCronKind.type,
+      { namespace, name: 'cron' },
+      { metadata: { annotations: { [cdiAnnotations.desiredDigest]: '' } } },
+    );
+    world.answer = () => found('a');
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(world.asked.at(-1)?.known).toEqual({});
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('a'));
+  });
+
+  it('catch up with one poll, however many were missed', async () => {
+    aCron();
+    await tick(world.deps);
+    world.time += 10 * 24 * 60 * minute;
+    await tick(world.deps);
+    await tick(world.deps);
+    expect(world.asked.length).toBe(2);
+  });
+
+  it('that are heard of late set nothing back: what they contradict is asked about again', async () => {
+    aCron();
+    const askedAt = world.time;
+    await importVersion('a');
+    await importVersion('b');
+    const digestNow = () => cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest];
+    await recordObservation(world.deps, refOf(cronNow()), found('a'), askedAt);
+    expect(digestNow()).toBe(digestOf('b'));
+    world.answer = () => found('b');
+    const before = world.asked.length;
+    await tick(world.deps);
+    expect([world.asked.length, digestNow()]).toEqual([before + 1, digestOf('b')]);
+  });
+
+  it('of a file, which has a tag in place of a digest, are held against each other too', async () => {
+    aCron();
+    const tagged = (which: string): Observation => ({
+      is: 'found',
+      digest: digestOf(which),
+      message: which,
+      memory: { etag: `"${which}"` },
+    });
+    const askedAt = world.time;
+    world.time += minute;
+    await recordObservation(world.deps, refOf(cronNow()), tagged('a'), world.time - 1);
+    await recordObservation(world.deps, refOf(cronNow()), tagged('b'), askedAt);
+    const before = world.asked.length;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(before + 1);
+  });
+
+  it('that failed, and are heard of minutes later, leave the source alone for as long as it asked', async () => {
+    aCron();
+    const askedAt = world.time;
+    world.time += 3 * minute;
+    const refusal = { is: 'failed', reason: 'TooManyRequests', message: '429', retryAfterSeconds: 1800 } as const;
+    await recordObservation(world.deps, refOf(cronNow()), refusal, askedAt);
+    const before = world.asked.length;
+    world.time += 29 * minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(before);
+    world.time += 2 * minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(before + 1);
+  });
+
+  it('that are heard of minutes later are made again: somebody may have asked for one since', async () => {
+    aCron();
+    const askedAt = world.time;
+    world.time += 3 * minute;
+    await recordObservation(world.deps, refOf(cronNow()), found('a'), askedAt);
+    world.answer = () => found('b');
+    world.time += minute;
+    await tick(world.deps);
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('b'));
+  });
+
+  it('that are heard of twice leave alone what somebody wrote in between', async () => {
+    aCron();
+    const askedAt = world.time;
+    await importVersion('a');
+    const annotated = { metadata: { annotations: { [cdiAnnotations.desiredDigest]: digestOf('f') } } };
+    await world.kube.mergePatch(dataImportCronKind.type, { namespace, name: 'cron' }, annotated);
+    await recordObservation(world.deps, refOf(cronNow()), found('a'), askedAt);
+    await tick(world.deps);
+    expect(cronNow().metadata.annotations?.[cdiAnnotations.desiredDigest]).toBe(digestOf('f'));
+  });
+
+  it('are made at once when somebody writes a time that is past', async () => {
+    aCron();
+    await importVersion('a');
+    await world.kube.mergePatch(
+      dataImportCronKind.type,
+      { namespace, name: 'cron' },
+      { metadata: { annotations: { [cdiAnnotations.nextCronTime]: '2026-01-01T00:00:00Z' } } },
+    );
+    world.answer = () => found('b');
+    world.time += minute;
+    await pollIfDue(world.deps, cronNow());
+    expect(all().imports).toContain(nameOf('b'));
+  });
+
+  it('that fail are a condition with the words of the source, are tried again sooner, and do no harm', async () => {
+    aCron();
+    await importVersion('a');
+    world.answer = () => ({ is: 'failed', reason: 'Unauthorized', message: 'quay.io answered 401' });
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(conditionsOf()).toMatchObject({
+      Degraded: 'True/PollFailed',
+      UpToDate: 'True/UpToDate',
+      Ready: 'True/Ready',
+    });
+    expect(cronNow().status?.conditions?.at(-1)?.message).toContain('quay.io answered 401');
+    expect(eventsNow().filter((reason) => reason === 'PollFailed').length).toBe(1);
+    const first = world.asked.length;
+    world.time += minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(first + 1);
+    world.time += minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(first + 1);
+    expect(eventsNow().filter((reason) => reason === 'PollFailed').length).toBe(1);
+  });
+
+  it('are counted on one Event, which says what the newest decided', async () => {
+    const polls = () => world.kube.all(kubeEvents).filter(({ reason }) => reason === 'SourcePolled');
+    aCron();
+    await importVersion('a');
+    expect(polls()).toMatchObject([{ type: 'Normal', count: 1, message: 'changed: it is a' }]);
+    world.answer = () => ({ is: 'same', message: 'still a' });
+    for (let round = 2; round <= 3; round += 1) {
+      world.time += 13 * 60 * minute;
+      await tick(world.deps);
+      expect(polls()).toMatchObject([
+        { type: 'Normal', count: round, message: 'unchanged: still a', firstTimestamp: '2026-03-01T00:02:00Z' },
+      ]);
+    }
+    world.answer = () => ({ is: 'failed', reason: 'Unauthorized', message: 'quay.io answered 401' });
+    world.time += 13 * 60 * minute;
+    await tick(world.deps);
+    expect(polls()).toMatchObject([{ type: 'Warning', count: 4, message: 'not asked: quay.io answered 401' }]);
+    // A poll writes digest and times, what it remembers, and the Event; one that is not due writes nothing.
+    world.answer = () => ({ is: 'same', message: 'still a' });
+    world.time += 13 * 60 * minute;
+    world.kube.calls.length = 0;
+    await tick(world.deps);
+    const writes = world.kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb));
+    expect(writes.length).toBeLessThanOrEqual(4);
+    world.kube.calls.length = 0;
+    await tick(world.deps);
+    expect(world.kube.calls.filter(({ verb }) => verb !== 'list')).toEqual([]);
+  });
+
+  it('wait as long as the source asks', async () => {
+    aCron();
+    world.answer = () => ({ is: 'failed', reason: 'RateLimited', message: 'enough', retryAfterSeconds: 7200 });
+    await tick(world.deps);
+    expect(cronNow().status?.nextExecutionTimestamp).toBe('2026-03-01T02:00:00Z');
+    world.time += 119 * minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(1);
+    world.time += minute;
+    await tick(world.deps);
+    expect(world.asked.length).toBe(2);
+  });
+});

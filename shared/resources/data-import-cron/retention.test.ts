@@ -1,0 +1,112 @@
+// Which versions a cron keeps, and what is left when it goes.
+import { describe, expect, it } from 'vitest';
+import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { annotations } from '#shared/api/names.ts';
+import { tick } from '#shared/resources/tick.ts';
+import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
+
+const world = useCronWorld();
+const { aCron, all, conditionsOf, cronNow, driveCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
+
+describe('the versions of a cron', () => {
+  it('keeps as many versions as it is told to, and every one that is in use', async () => {
+    aCron({ importsToKeep: 2 });
+    for (const char of ['a', 'b', 'c']) await importVersion(char);
+    expect(all().volumes).toEqual([nameOf('b'), nameOf('c')]);
+    world.kube.seed(dataSourceKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataSource',
+      metadata: { namespace: 'elsewhere', name: 'pinned' },
+      spec: { source: { pvc: { namespace, name: nameOf('b') } } },
+    });
+    await importVersion('d');
+    await importVersion('e');
+    expect(all().volumes).toEqual([nameOf('b'), nameOf('d'), nameOf('e')].filter((name) => name !== nameOf('x')));
+  });
+
+  it('keeps what is backed up: what its user wants kept, and what somebody has a snapshot of', async () => {
+    aCron({ importsToKeep: 1 });
+    await importVersion('a');
+    world.kube.edit(persistentVolumeClaims, { namespace, name: nameOf('a') }, ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, [annotations.backup]: 'true' };
+    });
+    await importVersion('b');
+    const backup = {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshot',
+      metadata: { namespace, name: 'nightly' },
+      spec: { source: { persistentVolumeClaimName: nameOf('b') } },
+      status: { readyToUse: true },
+    };
+    world.kube.seed(volumeSnapshots, backup);
+    await importVersion('c');
+    expect(all().volumes).toEqual([nameOf('a'), nameOf('b'), nameOf('c')]);
+    await world.kube.delete(volumeSnapshots, backup.metadata);
+    await importVersion('d');
+    expect(all().volumes).toEqual([nameOf('a'), nameOf('d')]);
+  });
+
+  it('never collects what it offers, though it is told to keep none', async () => {
+    aCron({ importsToKeep: 0 });
+    await importVersion('a');
+    await importVersion('b');
+    expect(all().volumes).toEqual([nameOf('b')]);
+    expect(cronNow().status?.importsToKeep).toBe(1);
+  });
+
+  it('collects nothing where it is told so', async () => {
+    aCron({ garbageCollect: 'Never' });
+    for (const char of ['a', 'b', 'c']) await importVersion(char);
+    expect(all().volumes.length).toBe(3);
+  });
+
+  it('leaves everything behind when it goes, but for what was not finished', async () => {
+    aCron();
+    await importVersion('a');
+    await poll('b');
+    await world.kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
+    await driveCron();
+    await driveCron();
+    expect(all()).toEqual({ imports: [nameOf('a')], volumes: [nameOf('a')] });
+    expect(world.kube.all(dataImportCronKind.type)).toEqual([]);
+    expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
+  });
+
+  it('goes at once though its source could never be asked and its import hangs', async () => {
+    world.answer = () => ({
+      is: 'failed',
+      reason: 'InvalidInput',
+      message: 'ConfigMap golden-images/ca does not exist',
+    });
+    aCron();
+    await tick(world.deps);
+    expect(conditionsOf()).toMatchObject({ Degraded: 'True/PollFailed', UpToDate: 'False/NoDigest' });
+    await poll('a');
+    await finishImport(nameOf('a'), 'ImportInProgress');
+    await world.kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
+    await driveCron();
+    world.kube.collectGarbage();
+    await driveCron();
+    expect(world.kube.all(dataImportCronKind.type)).toEqual([]);
+    expect(all()).toEqual({ imports: [], volumes: [] });
+  });
+
+  it('takes everything with it where it is told to', async () => {
+    aCron({ retentionPolicy: 'None' });
+    await importVersion('a');
+    expect(importNow().metadata.labels).toMatchObject({ [cdiLabels.cleanup]: 'true' });
+    expect(sourceNow().metadata.ownerReferences).toMatchObject([
+      { kind: 'DataImportCron', controller: true, blockOwnerDeletion: false },
+    ]);
+    await world.kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
+    await driveCron();
+    world.kube.collectGarbage();
+    await driveCron();
+    expect(all()).toEqual({ imports: [], volumes: [] });
+    expect([...world.kube.all(dataSourceKind.type), ...world.kube.all(dataImportCronKind.type)]).toEqual([]);
+  });
+});
