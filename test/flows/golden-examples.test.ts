@@ -25,7 +25,6 @@ import {
   conditionOf,
   createGoldenFlow,
   isUpToDate,
-  seldom,
   untilOffered,
   versionOf,
 } from '#test/support/golden.ts';
@@ -73,7 +72,6 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
       },
     });
     cluster = await startTestCluster({
-      ...seldom,
       functionEnvironment: { HTTPS_PROXY: proxy.url, PROXY_CA: authority.certificate },
     });
     flow = createGoldenFlow(cluster.kube, golden);
