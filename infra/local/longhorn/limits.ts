@@ -29,17 +29,33 @@ const parameterFaults = ({ spec }: BackingImage): readonly string[] =>
 
 const exportTypes = ['raw', 'qcow2'];
 
-const engineFaults = async ({ spec }: BackingImage, kube: KubeClient): Promise<readonly string[]> => {
-  const { sourceType, sourceParameters = {} } = spec;
-  const isExport = sourceType === 'export-from-volume';
-  if (isExport && !exportTypes.includes(sourceParameters['export-type'] ?? 'raw')) {
-    return [`unsupported export type ${sourceParameters['export-type']}`];
+type Parameters = Readonly<Record<string, string>>;
+
+/** A volume is missing only later, when its bytes are looked for. */
+const exportFaults = async (parameters: Parameters, kube: KubeClient): Promise<readonly string[]> => {
+  const { 'export-type': exportType = 'raw', 'volume-name': name = '' } = parameters;
+  if (!exportTypes.includes(exportType)) return [`unsupported export type ${exportType}`];
+  for await (const volume of kube.listAll(persistentVolumes)) {
+    if (volume.spec.csi?.volumeHandle !== name) continue;
+    if (volume.spec.csi.volumeAttributes?.['dataEngine'] === 'v2')
+      return [`volume ${name} of data engine v2 cannot be exported`];
+    if (volume.status?.phase === 'Failed') return [`volume ${name} is faulted`];
   }
-  if (sourceType !== 'clone') return [];
-  const name = sourceParameters['backing-image'] ?? '';
+  return [];
+};
+
+const cloneFaults = async (parameters: Parameters, kube: KubeClient): Promise<readonly string[]> => {
+  const name = parameters['backing-image'] ?? '';
   const source = await kube.get(backingImages, { namespace: longhornNamespace, name });
   if (source === undefined) return [`failed to get source backing image ${name}`];
   return source.spec.dataEngine === 'v2' ? [`backing image ${name} of data engine v2 cannot be cloned`] : [];
+};
+
+const engineFaults = async ({ spec }: BackingImage, kube: KubeClient): Promise<readonly string[]> => {
+  const { sourceType, sourceParameters = {}, dataEngine } = spec;
+  if (dataEngine === 'v2') return ['backing images of data engine v2 are not supported'];
+  if (sourceType === 'export-from-volume') return exportFaults(sourceParameters, kube);
+  return sourceType === 'clone' ? cloneFaults(sourceParameters, kube) : [];
 };
 
 export const creationFaults = async (image: BackingImage, kube: KubeClient): Promise<readonly string[]> => [

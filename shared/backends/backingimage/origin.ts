@@ -25,6 +25,8 @@ export type OriginSeen =
   | { readonly is: 'ready'; readonly origin: Origin }
   /** Not there yet; may come. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
+  /** Taken by another image, which has a deadline of its own: as many may wait in line as like. */
+  | { readonly is: 'busy'; readonly reason: string; readonly message: string }
   /** Never. */
   | { readonly is: 'refused'; readonly reason: string; readonly message: string };
 
@@ -105,7 +107,8 @@ const readImage = async (kube: KubeClient, image: Image, source: CloneSource): P
     return refused('SourceUnsupported', `${what} is of Longhorn's data engine v2, which cannot be cloned`);
   }
   const other = await findOtherClone(kube, image, source);
-  if (other !== undefined) return waiting('SourceBusy', `${what} is being cloned to ${other}: one at a time`);
+  if (other !== undefined)
+    return { is: 'busy', reason: 'SourceBusy', message: `${what} is being cloned to ${other}: one at a time` };
   return cloneOf(image, object, { what, backingImage: key.name, operation: source.operation });
 };
 

@@ -55,6 +55,28 @@ describe('names', () => {
     expect(backingImageNames({ ref, source }).own).toBe(`vmi-${uid}`);
   });
 
+  it.each([
+    ['its UID', `vmi-${uid}`, `lh-${uid}`],
+    ['its namespace and name, as Harvester had it', 'default-ubuntu', 'longhorn-ubuntu'],
+  ])('of an image that is called by %s are found', async (_what, name, className) => {
+    const kube = createMemoryKube();
+    const marks = { 'harvesterhci.io/imageId': 'default/ubuntu' };
+    const metadata = { name, namespace: 'longhorn-system', annotations: marks };
+    kube.seed(backingImages, { ...aBackingImage([{ state: 'ready' }]), metadata });
+    kube.seed(storageClasses, longhorn(className, { backingImage: name }));
+    const { backingImage, storageClass } = await check(kube, anImage({ ref }));
+    expect([backingImage?.metadata.name, storageClass?.metadata.name]).toEqual([name, className]);
+  });
+
+  it('of an image whose name Longhorn shortened are found', async () => {
+    const kube = createMemoryKube();
+    const long = { ...ref, name: 'u'.repeat(50) };
+    const annotations = { 'harvesterhci.io/imageId': `default/${long.name}` };
+    const metadata = { name: correctedName(`default-${long.name}`), namespace: 'longhorn-system', annotations };
+    kube.seed(backingImages, { ...aBackingImage([{ state: 'ready' }]), metadata });
+    expect((await check(kube, anImage({ ref: long }))).backingImage?.metadata.name).toBe(metadata.name);
+  });
+
   it('of a namesake whose namespace ends elsewhere are left alone', async () => {
     const kube = createMemoryKube();
     const other = { name: 'a-b-c', namespace: 'longhorn-system', annotations: { 'harvesterhci.io/imageId': 'a/b-c' } };
@@ -138,10 +160,17 @@ const aCluster = () => {
     sourceImageNamespace: 'default',
   };
   stored('encrypted', { spec: { ...spec, securityParameters } });
-  kube.seed(
-    backingImages,
-    aBackingImage([{ state: 'ready' }], { metadata: { name: 'vmi-source', namespace: 'longhorn-system' } }),
-  );
+  stored('keyless', { spec: { ...spec, storageClassParameters: {} } });
+  stored('elsewhere', { status: { conditions, children: { volume: 'elsewhere' } } });
+  stored('engine-2', { status: { conditions, children: { backingImage: 'vmi-engine-2' } } });
+  const ready = aBackingImage([{ state: 'ready' }]);
+  const named = (name: string) => ({ name, namespace: 'longhorn-system' });
+  kube.seed(backingImages, { ...ready, metadata: named('vmi-source') });
+  kube.seed(backingImages, {
+    ...ready,
+    metadata: named('vmi-engine-2'),
+    spec: { ...ready.spec, dataEngine: 'v2' as const },
+  });
   return kube;
 };
 
@@ -191,6 +220,19 @@ describe('what Longhorn is asked for', () => {
         },
       },
     ],
+    [
+      'a decrypted copy, with the key of what it is made from',
+      clone('encrypted', 'decrypt'),
+      {
+        sourceType: 'clone',
+        parameters: {
+          'backing-image': 'vmi-source',
+          encryption: 'decrypt',
+          secret: 'key',
+          'secret-namespace': 'default',
+        },
+      },
+    ],
   ] as const)('%s', async (_name, source, origin) => {
     expect(await readOrigin(aCluster(), from(source))).toEqual({ is: 'ready', origin });
   });
@@ -202,6 +244,9 @@ describe('what Longhorn is asked for', () => {
     ['a volume that is not there', exported('none'), 'waiting', 'SourceNotFound'],
     ['an image that is not ready', clone('unready'), 'waiting', 'SourceNotReady'],
     ['an image that is not there', clone('none'), 'waiting', 'SourceNotFound'],
+    ['an image of data engine v2', clone('engine-2'), 'refused', 'SourceUnsupported'],
+    ['an image that Longhorn does not keep', clone('elsewhere'), 'refused', 'SourceElsewhere'],
+    ['an image to decrypt without its key', clone('keyless', 'decrypt'), 'refused', 'SecretMissing'],
   ] as const)('%s is %s', async (_name, source, is, reason) => {
     expect(await readOrigin(aCluster(), from(source))).toMatchObject({ is, reason });
   });
@@ -213,7 +258,11 @@ describe('what Longhorn is asked for', () => {
     const [create] = initialize(first, await check(kube, first), { now: 0, settings: testSettings }).actions;
     if (create?.do !== 'create') throw new Error('nothing was made');
     await kube.create(create.type, create.object);
-    expect(await readOrigin(kube, second)).toMatchObject({ is: 'waiting', reason: 'SourceBusy' });
+    expect(await readOrigin(kube, second)).toMatchObject({ is: 'busy', reason: 'SourceBusy' });
+    // However long the other takes: it has a deadline, and who waits in line for it has none.
+    const { actions, state } = initialize(second, await check(kube, second), { now: 0, settings: testSettings });
+    expect({ actions, ...state }).toMatchObject({ actions: [], phase: 'Pending', reason: 'SourceBusy' });
+    expect(state.deadline).toBeUndefined();
     kube.edit(backingImages, create.object.metadata, (made) => {
       made.status = { diskFileStatusMap: { disk: { state: 'ready' } } };
     });

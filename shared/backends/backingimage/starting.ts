@@ -10,7 +10,7 @@ import { copiesIn, parametersOf } from '#shared/backends/backingimage/parameters
 import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { markExported } from '#shared/backends/exporting.ts';
-import { failedState, retryHint, waitingState } from '#shared/backends/state.ts';
+import { failedState, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
 
 export const planStart = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
   if (!seen.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);
@@ -19,6 +19,8 @@ export const planStart = (image: Image, seen: BackingImageSeen, context: PlanCon
   switch (origin.is) {
     case 'waiting':
       return wait(image, origin.reason, origin.message, context);
+    case 'busy':
+      return { actions: [], state: restingState(image, origin) };
     case 'refused':
       return fail(image, origin.reason, origin.message);
     case 'ready':
