@@ -2,6 +2,7 @@
 import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
 import { type ClaimSet, capabilitiesOf } from '#shared/populate/capabilities.ts';
+import { classAnnotationOf } from '#shared/populate/class-annotations.ts';
 import type { CloneStrategy } from '#shared/populate/clone.ts';
 
 export interface ClaimProfile {
@@ -9,12 +10,9 @@ export interface ClaimProfile {
   readonly accessModes: readonly AccessMode[];
 }
 
-/** JSON of the form `{"Block":["ReadWriteOnce"]}`, in order of preference: an administrator's word on a class. */
-const profileAnnotation = 'cdi.harvesterhci.io/storageProfileVolumeModeAccessModes';
-
-const annotatedSets = ({ metadata }: StorageClass): readonly ClaimSet[] | undefined => {
+const annotatedSets = (storageClass: StorageClass): readonly ClaimSet[] | undefined => {
   try {
-    const modes: unknown = JSON.parse(metadata.annotations?.[profileAnnotation] ?? 'null');
+    const modes: unknown = JSON.parse(classAnnotationOf(storageClass, 'modes') ?? 'null');
     const sets = Object.entries((modes ?? {}) as Record<VolumeMode, readonly AccessMode[]>)
       .filter(([mode, accessModes]) => (mode === 'Block' || mode === 'Filesystem') && Array.isArray(accessModes))
       .map(([volumeMode, accessModes]) => ({
@@ -79,9 +77,12 @@ export const cloneStrategyOf = (
   storageClass: StorageClass,
   asked: StorageProfileSpec = {},
 ): CloneStrategy | undefined => {
-  const annotated = storageClass.metadata.annotations?.[strategyAnnotation];
-  if (isStrategy(asked.cloneStrategy)) return asked.cloneStrategy;
-  return isStrategy(annotated) ? annotated : capabilitiesOf(storageClass)?.clone;
+  const told = [
+    asked.cloneStrategy,
+    storageClass.metadata.annotations?.[strategyAnnotation],
+    classAnnotationOf(storageClass, 'cloneStrategy'),
+  ];
+  return told.find(isStrategy) ?? capabilitiesOf(storageClass)?.clone;
 };
 
 const defaultMarks = [

@@ -1,6 +1,7 @@
 // What is known of drivers, what an administrator says instead, and what is asked for where the user does not say.
 import { describe, expect, it } from 'vitest';
 import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
+import { overheadOf } from '#shared/populate/class-annotations.ts';
 import { claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
 import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
@@ -59,6 +60,45 @@ describe('a storage class', () => {
     expect(describeClass(classOf('local.bullion.dev'), classes, asked).status).toMatchObject(asked);
     const wrong = describeClass(classOf('topolvm.io'), classes, asked);
     expect(wrong).toMatchObject({ reason: 'SnapshotClassInvalid', message: expect.stringContaining('"mine"') });
+  });
+});
+
+describe("an administrator's word on a class, as Harvester writes it there", () => {
+  const annotated = (annotations: Record<string, string>) =>
+    aStorageClass('a', { provisioner: 'local.bullion.dev', metadata: { name: 'a', annotations } });
+  const prefix = 'cdi.harvesterhci.io/storageProfile';
+  const classes = [...snapshotsOf('local.bullion.dev'), aSnapshotClass('mine')];
+
+  it.each<[what: string, annotations: Record<string, string>, asked: StorageProfileSpec, told: object]>([
+    [
+      'modes',
+      { [`${prefix}VolumeModeAccessModes`]: '{"Filesystem":["ReadWriteMany"]}' },
+      {},
+      { claimPropertySets: [{ accessModes: ['ReadWriteMany'], volumeMode: 'Filesystem' }] },
+    ],
+    ['how it is cloned', { [`${prefix}CloneStrategy`]: 'csi-clone' }, {}, { cloneStrategy: 'csi-clone' }],
+    ["how it is cloned, in CDI's word", { 'cdi.kubevirt.io/clone-strategy': 'copy' }, {}, { cloneStrategy: 'copy' }],
+    ['its class of snapshots', { [`${prefix}VolumeSnapshotClass`]: 'mine' }, {}, { snapshotClass: 'mine' }],
+    [
+      'nothing that its profile says otherwise',
+      { [`${prefix}CloneStrategy`]: 'csi-clone', [`${prefix}VolumeSnapshotClass`]: 'mine' },
+      { cloneStrategy: 'copy', snapshotClass: 'snaps' },
+      { cloneStrategy: 'copy', snapshotClass: 'snaps' },
+    ],
+  ])('tells %s', (_what, annotations, asked, told) => {
+    expect(describeClass(annotated(annotations), classes, asked).status).toMatchObject(told);
+  });
+
+  it.each([
+    ['0.2', 0.2],
+    ['0', 0],
+    ['1', 1],
+    ['0.1234', 0.06],
+    ['a lot', 0.06],
+    [undefined, 0.06],
+  ])('of file systems: %s is %d', (text, share) => {
+    const marks = text === undefined ? {} : { 'cdi.harvesterhci.io/filesystemOverhead': text };
+    expect(overheadOf(annotated(marks), 0.06)).toBe(share);
   });
 });
 

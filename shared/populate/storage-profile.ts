@@ -3,6 +3,7 @@ import type { StorageProfileSpec, StorageProfileStatus } from '#shared/api/cdi/s
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { capabilitiesOf } from '#shared/populate/capabilities.ts';
+import { classAnnotationOf } from '#shared/populate/class-annotations.ts';
 import { claimSetsOf, cloneStrategyOf } from '#shared/populate/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 
@@ -20,7 +21,8 @@ export const describeClass = (
 ): Described => {
   const { provisioner, metadata } = storageClass;
   const known = capabilitiesOf(storageClass);
-  const choice = chooseSnapshotClass(snapshotClasses, provisioner, asked.snapshotClass);
+  const wantedClass = asked.snapshotClass ?? classAnnotationOf(storageClass, 'snapshotClass');
+  const choice = chooseSnapshotClass(snapshotClasses, provisioner, wantedClass);
   const snapshotClass = choice.is === 'found' ? choice.name : undefined;
   const hasSnapshots = snapshotClass !== undefined;
   const wanted = asked.dataImportCronSourceFormat;

@@ -36,6 +36,7 @@ import {
   usableState,
   waitingState,
 } from '#shared/backends/state.ts';
+import { inClass } from '#shared/populate/class-annotations.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -148,7 +149,7 @@ const planOffered = (image: Image, storageClass: StorageClass, context: PlanCont
 const planRestored = (image: Image, seen: CdiSeen, storageClass: StorageClass, context: PlanContext): Plan => {
   const cloned = readyStage(image, seen);
   return cloned === undefined
-    ? planStage(image, seen, context)
+    ? planStage(image, seen, inClass(context, storageClass))
     : makeDataVolume(image, { storageClass, cloned, inspected: stagedDisk(seen) }, image.state, context);
 };
 

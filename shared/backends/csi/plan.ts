@@ -10,9 +10,11 @@ import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot, snapshotState } from '#shared/backends/csi/snapshotting.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
+import { inClass } from '#shared/populate/class-annotations.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
-export const initialize = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+export const initialize = (image: Image, seen: CsiSeen, given: PlanContext): Plan => {
+  const context = inClass(given, seen.storageClass);
   if (image.state.phase !== 'Available' && isRetryDue(image)) {
     const restart = planRestart(image, seen, context);
     return restart.cleared === undefined ? restart.plan : advance(restart.cleared, seen, context);

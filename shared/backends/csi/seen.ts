@@ -26,7 +26,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import { populationOf, provisionerOf } from '#shared/populate/volume.ts';
+import { populationOf, provisionerOf, volumeModeOf } from '#shared/populate/volume.ts';
 
 export interface CsiSeen {
   readonly volume?: PersistentVolumeClaim | undefined;
@@ -136,8 +136,14 @@ const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => 
     recordOf(seen.volume) === undefined ? {} : await readSourceSnapshot(kube, image),
   );
   if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, seen.volume));
-  return merge(withPods, await readWarnings(kube, image, withPods));
+  return merge(withPods, await readWarnings(kube, image, withPods), await readClassFor(kube, seen));
 };
+
+/** How much of a file system is its own depends on its class; of one that a Job fills already the Job knows. */
+const readClassFor = async (kube: KubeClient, { volume, importJob }: CsiSeen): Promise<Part> =>
+  importJob !== undefined || volume === undefined || volumeModeOf(volume) === 'Block'
+    ? {}
+    : { storageClass: await readClass(kube, volume.spec.storageClassName) };
 
 /** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
 const readWarnings = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> => {

@@ -7,6 +7,7 @@ import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { isEncrypted, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { capabilitiesOf } from '#shared/populate/capabilities.ts';
+import { classAnnotationOf, classAnnotations, classPrefix, isShare } from '#shared/populate/class-annotations.ts';
 import { isDefaultClass } from '#shared/populate/profile.ts';
 import { faultIf } from '#shared/resources/rule.ts';
 import { type AdmissionAnswer, refused } from '#shared/runtime/admission-function.ts';
@@ -23,15 +24,6 @@ interface ClassRule {
   readonly check: (request: ClassRequest) => readonly Fault[] | Promise<readonly Fault[]>;
 }
 
-const prefix = 'cdi.harvesterhci.io/';
-const annotation = {
-  overhead: `${prefix}filesystemOverhead`,
-  cloneStrategy: `${prefix}storageProfileCloneStrategy`,
-  snapshotClass: `${prefix}storageProfileVolumeSnapshotClass`,
-  modes: `${prefix}storageProfileVolumeModeAccessModes`,
-} as const;
-
-const annotated = ({ metadata }: StorageClass, key: string): string | undefined => metadata.annotations?.[key];
 const fieldOf = (key: string): string => `metadata.annotations[${key}]`;
 
 /** The same Secret at each stage; growing a volume may be left out. Parameters never change: a class that was there before could not be mended. */
@@ -51,7 +43,7 @@ const encryption: ClassRule['check'] = ({ storageClass: { parameters }, isNew })
 };
 
 const hasAdvice = ({ metadata }: StorageClass): boolean =>
-  Object.keys(metadata.annotations ?? {}).some((key) => key.startsWith(prefix));
+  Object.keys(metadata.annotations ?? {}).some((key) => key.startsWith(classPrefix));
 
 const oldEngine: ClassRule['check'] = ({ storageClass }) =>
   faultIf(
@@ -59,7 +51,7 @@ const oldEngine: ClassRule['check'] = ({ storageClass }) =>
       storageClass.provisioner === longhornDriver &&
       storageClass.parameters?.['dataEngine'] === 'v1',
     'metadata.annotations',
-    `have no effect beside the parameter dataEngine=v1 of Longhorn: leave out those that begin with ${prefix}`,
+    `have no effect beside the parameter dataEngine=v1 of Longhorn: leave out those that begin with ${classPrefix}`,
   );
 
 const volumeModes = ['Block', 'Filesystem'];
@@ -79,35 +71,32 @@ const areModes = (text: string): boolean => {
 };
 
 const wellFormed: ClassRule['check'] = async ({ storageClass, kube }) => {
-  const [overhead, strategy, snapshotClass, modes] = [
-    annotation.overhead,
-    annotation.cloneStrategy,
-    annotation.snapshotClass,
-    annotation.modes,
-  ].map((key) => annotated(storageClass, key));
+  const [overhead, strategy, snapshotClass, modes] = (['overhead', 'cloneStrategy', 'snapshotClass', 'modes'] as const).map(
+    (which) => classAnnotationOf(storageClass, which),
+  );
   const isThere =
     snapshotClass === undefined ||
     (snapshotClass !== '' && (await kube.get(volumeSnapshotClasses, { name: snapshotClass })) !== undefined);
   return [
     ...faultIf(
-      overhead !== undefined && !/^(?:0(?:\.\d{1,3})?|1)$/.test(overhead),
-      fieldOf(annotation.overhead),
+      overhead !== undefined && !isShare(overhead),
+      fieldOf(classAnnotations.overhead),
       'must be a share from 0 to 1 with three digits at most, such as 0.06',
     ),
     ...faultIf(
       strategy !== undefined && !['copy', 'snapshot', 'csi-clone'].includes(strategy),
-      fieldOf(annotation.cloneStrategy),
+      fieldOf(classAnnotations.cloneStrategy),
       'must be copy, snapshot or csi-clone',
     ),
     ...faultIf(
       strategy === 'snapshot' && snapshotClass === undefined,
-      fieldOf(annotation.snapshotClass),
+      fieldOf(classAnnotations.snapshotClass),
       'is required to clone by snapshots',
     ),
-    ...faultIf(!isThere, fieldOf(annotation.snapshotClass), `snapshot class "${snapshotClass}" does not exist`),
+    ...faultIf(!isThere, fieldOf(classAnnotations.snapshotClass), `snapshot class "${snapshotClass}" does not exist`),
     ...faultIf(
       modes !== undefined && !areModes(modes),
-      fieldOf(annotation.modes),
+      fieldOf(classAnnotations.modes),
       'must be JSON of modes, such as {"Block":["ReadWriteOnce"]}',
     ),
   ];
@@ -137,7 +126,7 @@ const pageSize = 200;
 const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<readonly string[]> => {
   const { metadata, provisioner } = storageClass;
   const isUnknown =
-    isNew && capabilitiesOf(storageClass) === undefined && annotated(storageClass, annotation.modes) === undefined;
+    isNew && capabilitiesOf(storageClass) === undefined && classAnnotationOf(storageClass, 'modes') === undefined;
   const others = isDefaultClass(storageClass)
     ? (await kube.list(storageClasses, { limit: pageSize })).items.filter(
         (one) => isDefaultClass(one) && one.metadata.name !== metadata.name,
@@ -146,7 +135,7 @@ const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<re
   return [
     ...(isUnknown
       ? [
-          `nothing is known of the driver ${provisioner}: disks get Block and ReadWriteOnce unless ${annotation.modes} or a StorageProfile says otherwise`,
+          `nothing is known of the driver ${provisioner}: disks get Block and ReadWriteOnce unless ${classAnnotations.modes} or a StorageProfile says otherwise`,
         ]
       : []),
     ...others

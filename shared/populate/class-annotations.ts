@@ -1,0 +1,41 @@
+// An administrator's word on a storage class, as Harvester writes it on the class itself. What is said in its StorageProfile counts first. Pure.
+import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+
+/** What all of them begin with. */
+export const classPrefix = 'cdi.harvesterhci.io/';
+
+export const classAnnotations = {
+  /** Share of a volume that its file system keeps for itself. */
+  overhead: `${classPrefix}filesystemOverhead`,
+  cloneStrategy: `${classPrefix}storageProfileCloneStrategy`,
+  snapshotClass: `${classPrefix}storageProfileVolumeSnapshotClass`,
+  /** JSON of the form `{"Block":["ReadWriteOnce"]}`, in order of preference. */
+  modes: `${classPrefix}storageProfileVolumeModeAccessModes`,
+} as const;
+
+export const classAnnotationOf = (
+  storageClass: StorageClass | undefined,
+  which: keyof typeof classAnnotations,
+): string | undefined => storageClass?.metadata.annotations?.[classAnnotations[which]];
+
+/** CDI's form of a share: 0 to 1, three digits at most. */
+export const isShare = (text: string): boolean => /^(?:0(?:\.\d{1,3})?|1)$/.test(text);
+
+/** Share that the file systems of a class keep for themselves; `usual` where nobody says so. */
+export const overheadOf = (storageClass: StorageClass | undefined, usual: number): number => {
+  const text = classAnnotationOf(storageClass, 'overhead') ?? '';
+  return isShare(text) ? Number(text) : usual;
+};
+
+/** The context of a plan whose volume is of that class. */
+export const inClass = <C extends { readonly settings: PopulateSettings }>(
+  context: C,
+  storageClass: StorageClass | undefined,
+): C => {
+  const { settings } = context;
+  return {
+    ...context,
+    settings: { ...settings, filesystemOverhead: overheadOf(storageClass, settings.filesystemOverhead) },
+  };
+};
