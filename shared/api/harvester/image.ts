@@ -84,6 +84,8 @@ export const harvesterAnnotations = {
   imageId: 'harvesterhci.io/imageId',
   /** On a claim: it holds an image. */
   goldenImage: 'harvesterhci.io/goldenImage',
+  /** On an image, `True`: the installer of an upgrade, which every node reads. */
+  upgradeImage: 'harvesterhci.io/os-upgrade-image',
   /** On a virtual machine: the claims to make for it (JSON). */
   claimTemplates: 'harvesterhci.io/volumeClaimTemplates',
   /** On a virtual machine: names of claims that are deleted with it, separated by commas. */

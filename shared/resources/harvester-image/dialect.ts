@@ -37,9 +37,10 @@ const toImage = (object: HarvesterImage): Image => {
     storage: {
       className: spec.targetStorageClassName || metadata.annotations?.[harvesterAnnotations.storageClassName],
       classParameters: spec.storageClassParameters,
+      ...upgradeModes(metadata.annotations),
     },
     childNames: { volume: name, snapshot: name },
-    volumeMarks: { filling: imageId(object), filled: {} },
+    volumeMarks: { filling: goldenMarks(object), filled: {} },
     retries: spec.retry ?? defaultRetries,
     state: toState(object.status, phase),
   };
@@ -58,10 +59,17 @@ const readOffer = ({ metadata }: HarvesterImage): Image['offered'] => {
   }
 };
 
-/** Back reference that Harvester's own tools look for on volumes. */
-const imageId = ({ metadata }: HarvesterImage): Readonly<Record<string, string>> => ({
+/** Back reference that Harvester's own tools look for on volumes, and the mark by which its pages leave out those that are no disk. */
+const goldenMarks = ({ metadata }: HarvesterImage): Readonly<Record<string, string>> => ({
   [harvesterAnnotations.imageId]: `${metadata.namespace ?? ''}/${metadata.name}`,
+  [harvesterAnnotations.goldenImage]: 'true',
 });
+
+/** Files of an upgrade are read by all nodes at once. */
+const upgradeModes = (marks: HarvesterImage['metadata']['annotations'] = {}): Partial<Image['storage']> =>
+  marks[harvesterAnnotations.upgradeImage] === 'True'
+    ? { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }
+    : {};
 
 const readChecksum = (text: string | undefined): Image['checksum'] => {
   const parsed = text === undefined || text === '' ? undefined : parseChecksum(text, 'sha512');
