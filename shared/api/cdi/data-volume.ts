@@ -107,6 +107,7 @@ const DataVolumeStatus = z.object({
   detail: z
     .object({
       phase: z.string().optional().describe('what happens now, whatever the source is'),
+      reason: z.string().optional().describe('why it is so, where the conditions have one word for several'),
       cloneStrategy: z.string().optional().describe('snapshot, csi-clone or copy'),
       cloneReason: z.string().optional().describe('why so'),
       ...imageStatusShape,

@@ -88,13 +88,16 @@ const readMade = async (
   return { claim, warnings: await readNewestWarnings(kube, complaining) };
 };
 
-/** Phases in which bytes move. */
+/** Phases in which bytes move, or storage works on them: it says nothing until it is done. */
 export const runningPhases: readonly string[] = [
   'UploadReady',
   'ImportInProgress',
   'CloneInProgress',
   'CSICloneInProgress',
   'CloneFromSnapshotSourceInProgress',
+  'SnapshotForSmartCloneInProgress',
+  'PrepClaimInProgress',
+  'RebindInProgress',
 ];
 
 /** What has just been made has nothing to complain about. What nobody has moved on since it began may have, and a CDI does not say so. */

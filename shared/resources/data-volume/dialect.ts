@@ -9,7 +9,9 @@ import type { PodWishes } from '#shared/populate/pod-place.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
-import { conditionsOf, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
+import { conditionsOf } from '#shared/resources/data-volume/conditions.ts';
+import { claimMarks, comesFilled, filledMarks, mayAdopt } from '#shared/resources/data-volume/claim-marks.ts';
+import { isRunning, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
@@ -36,8 +38,13 @@ const toVolume = (object: DataVolume): Volume => {
     waitsForConsumer: !isBoundAtOnce,
     isBoundAtOnce,
     retries,
-    state: toVolumeState(status && { ...status.detail, conditions: status.conditions }, readPhase(status)),
+    state: readState(status),
   };
+};
+
+const readState = (status: DataVolumeStatus | undefined): Volume['state'] => {
+  const state = toVolumeState(status && { ...status.detail, conditions: status.conditions }, readPhase(status));
+  return { ...state, reason: status?.detail?.reason ?? state.reason };
 };
 
 /** What another installation filled, or failed to fill, before this one came stays as it is. */
@@ -45,13 +52,6 @@ const readPhase = ({ phase, detail }: DataVolumeStatus = {}): string | undefined
   if (detail?.phase !== undefined) return detail.phase;
   return phase === 'Succeeded' ? 'Available' : phase === 'Failed' ? phase : undefined;
 };
-
-/** `virtctl` asks the claim whether it may upload into it. */
-const uploadMark = (source: DataVolume['spec']['source']): Readonly<Record<string, string>> =>
-  source?.upload === undefined ? {} : { [`${cdiGroup}/storage.upload.target`]: '' };
-
-const preallocationMark = (asked: boolean | undefined): Readonly<Record<string, string>> =>
-  asked === undefined ? {} : { [`${cdiGroup}/storage.preallocation.requested`]: String(asked) };
 
 const preallocated = (asked: boolean | undefined): ClaimRequest['preallocated'] =>
   asked === true ? { [`${cdiGroup}/storage.preallocation`]: 'true' } : undefined;
@@ -69,7 +69,7 @@ const readMode = (object: DataVolume): ClaimRequest['volumeMode'] => {
 const readClaim = (object: DataVolume): ClaimRequest => {
   const {
     metadata,
-    spec: { pvc, storage = {}, source, preallocation, contentType = 'kubevirt' },
+    spec: { pvc, storage = {}, preallocation },
   } = object;
   const { storageClassName, accessModes, resources } = pvc ?? storage;
   const bytes = parseQuantity(resources?.requests?.['storage']);
@@ -81,25 +81,14 @@ const readClaim = (object: DataVolume): ClaimRequest => {
     ...(pvc === undefined ? { diskBytes: bytes } : { bytes }),
     isProfiled: pvc === undefined,
     labels: { ...metadata.labels, app: 'containerized-data-importer' },
-    annotations: {
-      ...passedOn(metadata.annotations),
-      [`${cdiGroup}/storage.populatedFor`]: metadata.name,
-      [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
-      [cdiAnnotations.contentType]: contentType,
-      ...preallocationMark(preallocation),
-      ...uploadMark(source),
-    },
-    filled: {
-      [`${cdiGroup}/storage.pod.phase`]: 'Succeeded',
-      [`${cdiGroup}/storage.condition.running`]: 'false',
-      [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
-    },
+    fileSystemLabels: { 'alerts.k8s.io/KubePersistentVolumeFillingUp': 'disabled' },
+    annotations: claimMarks(object),
+    filled: filledMarks,
     preallocated: preallocated(preallocation),
+    comesFilled: comesFilled(metadata),
     adopts: (claim) => mayAdopt(metadata, claim.metadata.annotations ?? {}),
   };
 };
-
-type Metadata = DataVolume['metadata'];
 
 /** Annotations that the original hands on to its pods. */
 const podAnnotations = [
@@ -122,20 +111,6 @@ const readPod = ({ metadata: { annotations = {} }, spec }: DataVolume): PodWishe
   },
 });
 
-const passedOn = (annotations: Metadata['annotations'] = {}): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(annotations).filter(
-      ([name]) => name !== 'kubectl.kubernetes.io/last-applied-configuration' && !name.startsWith('bullion.dev/'),
-    ),
-  );
-
-/** A claim that was prepared for a DataVolume of this name, by a restore or by hand. */
-const mayAdopt = ({ name, annotations = {} }: Metadata, found: Readonly<Record<string, string>>): boolean =>
-  found[`${cdiGroup}/storage.populatedFor`] === name ||
-  found[`${cdiGroup}/storage.prePopulated`] === name ||
-  annotations[`${cdiGroup}/storage.prePopulated`] === name ||
-  annotations[`${cdiGroup}/allowClaimAdoption`] === 'true';
-
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
 export const dataVolumes: VolumeDialect<DataVolume> = {
@@ -151,6 +126,11 @@ export const dataVolumes: VolumeDialect<DataVolume> = {
       progress: progressOf(state),
       restartCount: state.attemptsFailed,
       conditions: setCdiConditions(status?.conditions ?? [], conditionsOf(state), now),
-      detail: { ...toVolumeStatus(volume, state), phase: state.phase, conditions: undefined },
+      detail: {
+        ...toVolumeStatus(volume, state),
+        phase: state.phase,
+        reason: isRunning(state) ? state.reason : undefined,
+        conditions: undefined,
+      },
     }),
 };

@@ -4,9 +4,10 @@ import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
-import { conditionsOf, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
+import { phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
 
 const http: VolumeSource = { type: 'transfer', from: { type: 'http', url: 'https://a/b' } };
+const upload: VolumeSource = { type: 'transfer', from: { type: 'upload' } };
 const claim: VolumeSource = { type: 'object', groupKind: 'PersistentVolumeClaim', namespace: 'default', name: 'a' };
 const made = { children: { volume: 'disk' } };
 const by = (strategy: 'snapshot' | 'csi-clone' | 'copy') => ({ ...made, clone: { strategy, because: 'so' } });
@@ -22,8 +23,15 @@ describe('the phase of a DataVolume', () => {
     [http, { reason: 'WaitForFirstConsumer', ...made }, 'WaitForFirstConsumer'],
     [http, { phase: 'Available', ...made }, 'Succeeded'],
     [http, { phase: 'Failed' }, 'Failed'],
+    [upload, {}, 'Pending'],
+    [upload, { phase: 'Cloning', ...made }, 'UploadScheduled'],
+    [upload, { phase: 'Downloading', ...made }, 'UploadReady'],
+    [upload, { reason: 'WaitForFirstConsumer', ...made }, 'WaitForFirstConsumer'],
+    [upload, { phase: 'Available', ...made }, 'Succeeded'],
     [claim, { reason: 'SourceNotFound' }, 'Pending'],
     [claim, { phase: 'Cloning', reason: 'Snapshotting' }, 'SnapshotForSmartCloneInProgress'],
+    [claim, { phase: 'Cloning', reason: 'Binding', ...by('snapshot') }, 'PrepClaimInProgress'],
+    [claim, { phase: 'Cloning', reason: 'HandingOver', ...by('copy') }, 'RebindInProgress'],
     [claim, { phase: 'Cloning', ...by('snapshot') }, 'CloneFromSnapshotSourceInProgress'],
     [claim, { phase: 'Cloning', ...by('csi-clone') }, 'CSICloneInProgress'],
     [claim, { phase: 'Cloning', ...by('copy') }, 'CloneScheduled'],
@@ -64,28 +72,5 @@ describe('its progress', () => {
     [{ phase: 'Available' }, '100.0%'],
   ])('of %o is %s', (over, progress) => {
     expect(progressOf(state(over))).toBe(progress);
-  });
-});
-
-describe('its conditions', () => {
-  it.each<[state: Partial<ImageState>, bound: string, running: string, ready: string]>([
-    [{}, 'False NotFound', 'False Pending', 'False Pending'],
-    [{ phase: 'Cloning', reason: 'Starting', ...made }, 'False Pending', 'False Starting', 'False Starting'],
-    [
-      { phase: 'Downloading', reason: 'Downloading', ...made },
-      'True Bound',
-      'True Pod is running',
-      'False Downloading',
-    ],
-    [{ phase: 'Available', reason: 'Ready', ...made }, 'True Bound', 'False Completed', 'True Ready'],
-    [
-      { phase: 'Failed', reason: 'SourceNotFound', lastFailure: { reason: 'SourceNotFound', message: '404' }, ...made },
-      'False Pending',
-      'False Error',
-      'False SourceNotFound',
-    ],
-    [{ phase: 'Failed', reason: 'VolumeLost', ...made }, 'False ClaimLost', 'False VolumeLost', 'False VolumeLost'],
-  ])('of %o', (over, ...expected) => {
-    expect(conditionsOf(state(over)).map(({ status, reason }) => `${status} ${reason}`)).toEqual(expected);
   });
 });

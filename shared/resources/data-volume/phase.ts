@@ -1,9 +1,9 @@
-// The original's phase, progress and conditions of a DataVolume, from the state it has come to. Pure.
-import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
+// The original's phase and progress of a DataVolume, from the state it has come to. Pure.
 import type { ImageState } from '#shared/backends/image.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
 
-const isRunning = ({ phase }: ImageState): boolean =>
+/** Whether bytes move. */
+export const isRunning = ({ phase }: ImageState): boolean =>
   phase === 'Downloading' || phase === 'Converting' || phase === 'Verifying';
 
 export const phaseOf = (state: ImageState, source: VolumeSource | undefined): string => {
@@ -32,8 +32,16 @@ const importPhase = (state: ImageState): string => {
   return state.children?.volume === undefined ? 'Pending' : 'ImportScheduled';
 };
 
+/** What a clone is at beside copying, in the original's words. */
+const cloneSteps: Readonly<Record<string, string>> = {
+  Snapshotting: 'SnapshotForSmartCloneInProgress',
+  Binding: 'PrepClaimInProgress',
+  HandingOver: 'RebindInProgress',
+};
+
 const clonePhase = (state: ImageState): string => {
-  if (state.reason === 'Snapshotting') return 'SnapshotForSmartCloneInProgress';
+  const step = cloneSteps[state.reason];
+  if (step !== undefined) return step;
   if (state.children?.volume === undefined) return 'Pending';
   switch (state.clone?.strategy) {
     case 'snapshot':
@@ -51,33 +59,3 @@ export const progressOf = (state: ImageState): string => {
   const percent = state.transfer?.percent;
   return isRunning(state) && percent !== undefined ? `${percent.toFixed(2)}%` : 'N/A';
 };
-
-const toBound = (state: ImageState): WantedCondition => {
-  const type = 'Bound';
-  const name = state.children?.volume;
-  if (state.reason === 'VolumeLost') return { type, status: 'False', reason: 'ClaimLost', message: 'Claim Lost' };
-  if (name === undefined) return { type, status: 'False', reason: 'NotFound', message: 'No PVC found' };
-  const isBound = state.phase === 'Available' || isRunning(state);
-  return isBound
-    ? { type, status: 'True', reason: 'Bound', message: `PVC ${name} Bound` }
-    : { type, status: 'False', reason: 'Pending', message: `PVC ${name} Pending` };
-};
-
-const toRunning = (state: ImageState): WantedCondition => {
-  const type = 'Running';
-  if (isRunning(state)) return { type, status: 'True', reason: 'Pod is running', message: '' };
-  if (state.phase === 'Available') return { type, status: 'False', reason: 'Completed', message: 'Import Complete' };
-  if (state.lastFailure === undefined) return { type, status: 'False', reason: state.reason, message: state.message };
-  return { type, status: 'False', reason: 'Error', message: state.lastFailure.message };
-};
-
-export const conditionsOf = (state: ImageState): readonly WantedCondition[] => [
-  toBound(state),
-  toRunning(state),
-  {
-    type: 'Ready',
-    status: state.phase === 'Available' ? 'True' : 'False',
-    reason: state.reason,
-    message: state.message,
-  },
-];

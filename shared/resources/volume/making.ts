@@ -101,7 +101,12 @@ export const buildClaim = ({ ref, claim }: Volume, shape: Shape): PersistentVolu
     ...built,
     metadata: {
       ...built.metadata,
-      labels: { ...claim.labels, ...built.metadata.labels, ...contentLabel(shape.content) },
+      labels: {
+        ...claim.labels,
+        ...(shape.volumeMode === 'Filesystem' ? claim.fileSystemLabels : {}),
+        ...built.metadata.labels,
+        ...contentLabel(shape.content),
+      },
     },
     spec: {
       ...built.spec,

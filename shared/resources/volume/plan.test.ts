@@ -56,6 +56,8 @@ const imported = aVolume({
   claim: { name: 'disk', bytes: gib },
 });
 
+const adopting = aVolume({ claim: { name: 'ubuntu-image-pvc', adopts: () => true } });
+
 const golden: PersistentVolumeClaim = {
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
@@ -186,6 +188,34 @@ const rows: readonly Row[] = [
     { reason: 'SourceInUse', deadline: undefined },
   ],
   ['a name that is taken is left alone', aVolume(), { foreign: golden }, [], { reason: 'NameTaken' }],
+  [
+    'a claim that was prepared becomes ours, and usable',
+    adopting,
+    { foreign: golden },
+    ['patch PersistentVolumeClaim ubuntu-image-pvc'],
+    { phase: 'Available', children: { volume: 'ubuntu-image-pvc' } },
+  ],
+  [
+    'but not one that is on its way out',
+    adopting,
+    { foreign: leaving(golden) },
+    [],
+    { phase: 'Pending', reason: 'ChildDeleted', deadline: expect.any(String) as string },
+  ],
+  [
+    'nor one that lost its data',
+    adopting,
+    { foreign: { ...golden, status: { phase: 'Lost' } } },
+    [],
+    { phase: 'Failed', reason: 'VolumeLost' },
+  ],
+  [
+    'a claim that a restore is to bring is waited for, and none is made in its place',
+    { ...imported, claim: { ...imported.claim, comesFilled: true } },
+    { storageClass },
+    [],
+    { phase: 'Pending', reason: 'ClaimNotFound', deadline: undefined },
+  ],
   [
     'a restored claim that is not bound is waited for',
     aVolume(),
@@ -342,6 +372,19 @@ describe('planVolume', () => {
     expect(plan.state).toMatchObject(state);
   });
 
+  it.each([
+    { as: 'its one controller', before: [], controllers: [true] },
+    { as: 'an owner beside the controller it has', before: [{ kind: 'VirtualMachine', uid: 'vm', controller: true }], controllers: [true, false] },
+  ])('takes a prepared claim over as $as, once', ({ before, controllers }) => {
+    const foreign = { ...golden, metadata: { ...golden.metadata, ownerReferences: before as never } };
+    const { actions } = planVolume(adopting, { pods: [], foreign }, context);
+    const change = actions[0]?.do === 'patch' ? (actions[0].patch as { metadata: PersistentVolumeClaim['metadata'] }) : undefined;
+    expect(change?.metadata.ownerReferences?.map(({ controller }) => controller)).toEqual(controllers);
+    const adopted = { ...golden, metadata: { ...golden.metadata, ...change?.metadata } };
+    const again = planVolume(adopting, { pods: [], foreign: adopted }, context);
+    expect(again).toMatchObject({ actions: [], state: { phase: 'Available' } });
+  });
+
   it('takes a snapshot away that was taken for it alone', () => {
     const sourceSnapshot = {
       apiVersion: 'snapshot.storage.k8s.io/v1',
@@ -404,6 +447,25 @@ describe('planVolume', () => {
     expect(planVolume(volume, { ...seen, inspectJob }, context).actions).toEqual([]);
     const bound = planVolume(volume, { ...seen, claim: aClaim(clone('snapshot'), 'Bound'), inspectJob }, context);
     expect(bound.state.phase).toBe('Available');
+  });
+
+  it.each([
+    { share: '0.2', as: 'more than others' },
+    { share: '0.01', as: 'less than others' },
+    { share: undefined, as: 'as much as others' },
+  ])('makes room for the disk where the file systems of its class keep $as for themselves', ({ share }) => {
+    const disk = 10 * gib;
+    const marks = share === undefined ? {} : { 'cdi.harvesterhci.io/filesystemOverhead': share };
+    const metadata = { ...storageClass.metadata, annotations: marks };
+    const volume = { ...imported, claim: { name: 'disk', diskBytes: disk, volumeMode: 'Filesystem' as const } };
+    const { actions } = planVolume(volume, { pods: [], storageClass: { ...storageClass, metadata } }, context);
+    const [claim, job] = actions.flatMap((one) => (one.do === 'create' ? [JSON.stringify(one.object)] : []));
+    const overhead = share === undefined ? testSettings.filesystemOverhead : Number(share);
+    const asked = parseQuantity(/"storage":"([^"]+)"/.exec(claim ?? '')?.[1]) ?? 0;
+    expect(asked).toBe(volumeBytesFor(disk, 'Filesystem', overhead));
+    const told = Number(/capacityBytes\\*":(\d+)/.exec(job ?? '')?.[1]);
+    expect(told).toBe(diskBytesIn(asked, 'Filesystem', overhead));
+    expect(told).toBeGreaterThanOrEqual(disk);
   });
 
   it('mounts the source of a copy read-only', () => {

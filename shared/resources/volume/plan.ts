@@ -1,11 +1,8 @@
 // The decisions about a volume: make its claim, see it filled by the storage or by a Job, mark it, start over. Pure.
-import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { childMetadata } from '#shared/api/owner.ts';
-import { parseQuantity } from '#shared/api/quantity.ts';
-import { patch, remove, removeJob } from '#shared/backends/actions.ts';
+import { remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import {
@@ -19,15 +16,18 @@ import {
   waitingState,
 } from '#shared/backends/state.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
-import { type Population, populatedPatch, populationOf, requestedBytes } from '#shared/populate/volume.ts';
+import { inClass } from '#shared/populate/class-annotations.ts';
+import { type Population, populationOf } from '#shared/populate/volume.ts';
+import { planAdopted } from '#shared/resources/volume/adopting.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
-import { usableState } from '#shared/resources/volume/state.ts';
+import { rest, usableState } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export const planVolume = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+export const planVolume = (volume: Volume, seen: VolumeSeen, given: PlanContext): Plan => {
+  const context = inClass(given, seen.storageClass);
   if (volume.state.phase !== 'Available' && isRetryDue(volume)) return planRestart(volume, seen, context);
   return volume.state.phase === 'Failed' ? unchanged(volume) : advance(volume, seen, context);
 };
@@ -35,14 +35,20 @@ export const planVolume = (volume: Volume, seen: VolumeSeen, context: PlanContex
 const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const { claim, foreign } = seen;
   if (foreign !== undefined) return planForeign(volume, foreign, context);
-  if (claim === undefined)
-    return volume.state.phase === 'Available' ? planLost(volume) : planClaim(volume, seen, context);
+  if (claim === undefined) return planUnmade(volume, seen, context);
   if (claim.status?.phase === 'Lost') return planLost(volume);
   if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, seen, context);
   const population = populationOf(claim) ?? populationKnown(volume);
   return population === undefined
     ? planFilling(volume, { ...seen, claim }, context)
     : planUsable({ ...volume, state: countedState(volume, seen, context) }, { ...seen, claim }, population);
+};
+
+const planUnmade = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+  if (volume.state.phase === 'Available') return planLost(volume);
+  if (volume.claim.comesFilled !== true) return planClaim(volume, seen, context);
+  const message = `claim ${volume.claim.name} is to be brought with its data, by a restore or by hand; none is made here`;
+  return rest(volume, { reason: 'ClaimNotFound', message });
 };
 
 /** A crash may have come between marking the claim and writing down how it was filled. */
@@ -55,10 +61,13 @@ const populationKnown = ({ state }: Volume): Population | undefined =>
     ? { inspection: state.inspection ?? { format: 'raw', compression: 'none' }, digests: { ...state.digests } }
     : undefined;
 
-const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan =>
-  volume.claim.adopts?.(claim) === true
+const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
+  if (volume.claim.adopts?.(claim) !== true) return { actions: [], state: takenState(volume, claim, context) };
+  if (claim.status?.phase === 'Lost') return planLost(volume);
+  return claim.metadata.deletionTimestamp === undefined
     ? planAdopted(volume, claim)
-    : { actions: [], state: takenState(volume, claim, context) };
+    : planLeaving(volume, { pods: [], claim }, context);
+};
 
 const planLost = (volume: Volume): Plan => {
   const message = `the claim ${volume.claim.name} is gone or lost its data; ${retryHint}`;
@@ -67,24 +76,6 @@ const planLost = (volume: Volume): Plan => {
 
 const isUsable = ({ metadata, status }: PersistentVolumeClaim): boolean =>
   metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
-
-/** It becomes ours, with what is in it; nothing is written to it. */
-const planAdopted = (volume: Volume, claim: PersistentVolumeClaim): Plan => {
-  const { labels, annotations, ownerReferences = [] } = childMetadata(volume.ref, 'disk', claim.metadata.name);
-  const bytes = parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);
-  const population: Population = {
-    inspection: { format: 'raw', compression: 'none', virtualSize: bytes },
-    digests: {},
-  };
-  const mark = populatedPatch(population, { ...annotations, ...volume.claim.filled });
-  const { metadata } = mark as { readonly metadata: object };
-  const owners = [...(claim.metadata.ownerReferences ?? []), ...ownerReferences];
-  const change = { metadata: { ...metadata, labels, ownerReferences: owners } };
-  return {
-    actions: [patch(persistentVolumeClaims, claim, change)],
-    state: usableState(volume, claim, population),
-  };
-};
 
 /** A pod that waits for a claim on its way out is what keeps it: neither would ever come to an end. */
 const planLeaving = (volume: Volume, { claim, job }: VolumeSeen, context: PlanContext): Plan => {

@@ -55,11 +55,15 @@ export interface ClaimRequest {
   /** What is left out of modes and size is completed from the class's StorageProfile. */
   readonly isProfiled?: boolean;
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** Labels beside, of one that holds a file system. */
+  readonly fileSystemLabels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   /** Annotations that clients look for once it is filled. */
   readonly filled?: Readonly<Record<string, string>> | undefined;
   /** A disk in a file system takes all of its room at once, and these annotations of the claim say so then. */
   readonly preallocated?: Readonly<Record<string, string>> | undefined;
+  /** Somebody brings the claim with its data: none is made here. */
+  readonly comesFilled?: boolean;
   /** Whether a claim of that name, which somebody else made and filled, may be taken over as it is. */
   readonly adopts?: (claim: PersistentVolumeClaim) => boolean;
 }

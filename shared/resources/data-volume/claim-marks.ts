@@ -1,0 +1,56 @@
+// What the claim of a DataVolume says of itself to KubeVirt and virtctl, and what a claim or a DataVolume says that was prepared by somebody else: a
+// restore, or a hand. Pure.
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
+
+type Marks = Readonly<Record<string, string>>;
+type Metadata = DataVolume['metadata'];
+
+const populatedFor = `${cdiGroup}/storage.populatedFor`;
+const prePopulated = `${cdiGroup}/storage.prePopulated`;
+const claimAdoption = `${cdiGroup}/allowClaimAdoption`;
+
+/** `virtctl` asks the claim whether it may upload into it. */
+const uploadMark = (source: DataVolume['spec']['source']): Marks =>
+  source?.upload === undefined ? {} : { [`${cdiGroup}/storage.upload.target`]: '' };
+
+const wishes = ({ preallocation, priorityClassName }: DataVolume['spec']): Marks => ({
+  ...(preallocation === undefined ? {} : { [`${cdiGroup}/storage.preallocation.requested`]: String(preallocation) }),
+  ...(priorityClassName === undefined ? {} : { [`${cdiGroup}/storage.pod.priorityclassname`]: priorityClassName }),
+});
+
+const passedOn = (annotations: Marks = {}): Marks =>
+  Object.fromEntries(
+    Object.entries(annotations).filter(
+      ([name]) => name !== 'kubectl.kubernetes.io/last-applied-configuration' && !name.startsWith('bullion.dev/'),
+    ),
+  );
+
+export const claimMarks = ({ metadata, spec }: DataVolume): Marks => ({
+  ...passedOn(metadata.annotations),
+  [populatedFor]: metadata.name,
+  [`${cdiGroup}/createdForDataVolume`]: metadata.uid ?? '',
+  [cdiAnnotations.contentType]: spec.contentType ?? 'kubevirt',
+  ...wishes(spec),
+  ...uploadMark(spec.source),
+});
+
+/** What its clients wait for. */
+export const filledMarks: Marks = {
+  [`${cdiGroup}/storage.pod.phase`]: 'Succeeded',
+  [`${cdiGroup}/storage.condition.running`]: 'false',
+  [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
+};
+
+/** A restore brings the claim with its data, before or after: a new one in its place would hold another disk. */
+export const comesFilled = ({ annotations = {} }: Metadata): boolean => annotations[prePopulated] !== undefined;
+
+/** As Go reads a truth value. */
+const isTrue = (text: string | undefined): boolean => ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text ?? '');
+
+/** A claim that was prepared for a DataVolume of this name, by a restore or by hand. */
+export const mayAdopt = (metadata: Metadata, found: Marks): boolean =>
+  found[populatedFor] === metadata.name ||
+  found[prePopulated] === metadata.name ||
+  comesFilled(metadata) ||
+  isTrue(metadata.annotations?.[claimAdoption]);

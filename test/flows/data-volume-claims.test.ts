@@ -1,0 +1,188 @@
+// DataVolumes whose claim is not made and filled the usual way: files of an archive, objects of a store, claims that somebody else prepared or is to bring, and
+// clones that wait for their consumer. On the local cluster, with real bytes.
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
+import { type TestCluster, leftOvers, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+import { noise } from '#test/support/disk.ts';
+import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+
+const type = dataVolumeKind.type;
+const mib = 2 ** 20;
+const cdi = 'cdi.kubevirt.io';
+const raw = noise('data-volume-claims', 8 * mib);
+const files = { 'etc/motd': noise('motd', mib), readme: Buffer.from('hello') };
+const archives = { tar: ['-cf'], 'tar.gz': ['-czf'], 'tar.xz': ['-cJf'] } as const;
+
+const aDataVolume = (name: string, spec: object, annotations: Record<string, string> = {}): DataVolume => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace, annotations },
+  spec: spec as DataVolume['spec'],
+});
+const sized = (rest: object = {}) => ({ resources: { requests: { storage: '16Mi' } }, ...rest });
+const aClaim = (name: string, annotations: Record<string, string> = {}): PersistentVolumeClaim => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace, annotations },
+  spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', volumeMode: 'Block', ...sized() },
+});
+
+describe('claims of data volumes', { timeout: 120_000 }, () => {
+  const dir = temporaryDirectory();
+  let cluster: TestCluster;
+  let origin: Origin;
+  const asked: string[] = [];
+
+  const until = async (name: string, isSo: (status: DataVolumeStatus) => boolean): Promise<DataVolumeStatus> => {
+    let last: DataVolumeStatus | undefined;
+    const look = async () => {
+      last = (await cluster.kube.get(type, { namespace, name }))?.status;
+      return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
+    };
+    await expect.poll(look, { timeout: 60_000, interval: 50 }).toBe('so');
+    return last!;
+  };
+  const make = async (object: DataVolume, phase = 'Succeeded'): Promise<DataVolumeStatus> => {
+    await cluster.kube.create(type, object);
+    return until(object.metadata.name, (status) => status.phase === phase || status.phase === 'Failed');
+  };
+  const claimOf = (name: string) => cluster.kube.get(persistentVolumeClaims, { namespace, name });
+  const diskIn = async (name: string): Promise<Buffer> =>
+    (await readFile(await diskOf(cluster, { namespace, name }))).subarray(0, raw.length);
+  const http = (path = 'disk.raw') => ({ http: { url: `${origin.url}/${path}` } });
+  const bound = ({ conditions = [] }: DataVolumeStatus) => conditions.find((one) => one.type === 'Bound');
+
+  beforeAll(async () => {
+    const folder = await mkdtemp(join(dir, 'files-'));
+    for (const [name, bytes] of Object.entries(files)) {
+      await mkdir(dirname(join(folder, name)), { recursive: true });
+      await writeFile(join(folder, name), bytes);
+    }
+    const published = new Map<string, Buffer>([['/disk.raw', raw]]);
+    for (const [ending, flags] of Object.entries(archives)) {
+      const path = join(dir, `files.${ending}`);
+      await run('tar', [...flags, path, '-C', folder, '.']);
+      published.set(`/files.${ending}`, await readFile(path));
+    }
+    origin = await startOrigin((request) => {
+      asked.push(request.path);
+      const bytes = published.get(request.path);
+      return bytes === undefined ? { status: 404 } : fileAnswer(request, bytes);
+    });
+    cluster = await startTestCluster();
+  }, 120_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await origin?.close();
+  });
+
+  it.each(Object.keys(archives))('the files of a %s on a web server become those of a volume', async (ending) => {
+    const name = `files-${ending.replace('.', '-')}`;
+    const storage = sized({ storageClassName: 'local' });
+    const status = await make(aDataVolume(name, { source: http(`files.${ending}`), contentType: 'archive', storage }));
+    expect(status).toMatchObject({ phase: 'Succeeded', progress: '100.0%' });
+    expect(await claimOf(name)).toMatchObject({
+      metadata: {
+        labels: { 'alerts.k8s.io/KubePersistentVolumeFillingUp': 'disabled' },
+        annotations: { [`${cdi}/storage.contentType`]: 'archive' },
+      },
+      spec: { volumeMode: 'Filesystem' },
+    });
+    const folder = dirname(await diskOf(cluster, { namespace, name }));
+    for (const [path, bytes] of Object.entries(files))
+      expect((await readFile(join(folder, path))).equals(bytes)).toBe(true);
+  });
+
+  it('an archive that is none fails with what is wrong', async () => {
+    const storage = sized({ storageClassName: 'local' });
+    const status = await make(aDataVolume('no-archive', { source: http(), contentType: 'archive', storage }));
+    expect(status.phase).toBe('Failed');
+    expect(status.conditions?.find((one) => one.type === 'Running')).toMatchObject({ reason: 'Error' });
+  });
+
+  it('an object of a store that is named with its Secret is read', async () => {
+    const { data = {} } = (await cluster.kube.get(secrets, { namespace, name: 'object-store' })) ?? {};
+    const credentials = {
+      accessKeyId: atob(data['accessKeyId'] ?? ''),
+      secretAccessKey: atob(data['secretKey'] ?? ''),
+    };
+    const { url: endpoint } = cluster.objectStore;
+    const s3 = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials });
+    await s3.send(new CreateBucketCommand({ Bucket: 'disks' }));
+    await s3.send(new PutObjectCommand({ Bucket: 'disks', Key: 'a/disk.raw', Body: raw }));
+    s3.destroy();
+    const source = { s3: { url: `${endpoint}/disks/a/disk.raw`, secretRef: 'object-store' } };
+    expect(await make(aDataVolume('stored', { source, storage: sized() }))).toMatchObject({ phase: 'Succeeded' });
+    expect((await diskIn('stored')).equals(raw)).toBe(true);
+  });
+
+  it('a clone by its storage is PendingPopulation until its consumer comes, and is the same disk then', async () => {
+    await make(aDataVolume('golden', { source: http(), storage: sized({ storageClassName: 'local' }) }));
+    const source = { pvc: { namespace, name: 'golden' } };
+    const object = aDataVolume('lazy', { source, storage: { storageClassName: 'local-wffc' } });
+    const status = await make(object, 'PendingPopulation');
+    expect(status).toMatchObject({ phase: 'PendingPopulation', detail: { cloneStrategy: 'snapshot' } });
+    expect(bound(status)).toMatchObject({ status: 'False', reason: 'Pending' });
+    await cluster.kube.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'virt-launcher', namespace },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [{ name: 'none', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'lazy' } }],
+      },
+    });
+    await until('lazy', ({ phase }) => phase === 'Succeeded');
+    expect((await diskIn('lazy')).equals(raw)).toBe(true);
+    await cluster.kube.delete(pods, { namespace, name: 'virt-launcher' });
+  });
+
+  it('a claim that a restore brings after its DataVolume is taken as it is, and none is made before', async () => {
+    asked.length = 0;
+    const annotations = { [`${cdi}/storage.prePopulated`]: 'restored' };
+    const status = await make(aDataVolume('restored', { source: http(), storage: sized() }, annotations), 'Pending');
+    expect(bound(status)).toMatchObject({ status: 'False', reason: 'NotFound', message: 'No PVC found' });
+    await sleep(2_000);
+    expect(await claimOf('restored')).toBeUndefined();
+    const { metadata } = await cluster.kube.create(persistentVolumeClaims, aClaim('restored'));
+    expect(await until('restored', ({ phase }) => phase === 'Succeeded')).toMatchObject({ claimName: 'restored' });
+    expect((await claimOf('restored'))?.metadata).toMatchObject({
+      uid: metadata.uid,
+      ownerReferences: [{ kind: 'DataVolume', name: 'restored', controller: true }],
+    });
+    expect(asked).toEqual([]);
+  });
+
+  it.each<[what: string, name: string, ofVolume: Record<string, string>, ofClaim: Record<string, string>]>([
+    ['was populated for it', 'populated', {}, { [`${cdi}/storage.populatedFor`]: 'populated' }],
+    ['is given to it', 'given', { [`${cdi}/allowClaimAdoption`]: 'true' }, {}],
+  ])('a claim that %s is taken over, and nothing is written to it', async (_what, name, ofVolume, ofClaim) => {
+    asked.length = 0;
+    const { metadata } = await cluster.kube.create(persistentVolumeClaims, aClaim(name, ofClaim));
+    const status = await make(aDataVolume(name, { source: http(), storage: sized() }, ofVolume));
+    expect(status).toMatchObject({ phase: 'Succeeded', claimName: name });
+    expect((await claimOf(name))?.metadata.uid).toBe(metadata.uid);
+    expect(asked).toEqual([]);
+  });
+
+  it('a claim that was made for something else is refused at the door', async () => {
+    await cluster.kube.create(persistentVolumeClaims, aClaim('taken'));
+    const made = cluster.kube.create(type, aDataVolume('taken', { source: http(), storage: sized() }));
+    await expect(made).rejects.toThrow(/claim taken exists.*allowClaimAdoption/);
+    await cluster.kube.delete(persistentVolumeClaims, { namespace, name: 'taken' });
+  });
+
+  it('all of them go with their DataVolumes', async () => {
+    for await (const { metadata } of cluster.kube.listAll(type))
+      await cluster.kube.delete(type, { namespace, name: metadata.name });
+    expect(await leftOvers(cluster.kube, cluster.dataDir, 30)).toEqual([]);
+  });
+});
