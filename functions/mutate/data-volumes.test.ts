@@ -76,6 +76,16 @@ describe('storage of a DataVolume', () => {
     expect(await mutate({ object: once })).toEqual(once);
   });
 
+  it('is a file system where files of an archive go into it, whatever its class prefers', async () => {
+    const object = dataVolume({ source: http, storage: { resources }, contentType: 'archive' });
+    expect(await storageOf({ object })).toEqual({
+      resources,
+      storageClassName: 'ceph',
+      volumeMode: 'Filesystem',
+      accessModes: ['ReadWriteOnce'],
+    });
+  });
+
   it.each<[what: string, object: Draft]>([
     ['pvc, which is taken as it is', dataVolume({ source: http, pvc: { resources, accessModes: ['ReadWriteOnce'] } })],
     ['a clone, which is as its source', of({ resources }, { pvc: { namespace: 'default', name: 'a' } })],

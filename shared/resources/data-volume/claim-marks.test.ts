@@ -59,7 +59,12 @@ describe('the claim of a DataVolume', () => {
     ['Block', undefined],
   ])('of mode %s has the labels that its clients and alerts look for', (volumeMode, alert) => {
     const volume = dataVolumes.toVolume(aDataVolume({}, { labels: { os: 'linux' } }));
-    const claim = buildClaim(volume, { className: 'local', volumeMode, accessModes: ['ReadWriteOnce'], bytes: 2 ** 30 });
+    const claim = buildClaim(volume, {
+      className: 'local',
+      volumeMode,
+      accessModes: ['ReadWriteOnce'],
+      bytes: 2 ** 30,
+    });
     expect(claim.metadata.labels).toMatchObject({ app: 'containerized-data-importer', os: 'linux' });
     expect(claim.metadata.labels?.['alerts.k8s.io/KubePersistentVolumeFillingUp']).toBe(alert);
     expect(claim.metadata.ownerReferences).toMatchObject([{ kind: 'DataVolume', name: 'disk', controller: true }]);

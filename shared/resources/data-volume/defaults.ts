@@ -44,6 +44,9 @@ const keep = (storage: Storage, { storageClassName, volumeMode, accessModes }: S
   ...storage,
 });
 
+/** Files of an archive need a file system, whatever the class prefers. */
+const forFiles = { volumeMode: 'Filesystem' } as const;
+
 const fillStorage: Fill = async ({ object, before, kube }) => {
   const { storage } = object.spec;
   if (storage === undefined || isMadeFromVolume(object)) return object;
@@ -51,7 +54,8 @@ const fillStorage: Fill = async ({ object, before, kube }) => {
     const { storage: kept } = before.spec;
     return kept === undefined ? object : { ...object, spec: { ...object.spec, storage: keep(storage, kept) } };
   }
-  return { ...object, spec: { ...object.spec, storage: await complete(kube, storage) } };
+  const asked = object.spec.contentType === 'archive' ? { ...forFiles, ...storage } : storage;
+  return { ...object, spec: { ...object.spec, storage: await complete(kube, asked) } };
 };
 
 export const dataVolumeDefaults: readonly DefaultRule<DataVolume>[] = [{ id: 'storage', fill: fillStorage }];
