@@ -1,5 +1,6 @@
 // Manifests as users of Harvester and HyperCloud have them, all of them at once on one cluster: images, disks of them, exports. Each reaches the state
 // its user waits for, and every volume and object holds the disk that was published, byte for byte.
+import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -20,6 +21,7 @@ import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snap
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { findShared } from '#test/support/shared-folder.ts';
 
 const mib = 2 ** 20;
 
@@ -45,7 +47,7 @@ spec:
   pvc:
     volumeMode: Block
     accessModes: [ReadWriteOnce]
-    resources: { requests: { storage: 128Mi } }
+    resources: { requests: { storage: 3Gi } }
     storageClassName: cephrbd
   snapshotClassName: csi-snapclass
 ---
@@ -54,12 +56,12 @@ kind: VirtualMachinePvc
 metadata: { name: vm-root-disk }
 spec:
   virtualMachineImageName: ubuntu18.04
-  pvc: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 256Mi } } }
+  pvc: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 10Gi } } }
 ---
 apiVersion: hypercloud.tmaxanc.com/v1alpha1
 kind: VirtualMachineVolume
 metadata: { name: vm-root-volume }
-spec: { virtualMachineImage: { name: ubuntu18.04 }, capacity: { storage: 256Mi } }
+spec: { virtualMachineImage: { name: ubuntu18.04 }, capacity: { storage: 10Gi } }
 ---
 apiVersion: hypercloud.tmaxanc.com/v1alpha1
 kind: VirtualMachineVolumeExport
@@ -101,6 +103,28 @@ spec:
   pvcNamespace: default
   targetStorageClassName: lvm
 `;
+
+/** The files that users bring, where they lie beside the repository. */
+const folder = findShared('examples');
+
+/** Addresses are filled in by whoever runs them: nothing else may differ. */
+const withoutAddresses = (text: string): readonly unknown[] =>
+  parseAllDocuments(text).map(
+    (document) =>
+      JSON.parse(JSON.stringify(document.toJS()), (_key, value: unknown) =>
+        typeof value === 'string' && value.startsWith('https://') ? 'https://' : value,
+      ) as unknown,
+  );
+
+it.skipIf(folder === undefined)('the manifests of this file are those of users, all of them', () => {
+  const files = readdirSync(folder!).filter((name) => name.endsWith('.yaml') && !name.startsWith('golden-'));
+  const theirs = files.flatMap((name) => withoutAddresses(readFileSync(join(folder!, name), 'utf8')));
+  const [images, store] = ['https://images', 'https://store'];
+  const ours = [hyperCloud(images, store), harvester(images), exportedDisk].flatMap(withoutAddresses);
+  expect(theirs.length).toBeGreaterThan(0);
+  expect(ours).toHaveLength(theirs.length);
+  expect(ours).toEqual(expect.arrayContaining([...theirs]));
+});
 
 interface Stated extends KubeObject {
   readonly status?: {
@@ -237,7 +261,7 @@ describe('manifests that users bring', { timeout: 500_000 }, () => {
   it('exported-disk is imported from the disk of a machine', async () => {
     await apply(exportedDisk);
     const status = await reached(displayed('exported-disk'), isImported);
-    expect(status).toMatchObject({ progress: 100, virtualSize: 256 * mib });
+    expect(status).toMatchObject({ progress: 100, virtualSize: 10 * 1024 * mib });
     expect(await differenceOf(await diskIn(displayed('exported-disk').metadata.name))).toBe('');
   });
 });
