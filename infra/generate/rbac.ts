@@ -14,11 +14,12 @@ import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
+import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { subjectAccessReviews } from '#shared/api/foreign/authorization.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
 import {
+  configMaps,
   jobs,
   kubeEvents,
   namespaces,
@@ -33,6 +34,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+import { trustSetting } from '#shared/resources/trust.ts';
 
 /** A child kind and what plans do with it beside reading. */
 export interface ChildAccess {
@@ -131,6 +133,9 @@ export const buildDriverAccess = (
     ...reads.map((type) => rule(type, readings[type.plural] ?? ['get', 'list'])),
     // Whether a CDI is installed.
     rule(cdis, ['list']),
+    // Whom Harvester's administrators trust.
+    only(rule(harvesterSettings as unknown as ResourceType, ['get']), trustSetting) as Rule,
+    rule(configMaps as unknown as ResourceType, ['create']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
     rule(leases, ['get', 'create', 'update', 'patch', 'delete']),

@@ -4,7 +4,13 @@ import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts'
 import { keyOf } from '#shared/api/object.ts';
 
 export type Action =
-  | { readonly do: 'create'; readonly type: ResourceType; readonly object: KubeObject }
+  | {
+      readonly do: 'create';
+      readonly type: ResourceType;
+      readonly object: KubeObject;
+      /** One of that name can only be the same: a crash came between it and what follows. */
+      readonly mayExist?: true;
+    }
   | {
       readonly do: 'patch';
       readonly type: ResourceType;
@@ -30,6 +36,14 @@ export const create = <T extends KubeObject>(type: ResourceType<T>, object: T): 
   do: 'create',
   type: erased(type),
   object,
+});
+
+/** As `create`, of what has one content for each name. */
+export const ensure = <T extends KubeObject>(type: ResourceType<T>, object: T): Action => ({
+  do: 'create',
+  type: erased(type),
+  object,
+  mayExist: true,
 });
 
 export const patch = <T extends KubeObject>(type: ResourceType<T>, seen: T, change: object): Action => ({

@@ -160,6 +160,11 @@ export interface ImageChildren {
 
 const unfetched = ['export-from-volume', 'clone', 'restore'] as const;
 
+const servers = ['http', 's3', 'object', 'registry'] as const;
+
+/** From a server that shows a certificate. */
+export const isFromServer = ({ type }: ImageSource): boolean => (servers as readonly string[]).includes(type);
+
 export const isFetched = (source: ImageSource): source is FetchedSource =>
   !(unfetched as readonly string[]).includes(source.type);
 

@@ -21,6 +21,8 @@ export interface PopulateSettings {
   readonly plainRegistries: readonly string[];
   /** Left out: sources are reached directly. */
   readonly proxies?: Proxies | undefined;
+  /** PEM certificates that an administrator of Harvester trusts, for who fetches in our place; `proxies.ca` has them as well. */
+  readonly additionalCa?: string | undefined;
   /** Left out: images from an object store are refused. */
   readonly objectStore?: ObjectStoreSettings | undefined;
   /** URL of the transfer function, where upload Jobs fetch the keys of its tokens; left out: uploads are refused. */

@@ -186,6 +186,19 @@ describe('Harvester', () => {
     });
   });
 
+  it('marks its golden volumes as Harvester does, and lets every node read what upgrades it', () => {
+    expect(image.volumeMarks.filling).toEqual({
+      'harvesterhci.io/imageId': 'default/image-leap',
+      'harvesterhci.io/goldenImage': 'true',
+    });
+    expect(image.storage).not.toHaveProperty('volumeMode');
+    const metadata = { ...harvester.metadata, annotations: { 'harvesterhci.io/os-upgrade-image': 'True' } };
+    expect(harvesterImages.toImage({ ...harvester, metadata }).storage).toMatchObject({
+      volumeMode: 'Filesystem',
+      accessModes: ['ReadWriteMany'],
+    });
+  });
+
   it('takes the original default backend where none is given', () => {
     const { backend: _, ...spec } = harvester.spec;
     expect(harvesterImages.toImage({ ...harvester, spec }).backend).toBe('backingimage');

@@ -96,6 +96,8 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Whether a change of a child that is followed can move this owner on; left out: each can. */
   isMovedBy?(subject: S, child: KubeObject): boolean;
+  /** Whether it may fetch from a server whose certificate has to be trusted; left out: never. */
+  fetches?(subject: S): boolean;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
   finalizerOf(subject: S): string | undefined;
   /** Left out where nobody waits for anybody. */

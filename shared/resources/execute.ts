@@ -1,6 +1,7 @@
 // Carries out what a plan asks for. Nothing is decided here.
 import type { Action } from '#shared/backends/actions.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isConflict } from '#shared/runtime/errors.ts';
 
 /**
  * In order, stopping at the first that fails. Conflict means that the world is no longer as it was seen (a name was taken, an object was
@@ -17,7 +18,9 @@ export const execute = async (kube: KubeClient, actions: readonly Action[]): Pro
 const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
   switch (action.do) {
     case 'create':
-      await kube.create(action.type, action.object);
+      await kube.create(action.type, action.object).catch((error: unknown) => {
+        if (action.mayExist !== true || !isConflict(error)) throw error;
+      });
       return;
     case 'patch':
       await kube.mergePatch(action.type, action.key, withVersion(action.patch, action.resourceVersion));

@@ -11,7 +11,7 @@ const proxyUrl = z
   .pipe(Proxies.shape.http);
 
 /** What an environment variable of a pod may hold is bounded: a bundle of all authorities of the world does not fit. */
-const mostPemCharacters = 100_000;
+export const mostPemCharacters = 100_000;
 
 export const proxySettings = {
   httpProxy: setting(

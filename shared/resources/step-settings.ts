@@ -9,6 +9,7 @@ import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
+import { createTrustLook } from '#shared/resources/trust.ts';
 import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -116,6 +117,7 @@ export const createStepDeps = (config: StepConfig, { kube, log, architecture, se
   backends,
   settings: toPopulateSettings(config),
   cdi: createCdiLook(kube, config.cdi),
+  trust: createTrustLook(kube),
   templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
   now: Date.now,
   log,

@@ -1,6 +1,7 @@
 // An HTTP server that can misbehave in every way a real one does: the origin of images in tests.
 import { once } from 'node:events';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /** What one request is answered with. */
@@ -55,11 +56,14 @@ const sendBody = async (response: ServerResponse, answer: Answer, count: (bytes:
   else if (answer.stallAfter === undefined) response.end();
 };
 
-/** Listens on a free port of 127.0.0.1. `respond` may keep state: it is called once for each request, in order of arrival. */
-export const startOrigin = async (respond: (request: OriginRequest) => Answer): Promise<Origin> => {
+/** Listens on a free port of 127.0.0.1. `respond` may keep state: it is called once for each request, in order of arrival. `tls`: as PEM, for localhost. */
+export const startOrigin = async (
+  respond: (request: OriginRequest) => Answer,
+  tls?: { readonly certificate: string; readonly key: string },
+): Promise<Origin> => {
   const requests: OriginRequest[] = [];
   let sent = 0;
-  const server: Server = createServer((incoming, response) => {
+  const listener = (incoming: IncomingMessage, response: ServerResponse): void => {
     const { url: path = '/', method = 'GET', headers } = incoming;
     const request = { method, path, headers, index: requests.length };
     requests.push(request);
@@ -69,11 +73,13 @@ export const startOrigin = async (respond: (request: OriginRequest) => Answer): 
     void sendBody(response, method === 'HEAD' ? { ...answer, body: Buffer.alloc(0) } : answer, (bytes) => {
       sent += bytes;
     });
-  });
+  };
+  const server: Server =
+    tls === undefined ? createServer(listener) : createTlsServer({ cert: tls.certificate, key: tls.key }, listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     port,
     requests,
     sentBytes: () => sent,

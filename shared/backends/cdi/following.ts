@@ -12,7 +12,8 @@ import { inspectedOf } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 /** Trouble that CDI tells in its Running condition, and would try again for ever. */
-const isTrouble = (reason: string): boolean => /Error|^Err[A-Z]|Failed|OOMKilled|BackOff|ImagePull|Unschedulable|ClaimLost/.test(reason);
+const isTrouble = (reason: string): boolean =>
+  /Error|^Err[A-Z]|Failed|OOMKilled|BackOff|ImagePull|Unschedulable|ClaimLost/.test(reason);
 
 interface Trouble {
   readonly reason: string;

@@ -1,8 +1,9 @@
 // The DataVolume of an image, in the words that CDI and our own DataVolumes both understand.
+import { createHash } from 'node:crypto';
 import { toGrantText } from '#shared/access/grant.ts';
 import { type DataVolume, type DataVolumeSpec, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import type { PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
+import type { ConfigMap, PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
@@ -23,6 +24,8 @@ export interface Shape {
   readonly cloned?: Cloned | undefined;
   /** The claim it is exported from. */
   readonly exported?: PersistentVolumeClaim | undefined;
+  /** ConfigMap with the certificates that its server is trusted by. */
+  readonly bundleName?: string | undefined;
   /** What told the size; noted on the DataVolume, since a crash may keep it from the image. */
   readonly inspected?: Inspection | undefined;
 }
@@ -31,11 +34,12 @@ type Source = NonNullable<DataVolumeSpec['source']>;
 
 const claimSource = (namespace: string, name: string): Source => ({ pvc: { namespace, name } });
 
-const sourceOf = ({ ref, source, checksum, faults }: Image, cloned: Cloned | undefined): Source => {
+const sourceOf = ({ ref, source, checksum, faults }: Image, { cloned, bundleName }: Shape): Source => {
   switch (source?.type) {
     case 'http': {
       const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
-      return { http: { url: source.url, ...check } };
+      const trust = bundleName === undefined ? {} : { certConfigMap: bundleName };
+      return { http: { url: source.url, ...trust, ...check } };
     }
     case 'upload':
       return { upload: {} };
@@ -61,10 +65,21 @@ const grantsOf = ({ ref }: Image, { pvc }: Source): Readonly<Record<string, stri
 const immediate = ({ volumeBindingMode }: StorageClass): Readonly<Record<string, string>> =>
   volumeBindingMode === 'WaitForFirstConsumer' ? { [cdiAnnotations.immediateBinding]: 'true' } : {};
 
+/** A CDI that is installed trusts what it is given for each import. It goes with its image; an import of later certificates has one of its own. */
+export const buildBundle = ({ ref }: Image, pem: string): ConfigMap => {
+  const digest = createHash('sha256').update(pem).digest('hex').slice(0, 8);
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: childMetadata(ref, 'trust', `ca-${ref.uid}-${digest}`),
+    data: { 'ca.pem': pem },
+  };
+};
+
 export const buildDataVolume = (image: Image, shape: Shape): DataVolume => {
-  const { storageClass, diskBytes, cloned, inspected } = shape;
+  const { storageClass, diskBytes, inspected } = shape;
   const metadata = childMetadata(image.ref, 'volume', dataVolumeName(image));
-  const source = sourceOf(image, cloned);
+  const source = sourceOf(image, shape);
   const size = diskBytes === undefined ? {} : { resources: { requests: { storage: formatQuantity(diskBytes) } } };
   const { volumeMode, accessModes } = image.storage;
   return {

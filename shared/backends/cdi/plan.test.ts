@@ -142,6 +142,41 @@ describe('a new image', () => {
     expect(from('default').metadata.annotations).not.toHaveProperty('bullion.dev/granted');
   });
 
+  describe('where an administrator trusts more authorities', () => {
+    const trusting = { ...context, settings: { ...testSettings, additionalCa: 'PEM' } };
+    const sized = { className: 'local', capacityBytes: gib };
+
+    it('has a bundle of them, made before what reads it', () => {
+      const { actions } = cdi.initialize(image({ storage: sized }), seen(), trusting);
+      const name = expect.stringMatching(/^ca-/) as string;
+      expect(actions).toMatchObject([
+        {
+          do: 'create',
+          mayExist: true,
+          object: {
+            kind: 'ConfigMap',
+            metadata: { name, ownerReferences: [{ kind: 'VirtualMachineImage', name: 'ubuntu' }] },
+            data: { 'ca.pem': 'PEM' },
+          },
+        },
+        { do: 'create', object: { kind: 'DataVolume', spec: { source: { http: { certConfigMap: name } } } } },
+      ]);
+    });
+
+    it.each([
+      [
+        'whose source is no server',
+        { source: { type: 'export-from-volume', namespace: 'a', claimName: 'b' } as const },
+        trusting,
+      ],
+      ['nobody needs it', { storage: sized }, context],
+    ])('has none where %s', (_what, over, given) => {
+      const { actions } = cdi.initialize(image(over), seen(), given);
+      expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume' } }]);
+      expect(JSON.stringify(actions)).not.toContain('certConfigMap');
+    });
+  });
+
   it('does not wait for a consumer', () => {
     const late: StorageClass = aStorageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' });
     const key = 'cdi.kubevirt.io/storage.bind.immediate.requested';
@@ -191,6 +226,12 @@ describe('a DataVolume', () => {
       { phase: 'Failed', restartCount: 1, detail: { attempts: 1 }, conditions: running('Error', 'got 404') },
       { phase: 'Failed', attempts: 1, attemptsFailed: 1 },
     ],
+    [
+      'whose claim is refused for a quota',
+      { phase: 'Pending', conditions: [condition('Bound', 'False', 'ErrExceededQuota', 'exceeded quota: storage')] },
+      { phase: 'Pending', reason: 'ErrExceededQuota', message: 'exceeded quota: storage' },
+    ],
+    ['that changes hands', { phase: 'RebindInProgress' }, { phase: 'Downloading' }],
     [
       'whose worker cannot be placed',
       { phase: 'ImportScheduled', conditions: running('Unschedulable', 'no node') },

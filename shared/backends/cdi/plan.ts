@@ -1,12 +1,18 @@
 // The cdi backend's decisions: find the size, make the DataVolume, follow it, start over. Pure.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import type { Job, PersistentVolumeClaim, StorageClass } from '#shared/api/foreign/core.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import {
+  type ConfigMap,
+  type Job,
+  type PersistentVolumeClaim,
+  type StorageClass,
+  configMaps,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { create, remove, removeJob } from '#shared/backends/actions.ts';
+import { create, ensure, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
-import { type Shape, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
+import { type Shape, buildBundle, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
 import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
 import {
   dirtyStage,
@@ -159,13 +165,21 @@ const planNoClass = (image: Image, context: PlanContext): Plan => ({
 });
 
 const makeDataVolume = (image: Image, shape: Shape, state: ImageState, context: PlanContext): Plan => {
-  const dataVolume = buildDataVolume(image, shape);
+  const bundle = bundleFor(image, context);
+  const dataVolume = buildDataVolume(image, { ...shape, bundleName: bundle?.metadata.name });
   const { name } = dataVolume.metadata;
   const next = { ...withJob(state, { volume: name }), storageClassName: shape.storageClass.metadata.name };
   const step = { phase: 'Pending', reason: 'Starting', message: `DataVolume ${name} is being made` } as const;
-  const actions = [...markExported(shape.exported, image), create(dataVolumeKind.type, dataVolume)];
+  const actions = [
+    ...(bundle === undefined ? [] : [ensure(configMaps, bundle)]),
+    ...markExported(shape.exported, image),
+    create(dataVolumeKind.type, dataVolume),
+  ];
   return { actions, state: waitingState(image, next, step, context) };
 };
+
+const bundleFor = (image: Image, { settings: { additionalCa } }: PlanContext): ConfigMap | undefined =>
+  additionalCa === undefined || image.source?.type !== 'http' ? undefined : buildBundle(image, additionalCa);
 
 /** Sizes and digests as far as somebody knows them: our own DataVolumes note them on the claim. */
 export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageState =>

@@ -71,9 +71,9 @@ const areModes = (text: string): boolean => {
 };
 
 const wellFormed: ClassRule['check'] = async ({ storageClass, kube }) => {
-  const [overhead, strategy, snapshotClass, modes] = (['overhead', 'cloneStrategy', 'snapshotClass', 'modes'] as const).map(
-    (which) => classAnnotationOf(storageClass, which),
-  );
+  const [overhead, strategy, snapshotClass, modes] = (
+    ['overhead', 'cloneStrategy', 'snapshotClass', 'modes'] as const
+  ).map((which) => classAnnotationOf(storageClass, which));
   const isThere =
     snapshotClass === undefined ||
     (snapshotClass !== '' && (await kube.get(volumeSnapshotClasses, { name: snapshotClass })) !== undefined);

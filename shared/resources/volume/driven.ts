@@ -26,8 +26,8 @@ import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
 import { populationOf } from '#shared/populate/volume.ts';
+import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 
 /** How a kind is translated to and from the volume the engine knows. */
 export interface VolumeDialect<T extends KubeObject> {
@@ -103,6 +103,7 @@ export const drivenVolume = <T extends KubeObject>(
       return { actions: strays === undefined ? [] : removeStrays(volume, strays), state: volume.state, removed: true };
     },
   }),
+  fetches: (volume) => ['http', 's3', 'registry'].includes(bytesOf(volume)?.type ?? ''),
   finalizerOf: (volume) => (mayLieElsewhere(volume) ? finalizers.clone : undefined),
   links: {
     waitsFor: [...dialect.sourceKinds, contentGroupKind],

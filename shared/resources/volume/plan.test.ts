@@ -374,11 +374,16 @@ describe('planVolume', () => {
 
   it.each([
     { as: 'its one controller', before: [], controllers: [true] },
-    { as: 'an owner beside the controller it has', before: [{ kind: 'VirtualMachine', uid: 'vm', controller: true }], controllers: [true, false] },
+    {
+      as: 'an owner beside the controller it has',
+      before: [{ kind: 'VirtualMachine', uid: 'vm', controller: true }],
+      controllers: [true, false],
+    },
   ])('takes a prepared claim over as $as, once', ({ before, controllers }) => {
     const foreign = { ...golden, metadata: { ...golden.metadata, ownerReferences: before as never } };
     const { actions } = planVolume(adopting, { pods: [], foreign }, context);
-    const change = actions[0]?.do === 'patch' ? (actions[0].patch as { metadata: PersistentVolumeClaim['metadata'] }) : undefined;
+    const change =
+      actions[0]?.do === 'patch' ? (actions[0].patch as { metadata: PersistentVolumeClaim['metadata'] }) : undefined;
     expect(change?.metadata.ownerReferences?.map(({ controller }) => controller)).toEqual(controllers);
     const adopted = { ...golden, metadata: { ...golden.metadata, ...change?.metadata } };
     const again = planVolume(adopting, { pods: [], foreign: adopted }, context);

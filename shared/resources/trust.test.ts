@@ -1,0 +1,66 @@
+// Whom transfers trust: what Harvester's setting says, asked once a minute at most.
+import { describe, expect, it } from 'vitest';
+import { harvesterSettings } from '#shared/api/foreign/backup.ts';
+import { createTrustLook, trusting } from '#shared/resources/trust.ts';
+import { testSettings, testTime } from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+
+const minute = 60_000;
+const pem = '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----';
+const aSetting = (fields: { readonly value?: string; readonly default?: string }) => ({
+  apiVersion: 'harvesterhci.io/v1beta1',
+  kind: 'Setting',
+  metadata: { name: 'additional-ca' },
+  ...fields,
+});
+
+describe('who is trusted', () => {
+  it.each<[what: string, fields: Parameters<typeof aSetting>[0] | undefined, found: string | undefined]>([
+    ['nobody beside without the setting', undefined, undefined],
+    ['nobody beside where it is empty', { value: '' }, undefined],
+    ['whom it names', { value: pem }, pem],
+    ['whom it names by default', { value: '', default: pem }, pem],
+  ])('is %s', async (_what, fields, found) => {
+    const kube = createMemoryKube();
+    if (fields !== undefined) kube.seed(harvesterSettings, aSetting(fields));
+    expect(await createTrustLook(kube)()).toBe(found);
+  });
+
+  it('is nobody beside where Harvester is not', async () => {
+    expect(await createTrustLook(createMemoryKube({ absent: [harvesterSettings.plural] }))()).toBeUndefined();
+  });
+
+  it('is asked again after a minute', async () => {
+    let time = testTime;
+    const kube = createMemoryKube();
+    const look = createTrustLook(kube, () => time);
+    expect(await look()).toBeUndefined();
+    kube.seed(harvesterSettings, aSetting({ value: pem }));
+    expect(await look()).toBeUndefined();
+    time += minute;
+    expect(await look()).toBe(pem);
+  });
+
+  it('is said to be too much where it fits into no Job', async () => {
+    const kube = createMemoryKube();
+    kube.seed(harvesterSettings, aSetting({ value: 'x'.repeat(100_001) }));
+    await expect(createTrustLook(kube)()).rejects.toThrow(/additional-ca is too long/);
+  });
+});
+
+describe('what Jobs are told', () => {
+  it('is nothing more without it', () => {
+    expect(trusting(testSettings, undefined)).toBe(testSettings);
+  });
+
+  it.each([
+    ['alone', undefined, { none: [], ca: pem }],
+    [
+      'beside a proxy and its authority',
+      { https: 'http://p', none: ['a'], ca: 'own' },
+      { https: 'http://p', none: ['a'], ca: `own\n${pem}` },
+    ],
+  ])('is whom to trust, %s', (_what, proxies, told) => {
+    expect(trusting({ ...testSettings, proxies }, pem)).toMatchObject({ additionalCa: pem, proxies: told });
+  });
+});

@@ -1,0 +1,96 @@
+// Sources of an authority of their own, trusted by Harvester's setting `additional-ca`: by transfers, and by the DataVolumes of images. Real TLS, real bytes.
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { diskOf } from '#infra/local/demo/import.ts';
+import { harvesterSettings } from '#shared/api/foreign/backup.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { configMaps } from '#shared/api/foreign/core.ts';
+import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
+import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
+import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
+
+const type = harvesterImageKind.type;
+const mib = 2 ** 20;
+const raw = noise('trust', 4 * mib);
+const hour = 3_600_000;
+
+describe('a server of an authority that only administrators know', { timeout: 120_000 }, () => {
+  const validity = { from: new Date(Date.now() - hour), to: new Date(Date.now() + 24 * hour) };
+  const [known, unknown] = [createAuthority('known', validity), createAuthority('unknown', validity)];
+  let cluster: TestCluster;
+  let origins: readonly Origin[] = [];
+
+  const anImage = (name: string, backend: 'csi' | 'cdi', url: string): HarvesterImage => ({
+    apiVersion: 'harvesterhci.io/v1beta1',
+    kind: 'VirtualMachineImage',
+    metadata: { name, namespace },
+    spec: { backend, displayName: name, sourceType: 'download', url, targetStorageClassName: 'local', retry: 0 },
+  });
+  const settle = async (image: HarvesterImage) => {
+    await cluster.kube.create(type, image);
+    let last: HarvesterImage | undefined;
+    const look = async () => {
+      last = await cluster.kube.get(type, { namespace, name: image.metadata.name });
+      return ['Imported', 'Failed'].includes(last?.status?.phase ?? '') ? 'over' : JSON.stringify(last?.status);
+    };
+    await expect.poll(look, { timeout: 60_000, interval: 50 }).toBe('over');
+    return last!;
+  };
+
+  beforeAll(async () => {
+    origins = await Promise.all(
+      [known, unknown].map((authority) =>
+        startOrigin((request) => fileAnswer(request, raw), issueServer(authority, ['localhost'], validity)),
+      ),
+    );
+    cluster = await startTestCluster();
+    await cluster.kube.create(harvesterSettings, {
+      apiVersion: 'harvesterhci.io/v1beta1',
+      kind: 'Setting',
+      metadata: { name: 'additional-ca' },
+      value: known.certificate,
+    });
+  }, 120_000);
+  afterAll(async () => {
+    await cluster?.close();
+    await Promise.all(origins.map((origin) => origin.close()));
+  });
+
+  it.each(['csi', 'cdi'] as const)('is trusted by an image of %s', async (backend) => {
+    const { status } = await settle(anImage(`leap-${backend}`, backend, `${origins[0]!.url}/disk.raw`));
+    expect(status).toMatchObject({ phase: 'Imported', size: raw.length });
+    const disk = await readFile(await diskOf(cluster, { namespace, name: status!.children!.volume! }));
+    expect(disk.subarray(0, raw.length).equals(raw)).toBe(true);
+  });
+
+  it('is named to whoever fetches for an image of cdi, in a ConfigMap that goes with it', async () => {
+    const key = { namespace, name: 'leap-cdi' };
+    const { spec } = (await cluster.kube.get(dataVolumeKind.type, key)) as DataVolume;
+    const bundle = { namespace, name: spec.source?.http?.certConfigMap ?? '' };
+    expect((await cluster.kube.get(configMaps, bundle))?.data).toEqual({ 'ca.pem': known.certificate });
+    await cluster.kube.delete(type, key);
+    const left = () => cluster.kube.get(configMaps, bundle);
+    await expect.poll(left, { timeout: 60_000, interval: 50 }).toBeUndefined();
+  });
+
+  it('is trusted by a DataVolume of somebody', async () => {
+    const name = 'disk';
+    const storage = { storageClassName: 'local', resources: { requests: { storage: '4Mi' } } };
+    await cluster.kube.create(dataVolumeKind.type, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'DataVolume',
+      metadata: { name, namespace },
+      spec: { source: { http: { url: `${origins[0]!.url}/disk.raw` } }, storage },
+    });
+    const phase = async () => (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
+    await expect.poll(phase, { timeout: 60_000, interval: 50 }).toBe('Succeeded');
+  });
+
+  it('is refused where nobody knows it, with what is wrong', async () => {
+    const { status } = await settle(anImage('stranger', 'cdi', `${origins[1]!.url}/disk.raw`));
+    expect(status?.phase).toBe('Failed');
+    expect(JSON.stringify(status?.conditions)).toMatch(/certificate/);
+  });
+});
