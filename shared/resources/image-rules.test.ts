@@ -60,6 +60,19 @@ describe('rules of every image kind', () => {
     },
   );
 
+  it.each([
+    ['cdi', undefined, undefined],
+    ['cdi', 'encrypt', /cannot encrypt/],
+    ['cdi', 'decrypt', /cannot decrypt/],
+    ['backingimage', 'encrypt', undefined],
+    ['backingimage', 'decrypt', undefined],
+  ])('make no plain copy where one is to be encrypted: %s, %s', async (backend, cryptoOperation, says) => {
+    const securityParameters = { sourceImageNamespace: 'default', sourceImageName: 'leap', cryptoOperation };
+    const image = imageOf({ backend, sourceType: 'clone', url: undefined, securityParameters });
+    const faults = await askRule('backend-source', { image });
+    expect(faults.map(({ message }) => message).join()).toMatch(says ?? /^$/);
+  });
+
   it('ask a backend nothing when it is not served', async () => {
     const image = imageOf({ backend: 'tape' });
     for (const id of ['backend-source', 'backend-create', 'backend-update']) {

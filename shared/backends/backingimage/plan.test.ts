@@ -36,6 +36,11 @@ const attempt = (count: number, copies: readonly Copy[]): BackingImage => {
   return { ...built, metadata: { ...built.metadata, annotations: marks } };
 };
 
+const leaving: BackingImage = {
+  ...aBackingImage([{ state: 'in-progress' }]),
+  metadata: { ...aBackingImage().metadata, deletionTimestamp: '2026-01-02T03:04:00Z' },
+};
+
 /** On its way, and made for that retry. */
 const answering = (retryToken: string): BackingImageSeen => {
   const built = aBackingImage([{ state: 'in-progress', progress: 10 }]);
@@ -212,6 +217,18 @@ const rows: readonly Row[] = [
     seen: copied({ state: 'pending' }),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Failed', reason: 'Starting' },
+  },
+  {
+    name: 'it is being deleted: waited for, and not for ever',
+    seen: seen({ backingImage: leaving, storageClass }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'ChildDeleted', deadline: '2026-01-02T03:14:05Z' },
+  },
+  {
+    name: 'another clone of its source is under way: waited for in line',
+    seen: seen({ origin: { is: 'busy', reason: 'SourceBusy', message: 'one at a time' } }),
+    actions: [],
+    state: { phase: 'Pending', reason: 'SourceBusy', deadline: undefined },
   },
   {
     name: 'a node is away: a usable image stays usable',

@@ -1,0 +1,60 @@
+// The copies of a backing image together: Longhorn's states, one row each, and what several say at once.
+import { describe, expect, it } from 'vitest';
+import { type BackingImageCopy, copyStates } from '#shared/api/foreign/longhorn.ts';
+import { foldCopies } from '#shared/backends/backingimage/copies.ts';
+import { aBackingImage } from '#test/support/builders.ts';
+
+type State = (typeof copyStates)[number];
+const fold = (...states: readonly State[]) => foldCopies(aBackingImage(states.map((state) => ({ state }))));
+const told = (...states: readonly State[]): string => {
+  const copies = fold(...states);
+  return copies.is === 'running' ? copies.step : copies.is;
+};
+
+describe('the copies of a backing image', () => {
+  it.each<[state: State, is: string]>([
+    ['pending', 'waiting'],
+    ['starting', 'waiting'],
+    ['in-progress', 'moving'],
+    ['ready-for-transfer', 'handing-over'],
+    ['ready', 'ready'],
+    ['failed', 'failed'],
+    ['failed-and-cleanup', 'failed'],
+    ['unknown', 'unknown'],
+  ])('one that is %s: %s', (state, is) => {
+    expect(told(state)).toBe(is);
+  });
+
+  it.each<[is: string, states: readonly State[]]>([
+    ['waiting', []],
+    ['ready', ['failed', 'ready', 'in-progress']],
+    ['ready', ['unknown', 'ready']],
+    ['moving', ['failed', 'in-progress']],
+    ['moving', ['failed-and-cleanup', 'pending', 'in-progress']],
+    ['handing-over', ['pending', 'ready-for-transfer']],
+    ['unknown', ['failed', 'unknown']],
+    ['failed', ['failed', 'failed-and-cleanup', 'failed']],
+  ])('are %s: %j', (is, states) => {
+    expect(told(...states)).toBe(is);
+  });
+
+  it('are as far as the first of them, and never said to be done before one is', () => {
+    const copies: readonly (BackingImageCopy & { state: State })[] = [
+      { state: 'in-progress', progress: 30 },
+      { state: 'in-progress', progress: 100 },
+    ];
+    expect(foldCopies(aBackingImage(copies))).toMatchObject({ is: 'running', percent: 99 });
+  });
+
+  it('fail with the words of one that has some, at the time of the last', () => {
+    const copies: readonly (BackingImageCopy & { state: State })[] = [
+      { state: 'failed', lastStateTransitionTime: '2026-01-01T00:00:02Z' },
+      { state: 'failed', message: 'no space', lastStateTransitionTime: '2026-01-01T00:00:01Z' },
+    ];
+    expect(foldCopies(aBackingImage(copies))).toEqual({
+      is: 'failed',
+      message: 'no space',
+      time: '2026-01-01T00:00:02Z',
+    });
+  });
+});
