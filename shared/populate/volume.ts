@@ -88,5 +88,10 @@ export const contentLabel = (content: string | undefined): Readonly<Record<strin
 
 /** Merge patch that marks a volume as filled, together with what clients of the owner's kind look for. */
 export const populatedPatch = (population: Population, marks: Readonly<Record<string, string>>): object => ({
-  metadata: { annotations: { [annotations.populated]: JSON.stringify(population), ...marks } },
+  metadata: { annotations: { ...populatedMark(population), ...marks } },
+});
+
+/** The mark of a volume that comes filled. */
+export const populatedMark = (population: Population): Readonly<Record<string, string>> => ({
+  [annotations.populated]: JSON.stringify(population),
 });

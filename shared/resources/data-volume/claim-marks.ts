@@ -8,6 +8,7 @@ type Metadata = DataVolume['metadata'];
 
 const populatedFor = `${cdiGroup}/storage.populatedFor`;
 const prePopulated = `${cdiGroup}/storage.prePopulated`;
+const checkStatic = `${cdiGroup}/storage.checkStaticVolume`;
 const claimAdoption = `${cdiGroup}/allowClaimAdoption`;
 
 /** `virtctl` asks the claim whether it may upload into it. */
@@ -44,6 +45,9 @@ export const filledMarks: Marks = {
 
 /** A restore brings the claim with its data, before or after: a new one in its place would hold another disk. */
 export const comesFilled = ({ annotations = {} }: Metadata): boolean => annotations[prePopulated] !== undefined;
+
+/** A restore may have brought its persistent volume, promised to its claim by name. */
+export const mayBeStatic = ({ annotations = {} }: Metadata): boolean => annotations[checkStatic] !== undefined;
 
 /** As Go reads a truth value. */
 const isTrue = (text: string | undefined): boolean => ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text ?? '');

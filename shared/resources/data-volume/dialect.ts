@@ -10,7 +10,13 @@ import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
 import { conditionsOf } from '#shared/resources/data-volume/conditions.ts';
-import { claimMarks, comesFilled, filledMarks, mayAdopt } from '#shared/resources/data-volume/claim-marks.ts';
+import {
+  claimMarks,
+  comesFilled,
+  filledMarks,
+  mayAdopt,
+  mayBeStatic,
+} from '#shared/resources/data-volume/claim-marks.ts';
 import { isRunning, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
@@ -86,6 +92,7 @@ const readClaim = (object: DataVolume): ClaimRequest => {
     filled: filledMarks,
     preallocated: preallocated(preallocation),
     comesFilled: comesFilled(metadata),
+    mayBeStatic: mayBeStatic(metadata),
     adopts: (claim) => mayAdopt(metadata, claim.metadata.annotations ?? {}),
   };
 };

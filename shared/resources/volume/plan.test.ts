@@ -1,6 +1,6 @@
 // The decisions about a volume, one row per situation: what is seen, what is done, and what is said.
 import { describe, expect, it } from 'vitest';
-import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -9,6 +9,7 @@ import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
+import { findPromised } from '#shared/resources/volume/promised.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import {
@@ -22,6 +23,7 @@ import {
   testSettings,
   testTime,
 } from '#test/support/builders.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 const context = { now: testTime, settings: testSettings };
 const gib = 2 ** 30;
@@ -57,6 +59,19 @@ const imported = aVolume({
 });
 
 const adopting = aVolume({ claim: { name: 'ubuntu-image-pvc', adopts: () => true } });
+
+const promised: PersistentVolume = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'brought' },
+  spec: {
+    capacity: { storage: '2Gi' },
+    accessModes: ['ReadWriteOnce'],
+    volumeMode: 'Block',
+    storageClassName: 'slow',
+    claimRef: { namespace: 'default', name: 'disk' },
+  },
+};
 
 const golden: PersistentVolumeClaim = {
   apiVersion: 'v1',
@@ -208,6 +223,20 @@ const rows: readonly Row[] = [
     { foreign: { ...golden, status: { phase: 'Lost' } } },
     [],
     { phase: 'Failed', reason: 'VolumeLost' },
+  ],
+  [
+    'a persistent volume that is promised to the claim with its data is taken, and nothing is fetched',
+    { ...imported, claim: { ...imported.claim, mayBeStatic: true } },
+    { promised },
+    ['create PersistentVolumeClaim disk'],
+    { phase: 'Cloning', reason: 'Binding', children: { volume: 'disk' } },
+  ],
+  [
+    'it is usable once the claim has it',
+    imported,
+    { claim: { ...aClaim(filled), spec: { ...aClaim({}).spec, volumeName: 'brought' } }, storageClass },
+    [],
+    { phase: 'Cloning', reason: 'Binding' },
   ],
   [
     'a claim that a restore is to bring is waited for, and none is made in its place',
@@ -388,6 +417,34 @@ describe('planVolume', () => {
     const adopted = { ...golden, metadata: { ...golden.metadata, ...change?.metadata } };
     const again = planVolume(adopting, { pods: [], foreign: adopted }, context);
     expect(again).toMatchObject({ actions: [], state: { phase: 'Available' } });
+  });
+
+  it('finds what is promised to its claim, and is as that is', async () => {
+    const kube = createMemoryKube();
+    const volume = { ...imported, claim: { ...imported.claim, mayBeStatic: true } };
+    const claimRefs = {
+      others: { namespace: 'other', name: 'disk' },
+      taken: { namespace: 'default', name: 'disk', uid: 'x' },
+    };
+    for (const [name, claimRef] of Object.entries(claimRefs))
+      kube.seed(persistentVolumes, { ...promised, metadata: { name }, spec: { ...promised.spec, claimRef } });
+    expect(await findPromised(kube, volume)).toBeUndefined();
+    kube.seed(persistentVolumes, promised);
+    expect((await findPromised(kube, volume))?.metadata.name).toBe('brought');
+    expect(await findPromised(kube, imported)).toBeUndefined();
+    const [made] = planVolume(volume, { pods: [], promised }, context).actions;
+    expect(made).toMatchObject({
+      object: {
+        metadata: { annotations: { [annotations.populated]: expect.stringContaining('raw') as string } },
+        spec: {
+          volumeName: 'brought',
+          storageClassName: 'slow',
+          volumeMode: 'Block',
+          accessModes: ['ReadWriteOnce'],
+          resources: { requests: { storage: '2Gi' } },
+        },
+      },
+    });
   });
 
   it('takes a snapshot away that was taken for it alone', () => {

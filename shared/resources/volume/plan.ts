@@ -22,6 +22,7 @@ import { planAdopted } from '#shared/resources/volume/adopting.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
+import { isPromiseOpen, planBinding, planPromised } from '#shared/resources/volume/promised.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import { rest, usableState } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -39,6 +40,7 @@ const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan =
   if (claim.status?.phase === 'Lost') return planLost(volume);
   if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, seen, context);
   const population = populationOf(claim) ?? populationKnown(volume);
+  if (population !== undefined && isPromiseOpen(claim)) return planBinding(volume, claim, context);
   return population === undefined
     ? planFilling(volume, { ...seen, claim }, context)
     : planUsable({ ...volume, state: countedState(volume, seen, context) }, { ...seen, claim }, population);
@@ -46,6 +48,7 @@ const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan =
 
 const planUnmade = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   if (volume.state.phase === 'Available') return planLost(volume);
+  if (seen.promised !== undefined) return planPromised(volume, seen.promised, context);
   if (volume.claim.comesFilled !== true) return planClaim(volume, seen, context);
   const message = `claim ${volume.claim.name} is to be brought with its data, by a restore or by hand; none is made here`;
   return rest(volume, { reason: 'ClaimNotFound', message });

@@ -33,6 +33,7 @@ import {
 } from '#shared/resources/volume/elsewhere-seen.ts';
 import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
+import { findPromised } from '#shared/resources/volume/promised.ts';
 import { type Keepsake, mayBeKept, readKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { readLate } from '#shared/resources/volume/late-seen.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
@@ -65,6 +66,8 @@ export interface VolumeSeen {
   /** What is to be kept of it for others that want the same bytes. */
   readonly keepsake?: Keepsake | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
+  /** One with its data that is promised to the claim; looked for only where the claim is to be made, and its user says so. */
+  readonly promised?: PersistentVolume | undefined;
   /** Of a volume whose source lies in another namespace. */
   readonly stage?: StageSeen | undefined;
   /** The persistent volume that was handed over to the claim, while that is not marked as filled. */
@@ -137,13 +140,9 @@ const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<Vol
   return (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own;
 };
 
-const readForClaim = async (
-  kube: KubeClient,
-  volume: Volume,
-  readers: OriginReaders,
-): Promise<
-  Partial<Pick<VolumeSeen, 'origin' | 'storageClass' | 'profile' | 'inspectJob' | 'pods' | 'stage' | 'flight'>>
-> => {
+const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<Partial<VolumeSeen>> => {
+  const promised = await findPromised(kube, volume);
+  if (promised !== undefined) return { promised };
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
   if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
   const { claim, ref } = volume;

@@ -64,6 +64,8 @@ export interface ClaimRequest {
   readonly preallocated?: Readonly<Record<string, string>> | undefined;
   /** Somebody brings the claim with its data: none is made here. */
   readonly comesFilled?: boolean;
+  /** A persistent volume with its data may be promised to it: then the claim takes that, and nothing is written. */
+  readonly mayBeStatic?: boolean;
   /** Whether a claim of that name, which somebody else made and filled, may be taken over as it is. */
   readonly adopts?: (claim: PersistentVolumeClaim) => boolean;
 }
