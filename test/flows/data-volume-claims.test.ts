@@ -34,7 +34,7 @@ const aClaim = (name: string, annotations: Record<string, string> = {}): Persist
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', volumeMode: 'Block', ...sized() },
 });
 
-describe('claims of data volumes', { timeout: 120_000 }, () => {
+describe('claims of data volumes', { timeout: 300_000 }, () => {
   const dir = temporaryDirectory();
   let cluster: TestCluster;
   let origin: Origin;
@@ -46,7 +46,7 @@ describe('claims of data volumes', { timeout: 120_000 }, () => {
       last = (await cluster.kube.get(type, { namespace, name }))?.status;
       return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
     };
-    await expect.poll(look, { timeout: 60_000, interval: 50 }).toBe('so');
+    await expect.poll(look, { timeout: 200_000, interval: 50 }).toBe('so');
     return last!;
   };
   const make = async (object: DataVolume, phase = 'Succeeded'): Promise<DataVolumeStatus> => {

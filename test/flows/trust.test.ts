@@ -16,7 +16,7 @@ const mib = 2 ** 20;
 const raw = noise('trust', 4 * mib);
 const hour = 3_600_000;
 
-describe('a server of an authority that only administrators know', { timeout: 120_000 }, () => {
+describe('a server of an authority that only administrators know', { timeout: 300_000 }, () => {
   const validity = { from: new Date(Date.now() - hour), to: new Date(Date.now() + 24 * hour) };
   const [known, unknown] = [createAuthority('known', validity), createAuthority('unknown', validity)];
   let cluster: TestCluster;
@@ -35,7 +35,7 @@ describe('a server of an authority that only administrators know', { timeout: 12
       last = await cluster.kube.get(type, { namespace, name: image.metadata.name });
       return ['Imported', 'Failed'].includes(last?.status?.phase ?? '') ? 'over' : JSON.stringify(last?.status);
     };
-    await expect.poll(look, { timeout: 60_000, interval: 50 }).toBe('over');
+    await expect.poll(look, { timeout: 200_000, interval: 50 }).toBe('over');
     return last!;
   };
 
@@ -72,7 +72,7 @@ describe('a server of an authority that only administrators know', { timeout: 12
     expect((await cluster.kube.get(configMaps, bundle))?.data).toEqual({ 'ca.pem': known.certificate });
     await cluster.kube.delete(type, key);
     const left = () => cluster.kube.get(configMaps, bundle);
-    await expect.poll(left, { timeout: 60_000, interval: 50 }).toBeUndefined();
+    await expect.poll(left, { timeout: 200_000, interval: 50 }).toBeUndefined();
   });
 
   it('is trusted by a DataVolume of somebody', async () => {
@@ -85,7 +85,7 @@ describe('a server of an authority that only administrators know', { timeout: 12
       spec: { source: { http: { url: `${origins[0]!.url}/disk.raw` } }, storage },
     });
     const phase = async () => (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
-    await expect.poll(phase, { timeout: 60_000, interval: 50 }).toBe('Succeeded');
+    await expect.poll(phase, { timeout: 200_000, interval: 50 }).toBe('Succeeded');
   });
 
   it('is refused where nobody knows it, with what is wrong', async () => {
