@@ -1,18 +1,17 @@
 // The copies of a backing image together: Longhorn's states, one row each, and what several say at once.
 import { describe, expect, it } from 'vitest';
-import { type BackingImageCopy, copyStates } from '#shared/api/foreign/longhorn.ts';
+import type { BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { aBackingImage } from '#test/support/builders.ts';
 
-type State = (typeof copyStates)[number];
-const fold = (...states: readonly State[]) => foldCopies(aBackingImage(states.map((state) => ({ state }))));
-const told = (...states: readonly State[]): string => {
+const fold = (...states: readonly CopyState[]) => foldCopies(aBackingImage(states.map((state) => ({ state }))));
+const told = (...states: readonly CopyState[]): string => {
   const copies = fold(...states);
   return copies.is === 'running' ? copies.step : copies.is;
 };
 
 describe('the copies of a backing image', () => {
-  it.each<[state: State, is: string]>([
+  it.each<[state: CopyState, is: string]>([
     ['pending', 'waiting'],
     ['starting', 'waiting'],
     ['in-progress', 'moving'],
@@ -25,7 +24,7 @@ describe('the copies of a backing image', () => {
     expect(told(state)).toBe(is);
   });
 
-  it.each<[is: string, states: readonly State[]]>([
+  it.each<[is: string, states: readonly CopyState[]]>([
     ['waiting', []],
     ['ready', ['failed', 'ready', 'in-progress']],
     ['ready', ['unknown', 'ready']],
@@ -39,7 +38,7 @@ describe('the copies of a backing image', () => {
   });
 
   it('are as far as the first of them, and never said to be done before one is', () => {
-    const copies: readonly (BackingImageCopy & { state: State })[] = [
+    const copies: readonly (BackingImageCopy & { state: CopyState })[] = [
       { state: 'in-progress', progress: 30 },
       { state: 'in-progress', progress: 100 },
     ];
@@ -47,7 +46,7 @@ describe('the copies of a backing image', () => {
   });
 
   it('fail with the words of one that has some, at the time of the last', () => {
-    const copies: readonly (BackingImageCopy & { state: State })[] = [
+    const copies: readonly (BackingImageCopy & { state: CopyState })[] = [
       { state: 'failed', lastStateTransitionTime: '2026-01-01T00:00:02Z' },
       { state: 'failed', message: 'no space', lastStateTransitionTime: '2026-01-01T00:00:01Z' },
     ];
