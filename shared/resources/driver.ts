@@ -20,7 +20,7 @@ import { execute } from '#shared/resources/execute.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
-import { type TrustLook, trusting } from '#shared/resources/trust.ts';
+import { type TrustLook, trustedSettings } from '#shared/resources/trust.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 import { announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
@@ -140,13 +140,6 @@ const isAsMade = (driven: Driven, object: KubeObject): boolean => {
 
 const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(), settings });
 
-/** Who is trusted is asked only where something may be fetched. */
-const trustingContext = async (deps: DriverDeps, driven: Driven, subject: Subject): Promise<PlanContext> => {
-  const context = contextOf(deps);
-  if (deps.trust === undefined || driven.fetches?.(subject) !== true) return context;
-  return { ...context, settings: trusting(context.settings, await deps.trust()) };
-};
-
 const advance = async (pass: Pass): Promise<Outcome> => {
   const { deps, driven, subject } = pass;
   const refusal = driven.refusalOf(subject, deps.backends, deps.settings);
@@ -164,7 +157,10 @@ const stepOf = async ({ deps, driven, subject }: Pass, planner: Planner<Subject>
   const context = contextOf(deps);
   try {
     const seen = await planner.check(deps.kube, subject);
-    const { actions, state } = planner.plan(subject, seen, await trustingContext(deps, driven, subject));
+    const { actions, state } = planner.plan(subject, seen, {
+      ...context,
+      settings: await trustedSettings(deps, driven.fetches?.(subject)),
+    });
     await act(deps, actions);
     return state;
   } catch (error) {

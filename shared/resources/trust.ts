@@ -38,6 +38,18 @@ const readPem = async (kube: KubeClient): Promise<string | undefined> => {
   }
 };
 
+interface Trusting {
+  readonly settings: PopulateSettings;
+  readonly trust?: TrustLook | undefined;
+}
+
+/** Asked only where something may be fetched. */
+export const trustedSettings = async (
+  { settings, trust }: Trusting,
+  isFetching: boolean | undefined,
+): Promise<PopulateSettings> =>
+  trust === undefined || isFetching !== true ? settings : trusting(settings, await trust());
+
 /** What Jobs are told. */
 export const trusting = (settings: PopulateSettings, pem: string | undefined): PopulateSettings => {
   if (pem === undefined) return settings;
