@@ -186,12 +186,6 @@ describe('a new image', () => {
 
   it.each<[what: string, what: Partial<CdiSeen>, over: object, reason: string]>([
     ['its class', { storageClass: undefined }, {}, 'StorageClassNotFound'],
-    [
-      'the image it is cloned from',
-      { cloned: { is: 'waiting', message: 'not ready' } },
-      { source: { type: 'clone', namespace: 'other', imageName: 'a' } },
-      'SourceNotReady',
-    ],
     ['its name', { foreign: [made()] }, {}, 'NameTaken'],
     ['the claim of a DataVolume that is gone', { claim: aClaim('Bound') }, {}, 'ChildDeleted'],
   ])('waits for %s, and not for ever', (_what, what, over, reason) => {
@@ -199,6 +193,13 @@ describe('a new image', () => {
     expect({ actions, reason: state.reason }).toEqual({ actions: [], reason });
     const late = cdi.initialize(image({ state, ...over }), seen(what), later(testSettings.childSeconds + 1));
     expect(late.state).toMatchObject({ phase: 'Failed', reason, message: expect.stringContaining('gave up waiting') });
+  });
+
+  it('waits for the image it is cloned from as long as that takes, which has deadlines of its own', () => {
+    const over = { source: { type: 'clone', namespace: 'other', imageName: 'a' } } as const;
+    const { actions, state } = stateOf({}, { cloned: { is: 'waiting', message: 'not ready' } }, over);
+    expect({ actions, reason: state.reason }).toEqual({ actions: [], reason: 'SourceNotReady' });
+    expect(state.deadline).toBeUndefined();
   });
 });
 
