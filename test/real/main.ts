@@ -1,8 +1,9 @@
 // `npm run test:real [-- <part of a file's path> …]`: every test that can run on a real control plane, on one, a file at a time. Builds the
-// control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing. With `--reports <folder>` a report in JSON
-// is left there for each file, and what fails is tried once more.
+// control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing. Ends with the counts. With
+// `--reports <folder>` a report in JSON is left there for each file, and what fails is tried once more.
 import { spawn, spawnSync } from 'node:child_process';
-import { globSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -37,13 +38,27 @@ const runFile = async (file: string, env: NodeJS.ProcessEnv, options: readonly s
 };
 
 const reporting = (report: string): readonly string[] => [
-  '--retry=1',
   '--reporter=default',
   '--reporter=json',
   `--outputFile.json=${report}`,
 ];
 
-const main = async (wanted: readonly string[], folder: string | undefined): Promise<number> => {
+/** What is counted in vitest's reports, and how it is called. */
+const counted = { numPassedTests: 'passed', numFailedTests: 'failed', numPendingTests: 'skipped' } as const;
+type Report = Readonly<Record<keyof typeof counted, number>>;
+
+/** A file that died has left no report; it is among those that failed. */
+const countsOf = (paths: readonly string[]): string => {
+  const reports = paths
+    .filter((path) => existsSync(path))
+    .map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report);
+  const sum = (name: keyof Report): number => reports.reduce((total, report) => total + report[name], 0);
+  return Object.entries(counted)
+    .map(([name, called]) => `${sum(name as keyof Report)} ${called}`)
+    .join(', ');
+};
+
+const main = async (wanted: readonly string[], kept: string | undefined): Promise<number> => {
   const selected = files.filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
   if (selected.length === 0) {
     console.error(`test:real: ${wanted.join(' ')} names none of\n  ${files.join('\n  ')}`);
@@ -55,12 +70,16 @@ const main = async (wanted: readonly string[], folder: string | undefined): Prom
     return 0;
   }
   const env = { ...process.env, KUBEBUILDER_ASSETS: assets, BULLION_TEST_APISERVER: 'real' };
+  const folder = kept ?? mkdtempSync(join(tmpdir(), 'bullion-real-'));
+  const reports = selected.map((_, index) => join(folder, `real-${index}.json`));
   const failed: string[] = [];
   for (const [index, file] of selected.entries()) {
-    const options = folder === undefined ? [] : reporting(join(folder, `real-${index}.json`));
+    const options = [...reporting(reports[index] ?? ''), ...(kept === undefined ? [] : ['--retry=1'])];
     if (!(await runFile(file, env, options))) failed.push(file);
   }
-  console.log(`test:real: ${selected.length - failed.length} of ${selected.length} files passed on ${assets}`);
+  const ofFiles = `${selected.length - failed.length} of ${selected.length} files passed on ${assets}`;
+  console.log(`test:real: ${countsOf(reports)}; ${ofFiles}`);
+  if (kept === undefined) rmSync(folder, { recursive: true });
   for (const file of failed) console.log(`  failed: ${file}`);
   return failed.length === 0 ? 0 : 1;
 };
