@@ -1,15 +1,21 @@
 // The images, built without a daemon, through a registry and run from what comes out of it. Needs Debian's tools, a registry, and root for chroot.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildBundles } from '#infra/bundle/build.ts';
-import { type BuiltImage, buildImage, imageKinds } from '#infra/images/image.ts';
+import { buildBundles, listFunctions } from '#infra/bundle/build.ts';
+import { type BuiltImage, type ImageKind, buildImage, imageKinds } from '#infra/images/image.ts';
 import type { Descriptor } from '#infra/images/layout.ts';
 import { pushImage } from '#infra/images/push.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { imageRef, testSettings } from '#test/support/builders.ts';
+import { noise } from '#test/support/disk.ts';
+import { kubeconfigFor } from '#test/support/kubeconfig.ts';
+import { fileAnswer, startOrigin } from '#test/support/origin.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 import { runTool } from '#test/support/tools.ts';
 
@@ -22,27 +28,121 @@ const canBuild =
   hasRegistry();
 if (!canBuild) console.warn('skipped: images are built as root on Debian after apt-get update');
 
+/** Not in vitest's directory: tests are named by them. */
+const imageFunctions = await listFunctions();
 const dir = mkdtempSync(join(tmpdir(), 'bullion-images-'));
+const bundleDir = join(dir, 'functions');
 const cacheDir = fileURLToPath(new URL('../../.cache/debian', import.meta.url));
-const kind = imageKinds.find(({ name }) => name === 'transfer-job')!;
+const kindOf = (wanted: ImageKind['name']): ImageKind => imageKinds.find(({ name }) => name === wanted)!;
+const build = (name: ImageKind['name'], outDir: string) =>
+  buildImage(kindOf(name), { bundleDir, outDir: join(dir, outDir), cacheDir });
+
+/** As the image sets it; `chroot` itself is beside. */
+const environmentOf = ({ Env }: Said, more: readonly string[]): Record<string, string> => {
+  const env = Object.fromEntries(
+    [...Env, ...more].map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
+  );
+  return { ...env, PATH: `${env['PATH']}:/usr/sbin:/sbin` };
+};
 
 interface Pulled {
   readonly config: Descriptor;
   readonly layers: readonly Descriptor[];
 }
+interface Said {
+  readonly User: string;
+  readonly Entrypoint: readonly string[];
+  readonly Env: readonly string[];
+}
+let registry: TestRegistry;
+
+const pull = async (name: ImageKind['name'], path: string): Promise<Buffer> => {
+  const accept = 'application/vnd.oci.image.manifest.v1+json';
+  const response = await fetch(`http://${registry.host}/v2/bullion/${name}/${path}`, { headers: { accept } });
+  expect(response.status).toBe(200);
+  return Buffer.from(await response.arrayBuffer());
+};
+/** Through the registry, into a root file system of its own. */
+const unpack = async (image: BuiltImage, name: ImageKind['name']): Promise<string> => {
+  await pushImage({ ...image, registry: `http://${registry.host}`, repository: `bullion/${name}`, tag: 'v1' });
+  const rootDir = join(dir, `root-${name}`);
+  mkdirSync(rootDir);
+  const { layers } = JSON.parse((await pull(name, 'manifests/v1')).toString()) as Pulled;
+  for (const { digest } of layers) {
+    writeFileSync(join(dir, 'layer.tar.gz'), await pull(name, `blobs/${digest}`));
+    runTool('tar', ['-C', rootDir, '-xzf', join(dir, 'layer.tar.gz')]);
+  }
+  return rootDir;
+};
+const configOf = async (name: ImageKind['name']): Promise<Said> => {
+  const { config } = JSON.parse((await pull(name, 'manifests/v1')).toString()) as Pulled;
+  return (JSON.parse((await pull(name, `blobs/${config.digest}`)).toString()) as { readonly config: Said }).config;
+};
+
+beforeAll(async () => {
+  if (!canBuild) return;
+  await buildBundles(bundleDir);
+  registry = await startRegistry();
+}, 600_000);
+afterAll(async () => {
+  await registry?.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+it.each(imageKinds)('the Dockerfile of $name makes the same of it', ({ name, entrypoint, user, packages }) => {
+  const text = readFileSync(join(import.meta.dirname, `${name}.Dockerfile`), 'utf8');
+  expect(JSON.parse(/^ENTRYPOINT (.+)$/m.exec(text)?.[1] ?? '')).toEqual(entrypoint);
+  expect(/^USER (.+)$/m.exec(text)?.[1]).toBe(user);
+  const installed = /apt-get install -y --no-install-recommends ([^\\]+)/.exec(text)?.[1]?.trim().split(' ') ?? [];
+  const ofNode = imageKinds.find((kind) => kind.name === 'functions')!.packages;
+  for (const wanted of packages.filter((one) => !ofNode.includes(one))) expect(installed).toContain(wanted);
+});
+
+describe.skipIf(!canBuild)('the image for functions', () => {
+  let rootDir: string;
+  let said: Said;
+  beforeAll(async () => {
+    rootDir = await unpack(await build('functions', 'image-functions'), 'functions');
+    said = await configOf('functions');
+    writeFileSync(join(rootDir, 'tmp', 'kubeconfig'), kubeconfigFor());
+  }, 600_000);
+
+  const functions = imageFunctions.filter((name) => name !== 'transfer-job');
+
+  it.each(functions)('starts %s, as the user that it names, and ends it when told', async (name) => {
+    const [program = '', ...args] = said.Entrypoint;
+    const child = spawn('chroot', [`--userspec=${said.User}`, rootDir, program, ...args, name], {
+      env: environmentOf(said, ['PORT=0', 'KUBECONFIG=/tmp/kubeconfig', 'HOST=127.0.0.1']),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    try {
+      const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+      const { message, url } = JSON.parse((await lines.next()).value as string) as { message: string; url: string };
+      expect(message).toBe('listening');
+      expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    } finally {
+      child.kill('SIGTERM');
+    }
+    expect(await ended).toBe(0);
+  });
+
+  it('names the functions it has where one is asked for that it has not', () => {
+    const [program = '', ...args] = said.Entrypoint;
+    const { status, stderr } = spawnSync('chroot', [rootDir, program, ...args, 'other'], {
+      encoding: 'utf8',
+      env: environmentOf(said, []),
+    });
+    expect([status, stderr]).toEqual([64, expect.stringContaining('initialize')]);
+  });
+});
 
 describe.skipIf(!canBuild)('the image for transfers', () => {
-  let registry: TestRegistry;
+  const kind = kindOf('transfer-job');
   let image: BuiltImage;
   let again: BuiltImage;
-  const rootDir = join(dir, 'root');
+  let rootDir: string;
 
-  const pull = async (path: string): Promise<Buffer> => {
-    const accept = 'application/vnd.oci.image.manifest.v1+json';
-    const response = await fetch(`http://${registry.host}/v2/bullion/transfer-job/${path}`, { headers: { accept } });
-    expect(response.status).toBe(200);
-    return Buffer.from(await response.arrayBuffer());
-  };
   const inside = (...argv: readonly string[]) =>
     spawnSync('chroot', [`--userspec=${kind.user}`, rootDir, ...argv], {
       encoding: 'utf8',
@@ -50,43 +150,25 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     });
 
   beforeAll(async () => {
-    const bundleDir = join(dir, 'functions');
-    await buildBundles(bundleDir);
-    const build = (name: string) => buildImage(kind, { bundleDir, outDir: join(dir, name), cacheDir });
-    image = await build('first');
-    again = await build('second');
-    registry = await startRegistry();
-    await pushImage({ ...image, registry: `http://${registry.host}`, repository: 'bullion/transfer-job', tag: 'v1' });
-    mkdirSync(rootDir);
-    const { layers } = JSON.parse((await pull('manifests/v1')).toString()) as Pulled;
-    for (const { digest } of layers) {
-      writeFileSync(join(dir, 'layer.tar.gz'), await pull(`blobs/${digest}`));
-      runTool('tar', ['-C', rootDir, '-xzf', join(dir, 'layer.tar.gz')]);
-    }
+    image = await build('transfer-job', 'first');
+    again = await build('transfer-job', 'second');
+    rootDir = await unpack(image, 'transfer-job');
   }, 1_200_000);
-
-  afterAll(async () => {
-    await registry?.close();
-    rmSync(dir, { recursive: true, force: true });
-  });
 
   it('is the same when it is built again', () => {
     expect(again.manifest).toEqual(image.manifest);
   });
 
   it('comes out of the registry as it went in', async () => {
-    const { layers } = JSON.parse((await pull('manifests/v1')).toString()) as Pulled;
+    const { layers } = JSON.parse((await pull('transfer-job', 'manifests/v1')).toString()) as Pulled;
     for (const { digest } of layers) {
-      const hash = createHash('sha256').update(await pull(`blobs/${digest}`));
+      const hash = createHash('sha256').update(await pull('transfer-job', `blobs/${digest}`));
       expect(`sha256:${hash.digest('hex')}`).toBe(digest);
     }
   });
 
   it('starts what its configuration says', async () => {
-    const { config } = JSON.parse((await pull('manifests/v1')).toString()) as Pulled;
-    const { config: said } = JSON.parse((await pull(`blobs/${config.digest}`)).toString()) as {
-      config: { Entrypoint: string[]; User: string };
-    };
+    const said = await configOf('transfer-job');
     expect(said).toMatchObject({ User: '107:107', Entrypoint: ['node', '/app/start.mjs', 'transfer-job'] });
     const { status, stderr } = inside(...said.Entrypoint);
     expect(stderr).toContain('BULLION_TRANSFER: is required');
@@ -98,15 +180,44 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     expect(tools.filter((tool) => inside(tool, '--version').status !== 0)).toEqual([]);
   });
 
-  it('moves a disk into a file and says so', () => {
-    const target = join(rootDir, 'tmp', 'target');
-    mkdirSync(target, { mode: 0o777 });
-    spawnSync('chmod', ['777', target]);
-    const made = inside('qemu-img', 'create', '-f', 'qcow2', '/tmp/disk.qcow2', '16M');
-    expect(made.status).toBe(0);
-    const { status, stdout } = inside('qemu-img', 'convert', '-O', 'raw', '/tmp/disk.qcow2', '/tmp/target/disk.img');
-    expect([status, stdout]).toEqual([0, '']);
-    expect(readFileSync(join(target, 'disk.img')).length).toBe(16 * 2 ** 20);
+  it('moves a disk from a server into a volume, and leaves its report', async () => {
+    const bytes = noise('image', 2 ** 20);
+    writeFileSync(join(rootDir, 'tmp', 'disk.raw'), bytes);
+    const made = inside('qemu-img', 'convert', '-f', 'raw', '-O', 'qcow2', '-c', '/tmp/disk.raw', '/tmp/disk.qcow2');
+    expect([made.status, made.stderr]).toEqual([0, '']);
+    const qcow2 = readFileSync(join(rootDir, 'tmp', 'disk.qcow2'));
+    const origin = await startOrigin((request) => fileAnswer(request, qcow2, { etag: '"1"' }));
+    for (const folder of ['target', 'scratch']) {
+      mkdirSync(join(rootDir, folder));
+      chownSync(join(rootDir, folder), 107, 107);
+    }
+    const job = buildTransferJob(
+      {
+        mode: 'import',
+        owner: imageRef,
+        source: { type: 'http', url: `${origin.url}/disk.qcow2` },
+        target: { claimName: 'golden', volumeMode: 'Filesystem', capacityBytes: 2 ** 26 },
+        retries: 0,
+      },
+      { ...testSettings, allowedAddresses: ['127.0.0.0/8'] },
+    );
+    // What has no value here is of the pod, such as its name.
+    const told = (job.spec.template.spec.containers[0]?.env ?? []).map(
+      ({ name, value }) => `${name}=${value ?? 'one'}`,
+    );
+    const said = await configOf('transfer-job');
+    const child = spawn('chroot', [`--userspec=${said.User}`, rootDir, ...said.Entrypoint], {
+      env: environmentOf(said, [...told, 'BULLION_TERMINATION_LOG=/scratch/report']),
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    const code = await new Promise((resolve) => child.once('exit', resolve));
+    await origin.close();
+    expect(code).toBe(0);
+    expect(JSON.parse(readFileSync(join(rootDir, 'scratch', 'report'), 'utf8'))).toMatchObject({
+      outcome: 'succeeded',
+    });
+    const disk = readFileSync(join(rootDir, 'target', 'disk.img'));
+    expect([disk.length, disk.subarray(0, bytes.length).equals(bytes)]).toEqual([2 ** 26, true]);
   });
 
   it('comes with a list of what is in it', () => {
