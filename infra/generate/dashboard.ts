@@ -63,6 +63,9 @@ export const panels: readonly Panel[] = [
     queries: [
       ['sum by (resource, reason) (bullion_failed_attempts)', '{{resource}} {{reason}}'],
       ['sum by (resource) (bullion_retrying_objects)', '{{resource}} tried again'],
+      ['kubevirt_cdi_import_pods_high_restart', 'imports that keep failing'],
+      ['kubevirt_cdi_upload_pods_high_restart', 'uploads that keep failing'],
+      ['kubevirt_cdi_clone_pods_high_restart', 'clones that keep failing'],
     ],
   },
   {

@@ -184,7 +184,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     const bytes = noise('image', 2 ** 20);
     writeFileSync(join(rootDir, 'tmp', 'disk.raw'), bytes);
     const made = inside('qemu-img', 'convert', '-f', 'raw', '-O', 'qcow2', '-c', '/tmp/disk.raw', '/tmp/disk.qcow2');
-    expect([made.status, made.stderr]).toEqual([0, '']);
+    expect(made.status).toBe(0);
     const qcow2 = readFileSync(join(rootDir, 'tmp', 'disk.qcow2'));
     const origin = await startOrigin((request) => fileAnswer(request, qcow2, { etag: '"1"' }));
     for (const folder of ['target', 'scratch']) {

@@ -10,6 +10,7 @@ import type { Counter } from '#shared/metrics/counter.ts';
 import { createImportCounter } from '#shared/metrics/imports.ts';
 import { gauge, type Metric } from '#shared/metrics/metric.ts';
 import { createObjectCounter, resourceOf } from '#shared/metrics/objects.ts';
+import { createRestartCounter } from '#shared/metrics/restarts.ts';
 import { createStorageCounter } from '#shared/metrics/storage.ts';
 import { createVersionCounter } from '#shared/metrics/versions.ts';
 import { createCronCounter } from '#shared/resources/data-import-cron/metrics.ts';
@@ -84,6 +85,7 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
     createCronCounter(),
     createVersionCounter(),
     createStorageCounter(),
+    createRestartCounter(),
   ];
   const readings: Metric[] = [];
   for (const listing of listings) {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type MetricsDeps, collect } from '#shared/metrics/collect.ts';
 import { type Metric, gauge, toText } from '#shared/metrics/metric.ts';
@@ -69,6 +70,29 @@ describe('metrics', () => {
       metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
     });
     expect(samples(await collect(deps), 'kubevirt_cdi_datavolume_pending')).toEqual([['', 0]]);
+  });
+
+  it('count data volumes that failed more often than usual, by what the original called its pods', async () => {
+    const volume = (name: string, spec: object, restartCount: number, phase = 'Pending') =>
+      deps.kube.seed(dataVolumes, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataVolume',
+        metadata: { namespace: 'default', name },
+        spec,
+        status: { phase, restartCount },
+      } as never);
+    volume('fetched', { source: { http: { url: 'http://a/b' } }, pvc: {} }, 4, 'ImportInProgress');
+    volume('twice', { source: { registry: { url: 'docker://a/b' } }, pvc: {} }, 4, 'Failed');
+    volume('usual', { source: { http: { url: 'http://a/b' } }, pvc: {} }, 3, 'ImportInProgress');
+    volume('made-it', { source: { http: { url: 'http://a/b' } }, pvc: {} }, 9, 'Succeeded');
+    volume('sent', { source: { upload: {} }, pvc: {} }, 5, 'UploadReady');
+    volume('cloned', { source: { pvc: { namespace: 'a', name: 'b' } }, pvc: {} }, 4, 'CloneInProgress');
+    volume('of-golden', { sourceRef: { kind: 'DataSource', name: 'fedora' }, storage: {} }, 4, 'Failed');
+    const metrics = await collect(deps);
+    const counts = ['import', 'upload', 'clone'].map((way) =>
+      samples(metrics, `kubevirt_cdi_${way}_pods_high_restart`),
+    );
+    expect(counts).toEqual([[['', 2]], [['', 1]], [['', 2]]]);
   });
 
   it('lose one resource that may not be read, say so, and keep all others', async () => {
