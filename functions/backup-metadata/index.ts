@@ -14,4 +14,4 @@ const deps = createBackupDeps(config, log);
 const tracer = createTracer({ endpoint: config.traceEndpoint, service: 'backup-metadata', log });
 const traceable = traced(createApp(deps), tracer);
 const app = withCaller(traceable, callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });
-await serve({ app, log, port: config.port, host: config.host }, tracer?.flush);
+await serve({ app, log, port: config.port, host: config.host, warm: deps.kube.warm }, tracer?.flush);

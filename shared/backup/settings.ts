@@ -4,7 +4,7 @@ import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { createOpenTarget, targetName } from '#shared/backup/open.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { driverSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
@@ -37,8 +37,11 @@ export const backupSettings = {
 
 export type BackupConfig = z.output<z.ZodObject<typeof backupSettings>>;
 
-export const createBackupDeps = (config: BackupConfig, log: Logger): BackupDeps => ({
-  kube: createKubeClient(loadKubeConfig(config.kubeconfig)),
+export const createBackupDeps = (
+  config: BackupConfig,
+  log: Logger,
+): BackupDeps & { readonly kube: LateKubeClient } => ({
+  kube: createLateKubeClient(config.kubeconfig),
   backends,
   settings: toPopulateSettings(config),
   open: createOpenTarget({

@@ -1,7 +1,7 @@
 // A file of a volume, from the Job that has it mounted to whoever asks. Nothing is kept on the way.
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
@@ -9,14 +9,12 @@ import { dispositionOf, fileNameOf, formOf, queryOf } from '#shared/exchange/dow
 import { openServing } from '#shared/exchange/download/serving.ts';
 import { toWeb } from '#shared/exchange/download/to-web.ts';
 import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
+import { patientAgent } from '#shared/exchange/http/patient.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { downloadFromLonghorn } from '#shared/exchange/longhorn/download.ts';
 import { findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import type { ExportFormat } from '#shared/transfer/export/format.ts';
-
-/** To pack a large disk takes its time before the first byte, and clients take theirs. */
-const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 });
 
 /** Told to the pod as they came. */
 const asked = ['range', 'if-range', 'if-match', 'if-none-match'];
@@ -53,7 +51,7 @@ const askPod = async (
     try {
       return await request(`${url}/file?${queryOf(form)}`, {
         method: incoming.method === 'HEAD' ? 'HEAD' : 'GET',
-        dispatcher: patient,
+        dispatcher: patientAgent(),
         signal,
         headers: {
           authorization: `Bearer ${token}`,

@@ -1,13 +1,11 @@
 // The part of Longhorn's HTTP API that moves the bytes of backing images. It takes whole files, and hands them out packed with gzip.
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
+import { patientAgent } from '#shared/exchange/http/patient.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
-
-/** People send and take over slow lines; what is cut cannot be gone on with. */
-const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 });
 
 export interface LonghornApi {
   /** `http://longhorn-backend.longhorn-system:9500` */
@@ -43,7 +41,7 @@ export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffe
   try {
     answer = await request(`${placeOf(api)}?action=upload&size=${size}`, {
       method: 'POST',
-      dispatcher: patient,
+      dispatcher: patientAgent(),
       signal: api.signal,
       headers: {
         'content-type': `multipart/form-data; boundary=${boundary}`,
@@ -63,7 +61,7 @@ export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffe
 /** The file, packed with gzip. Throws a Problem. */
 export const takeFromLonghorn = async (api: LonghornApi): Promise<Readable> => {
   const { statusCode, body } = await request(`${placeOf(api)}/download`, {
-    dispatcher: patient,
+    dispatcher: patientAgent(),
     signal: api.signal,
   }).catch((error: unknown) => {
     throw unreachable(error);

@@ -1,17 +1,12 @@
 // The upload Job from the side of the transfer function: where it is, and bytes on their way to it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
+import { patientAgent } from '#shared/exchange/http/patient.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import type { Worker } from '#shared/exchange/worker.ts';
 import { Announcement } from '#shared/transfer/upload/spool.ts';
-
-/**
- * Nothing here is in a hurry: people send over slow lines, and conversion takes its time. No connection is used twice (`pipelining: 0`): the Job
- * closes those whose body it did not want to the end, and a body cannot be sent again.
- */
-const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 });
 
 export interface UploadState {
   readonly offset: number;
@@ -77,7 +72,7 @@ export const lookAtUpload = async ({ url, token }: Worker, signal: AbortSignal):
     try {
       const { statusCode, headers, body } = await request(`${url}/upload`, {
         method: 'HEAD',
-        dispatcher: patient,
+        dispatcher: patientAgent(),
         headers: { authorization: `Bearer ${token}` },
         signal,
       });
@@ -98,7 +93,7 @@ export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Pr
   try {
     const answer = await request(`${url}/upload`, {
       method: 'PATCH',
-      dispatcher: patient,
+      dispatcher: patientAgent(),
       signal,
       body,
       headers: {

@@ -1,0 +1,12 @@
+// Connections on which people send and take bytes over slow lines. Called by uploads, downloads and what goes to Longhorn.
+import { Agent } from 'undici';
+
+let agent: Agent | undefined;
+
+/**
+ * Nothing here is in a hurry: people send over slow lines, and conversion takes its time. No connection is used twice (`pipelining: 0`): the Job
+ * closes those whose body it did not want to the end, and a body cannot be sent again. Made when it is first asked for, so that no start loads
+ * what it stands on.
+ */
+export const patientAgent = (): Agent =>
+  (agent ??= new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 }));
