@@ -13,8 +13,8 @@ export const bundleDir = join(root, 'dist', 'functions');
 
 export interface Bundle {
   readonly name: string;
-  /** A function, a worker thread's file, or a package that is loaded late. */
-  readonly role: 'function' | 'worker' | 'lazy';
+  /** A function, a worker thread's file, a package that is loaded late, or what images are made with. */
+  readonly role: 'function' | 'worker' | 'lazy' | 'tool';
   readonly bytes: number;
   /** Path of each source in it, from the root of the repository, and the bytes it takes up. */
   readonly inputs: Readonly<Record<string, number>>;
@@ -40,6 +40,7 @@ export const buildBundles = async (outDir: string = bundleDir): Promise<readonly
     [
       ...[...workers].map((path) => ({ name: workerName(path), role: 'worker' as const, path })),
       ...late.map(([of, name]) => ({ name, role: 'lazy' as const, path: `${reExported}${of}` })),
+      { name: 'code-cache', role: 'tool', path: 'infra/bundle/code-cache/main.ts' },
     ],
     { outDir, workers },
   );

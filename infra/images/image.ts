@@ -1,11 +1,15 @@
 // The two images without a Docker daemon: Debian packages, Node and the bundles. Called by `npm run images` and its test.
+import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { listFunctions } from '#infra/bundle/build.ts';
 import { type Descriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
 import { type DebianPackage, unpackPackages } from '#infra/images/packages.ts';
 import { buildSbom } from '#infra/images/sbom.ts';
 
+const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface ImageKind {
@@ -50,6 +54,15 @@ export interface BuiltImage {
   readonly manifest: Descriptor;
 }
 
+/** What is started finds its code compiled: see `infra/bundle/code-cache`. */
+const environment = {
+  PATH: '/usr/local/bin:/usr/bin:/bin',
+  NODE_ENV: 'production',
+  HOST: '0.0.0.0',
+  NODE_COMPILE_CACHE: '/app/code',
+  NODE_COMPILE_CACHE_PORTABLE: '1',
+} as const;
+
 /** One layer that changes with Debian and Node, one that changes with us. */
 export const buildImage = async (
   kind: ImageKind,
@@ -60,11 +73,14 @@ export const buildImage = async (
   const appDir = join(outDir, 'application');
   const layoutDir = join(outDir, 'layout');
   const packages = await fillSystem(kind, systemDir, cacheDir);
+  const system = await writeLayer(layoutDir, systemDir);
+  await cp(bundleDir, join(systemDir, 'app'), { recursive: true });
+  await compileCode(kind, systemDir);
   await mkdir(appDir, { recursive: true });
-  await cp(bundleDir, join(appDir, 'app'), { recursive: true });
-  const layers = [await writeLayer(layoutDir, systemDir), await writeLayer(layoutDir, appDir)];
+  await cp(join(systemDir, 'app'), join(appDir, 'app'), { recursive: true });
+  const layers = [system, await writeLayer(layoutDir, appDir)];
   const manifest = await writeImage(layoutDir, layers, {
-    env: ['PATH=/usr/local/bin:/usr/bin:/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
+    env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
     entrypoint: kind.entrypoint,
     user: kind.user,
     labels: {
@@ -84,8 +100,19 @@ export const buildImage = async (
     lock,
   });
   await writeFile(sbomFile, JSON.stringify(sbom, undefined, 2));
-  await cp(join(appDir, 'app'), join(systemDir, 'app'), { recursive: true });
   return { layoutDir, sbomFile, rootDir: systemDir, manifest };
+};
+
+/** Functions that an image starts. */
+export const startedBy = async ({ name: image }: ImageKind): Promise<readonly string[]> =>
+  (await listFunctions()).filter((name) => (name === 'transfer-job') === (image === 'transfer-job'));
+
+/** In the image's own root, since what V8 keeps of a file knows its path. Again, it is the same. */
+export const compileCode = async (kind: ImageKind, rootDir: string): Promise<void> => {
+  const [uid = ''] = kind.user.split(':');
+  const inside = ['chroot', rootDir, 'node', '/app/code-cache.mjs', uid, ...(await startedBy(kind))];
+  const [program = '', ...args] = process.getuid?.() === 0 ? inside : ['unshare', '-r', ...inside];
+  await run(program, args, { env: { PATH: `${environment.PATH}:/usr/sbin:/sbin` } });
 };
 
 const fillSystem = async (

@@ -1,14 +1,21 @@
 // The images, built without a daemon, through a registry and run from what comes out of it. Needs Debian's tools, a registry, and root for chroot.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildBundles, listFunctions } from '#infra/bundle/build.ts';
-import { type BuiltImage, type ImageKind, buildImage, imageKinds } from '#infra/images/image.ts';
+import { buildBundles } from '#infra/bundle/build.ts';
+import {
+  type BuiltImage,
+  type ImageKind,
+  buildImage,
+  compileCode,
+  imageKinds,
+  startedBy,
+} from '#infra/images/image.ts';
 import type { Descriptor } from '#infra/images/layout.ts';
 import { pushImage } from '#infra/images/push.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
@@ -28,12 +35,12 @@ const canBuild =
   hasRegistry();
 if (!canBuild) console.warn('skipped: images are built as root on Debian after apt-get update');
 
-/** Not in vitest's directory: tests are named by them. */
-const imageFunctions = await listFunctions();
 const dir = mkdtempSync(join(tmpdir(), 'bullion-images-'));
 const bundleDir = join(dir, 'functions');
 const cacheDir = fileURLToPath(new URL('../../.cache/debian', import.meta.url));
 const kindOf = (wanted: ImageKind['name']): ImageKind => imageKinds.find(({ name }) => name === wanted)!;
+/** Not in `beforeAll`: tests are named by them. */
+const functions = await startedBy(kindOf('functions'));
 const build = (name: ImageKind['name'], outDir: string) =>
   buildImage(kindOf(name), { bundleDir, outDir: join(dir, outDir), cacheDir });
 
@@ -89,12 +96,20 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-it.each(imageKinds)('the Dockerfile of $name makes the same of it', ({ name, entrypoint, user, packages }) => {
+it.each(imageKinds)('the Dockerfile of $name makes the same of it', async (kind) => {
+  const { name, entrypoint, user, packages } = kind;
   const text = readFileSync(join(import.meta.dirname, `${name}.Dockerfile`), 'utf8');
   expect(JSON.parse(/^ENTRYPOINT (.+)$/m.exec(text)?.[1] ?? '')).toEqual(entrypoint);
   expect(/^USER (.+)$/m.exec(text)?.[1]).toBe(user);
+  const [node, program, ...told] = JSON.parse(/^RUN (\[.*code-cache.*\])$/m.exec(text)?.[1] ?? '[]') as string[];
+  expect([node, program, ...told]).toEqual([
+    'node',
+    '/app/code-cache.mjs',
+    user.split(':')[0],
+    ...(await startedBy(kind)),
+  ]);
   const installed = /apt-get install -y --no-install-recommends ([^\\]+)/.exec(text)?.[1]?.trim().split(' ') ?? [];
-  const ofNode = imageKinds.find((kind) => kind.name === 'functions')!.packages;
+  const ofNode = kindOf('functions').packages;
   for (const wanted of packages.filter((one) => !ofNode.includes(one))) expect(installed).toContain(wanted);
 });
 
@@ -107,14 +122,18 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     writeFileSync(join(rootDir, 'tmp', 'kubeconfig'), kubeconfigFor());
   }, 600_000);
 
-  const functions = imageFunctions.filter((name) => name !== 'transfer-job');
-
-  it.each(functions)('starts %s, as the user that it names, and ends it when told', async (name) => {
+  it.each(functions)('starts %s, whose code is compiled already, as the user that it names', async (name) => {
     const [program = '', ...args] = said.Entrypoint;
     const child = spawn('chroot', [`--userspec=${said.User}`, rootDir, program, ...args, name], {
-      env: environmentOf(said, ['PORT=0', 'KUBECONFIG=/tmp/kubeconfig', 'HOST=127.0.0.1']),
-      stdio: ['ignore', 'pipe', 'inherit'],
+      env: environmentOf(said, [
+        'PORT=0',
+        'KUBECONFIG=/tmp/kubeconfig',
+        'HOST=127.0.0.1',
+        'NODE_DEBUG_NATIVE=COMPILE_CACHE',
+      ]),
     });
+    let words = '';
+    child.stderr.on('data', (chunk: Buffer) => void (words += chunk.toString()));
     const ended = new Promise((resolve) => child.once('exit', resolve));
     try {
       const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
@@ -125,7 +144,26 @@ describe.skipIf(!canBuild)('the image for functions', () => {
       child.kill('SIGTERM');
     }
     expect(await ended).toBe(0);
+    for (const file of ['start', name]) expect(words).toMatch(new RegExp(`/app/${file}\\.mjs was accepted`));
   });
+
+  it('has the same code compiled when it is compiled again', async () => {
+    const app = join(rootDir, 'app');
+    const digests = () => {
+      const files = readdirSync(join(app, 'code'), { recursive: true, withFileTypes: true }).filter((one) =>
+        one.isFile(),
+      );
+      const entries = files.map((one) => {
+        const hash = createHash('sha256').update(readFileSync(join(one.parentPath, one.name)));
+        return [join(one.parentPath, one.name), hash.digest('hex')] as const;
+      });
+      return Object.fromEntries(entries);
+    };
+    const before = digests();
+    expect(Object.keys(before).length).toBeGreaterThan(functions.length);
+    await compileCode(kindOf('functions'), rootDir);
+    expect(digests()).toEqual(before);
+  }, 120_000);
 
   it('names the functions it has where one is asked for that it has not', () => {
     const [program = '', ...args] = said.Entrypoint;

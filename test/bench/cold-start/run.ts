@@ -1,5 +1,5 @@
 // Cold start of each bundled function: from nothing to the first yes of /readyz, beside Node that does nothing, in turns.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,11 @@ interface Place {
 export const run = async (args: readonly string[]): Promise<void> => {
   const { values } = parseArgs({
     args: [...args],
-    options: { runs: { type: 'string', default: '11' }, only: { type: 'string', default: '' } },
+    options: {
+      runs: { type: 'string', default: '11' },
+      only: { type: 'string', default: '' },
+      uncompiled: { type: 'boolean', default: false },
+    },
   });
   const dir = mkdtempSync(join(tmpdir(), 'bullion-cold-start-'));
   try {
@@ -43,12 +47,11 @@ export const run = async (args: readonly string[]): Promise<void> => {
     const bundles = (await buildBundles(join(dir, 'functions'))).filter(
       ({ name, role }) => role === 'function' && name !== 'transfer-job' && name.includes(values.only),
     );
-    // Code compiled by an earlier start, as the local cluster keeps it; the images have none yet.
     const env = {
       PATH: process.env['PATH'],
       KUBECONFIG: join(dir, 'kubeconfig'),
       PORT: '0',
-      NODE_COMPILE_CACHE: join(dir, 'code'),
+      ...(values.uncompiled ? {} : compiledCode(join(dir, 'functions'), bundles)),
     };
     print(bundles, await measureAll(bundles, { dir, env }, Number(values.runs)));
   } finally {
@@ -56,10 +59,17 @@ export const run = async (args: readonly string[]): Promise<void> => {
   }
 };
 
+/** As images have it: compiled when they are made. */
+const compiledCode = (folder: string, bundles: readonly Bundle[]): NodeJS.ProcessEnv => {
+  const args = [join(folder, 'code-cache.mjs'), String(process.getuid?.() ?? 0), ...bundles.map(({ name }) => name)];
+  execFileSync(process.execPath, args, { stdio: 'inherit' });
+  return { NODE_COMPILE_CACHE: join(folder, 'code'), NODE_COMPILE_CACHE_PORTABLE: '1' };
+};
+
 type Samples = ReadonlyMap<string, readonly Sample[]>;
 const bare = 'node -e 0';
 
-/** In turns, so that whatever else the machine does befalls all alike. The first turn fills the code cache and does not count. */
+/** In turns, so that whatever else the machine does befalls all alike. The first turn warms what is cached and does not count. */
 const measureAll = async (bundles: readonly Bundle[], place: Place, runs: number): Promise<Samples> => {
   const samples = new Map<string, Sample[]>();
   for (let turn = 0; turn <= runs; turn += 1) {
