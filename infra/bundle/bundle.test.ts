@@ -18,6 +18,7 @@ const servers = names.filter((name) => name !== 'transfer-job');
 beforeAll(async () => {
   bundles = await buildBundles(join(dir, 'functions'));
   writeFileSync(join(dir, 'kubeconfig'), kubeconfigFor());
+  writeFileSync(join(dir, 'note.cjs'), noteLoaded);
 }, 600_000);
 
 afterAll(() => {
@@ -29,6 +30,16 @@ const inputsOf = (name: string): readonly string[] =>
   Object.entries(bundles.find((bundle) => bundle.name === name)?.inputs ?? {}).flatMap(([path, bytes]) =>
     bytes > 0 ? [path] : [],
   );
+
+/** Required before a function: with its first word, it tells which of Node's own modules it has loaded. */
+const noteLoaded = `const { write } = process.stdout;
+process.stdout.write = function (...given) {
+  process.stdout.write = write;
+  require('node:fs').writeFileSync(process.env.LOADED, JSON.stringify(process.moduleLoadList));
+  return write.apply(this, given);
+};`;
+/** Those that take as long as much of a start. */
+const slow = ['crypto', 'tls', 'https', 'http2', 'fs/promises', 'dns/promises', 'internal/deps/undici/undici'];
 
 /** Code, not schemas: what is left of the generated client once it is shaken is a few hundred bytes of servers and headers. */
 const generatedClient = /client-node\/dist\/gen\/(models|apis|types)\//;
@@ -80,10 +91,19 @@ describe('the import graph', () => {
 
 describe('a bundled function', () => {
   const start = (name: string) => {
-    const child = spawn(process.execPath, [join(dir, 'functions', 'start.mjs'), name], {
-      env: { PATH: process.env['PATH'], KUBECONFIG: join(dir, 'kubeconfig'), PORT: '0' },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const child = spawn(
+      process.execPath,
+      ['--require', join(dir, 'note.cjs'), join(dir, 'functions', 'start.mjs'), name],
+      {
+        env: {
+          PATH: process.env['PATH'],
+          KUBECONFIG: join(dir, 'kubeconfig'),
+          PORT: '0',
+          LOADED: join(dir, `${name}.loaded`),
+        },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     children.push(child);
     return child;
   };
@@ -93,6 +113,9 @@ describe('a bundled function', () => {
     const lines = createInterface(child.stdout!)[Symbol.asyncIterator]();
     const line = JSON.parse((await lines.next()).value as string) as { message: string; url: string };
     expect(line.message).toBe('listening');
+    const loaded = JSON.parse(readFileSync(join(dir, `${name}.loaded`), 'utf8')) as readonly string[];
+    expect(loaded).toContain('NativeModule net');
+    expect(slow.filter((one) => loaded.includes(`NativeModule ${one}`))).toEqual([]);
     expect((await fetch(`${line.url}/readyz`)).status).toBe(200);
     // Nothing there is a review or an event; 400 and 405 are the chassis' own words, 404 is that of a router.
     const answer = await fetch(line.url, { method: 'POST', body: '{}' });

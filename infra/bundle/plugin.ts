@@ -36,6 +36,7 @@ const late: Readonly<Record<string, readonly string[]>> = {
   'jsonpath-plus': ['JSONPath'],
   cloudevents: ['CloudEvent', 'ValidationError'],
   semver: ['default'],
+  yaml: ['parse', 'stringify'],
 };
 
 /**
@@ -92,14 +93,14 @@ export const functionPlugin = (workers: Workers): Plugin => ({
       kind === 'import-statement' ? { path, namespace: 'late', pluginData: { dir: resolveDir } } : undefined,
     );
     // An import of `node:http` reads all its exports, and with them loads the `fetch` of Node: 60 ms. `require` does not.
-    build.onResolve({ filter: anyOf(builtinNames) }, ({ path, namespace, kind }) =>
-      namespace === 'builtin' || kind === 'require-call'
-        ? { path, external: true }
-        : { path, namespace: 'builtin', sideEffects: false },
-    );
+    build.onResolve({ filter: anyOf(builtinNames) }, ({ path, namespace, kind, importer }) => {
+      if (namespace === 'builtin' || kind === 'require-call') return { path, external: true };
+      const suffix = isLateBuiltin(path, importer) ? lateSuffix : '';
+      return { path, suffix, namespace: 'builtin', sideEffects: false };
+    });
     build.onResolve({ filter: /^[.@a-z]/ }, (args) => withoutSideEffects(build, args));
-    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
-      contents: builtinModule(path),
+    build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path, suffix }) => ({
+      contents: builtinModule(path, suffix === lateSuffix),
     }));
     build.onLoad({ filter: /.*/, namespace: 'unused' }, ({ path }) => ({ contents: unusedModule(path) }));
     build.onLoad({ filter: /.*/, namespace: 'late' }, ({ path, pluginData }) => ({
@@ -118,13 +119,21 @@ export const functionPlugin = (workers: Workers): Plugin => ({
     }));
     build.onResolve({ filter: anyOf([lateSchemaPath]) }, ({ path }) => ({ path, namespace: 'late-schema' }));
     build.onLoad({ filter: /.*/, namespace: 'late-schema' }, () => ({ contents: lateSchemaModule }));
-    build.onLoad({ filter: /\/(functions|events|shared)\/.*\.ts$/ }, async ({ path }) => {
+    build.onLoad({ filter: own }, async ({ path }) => {
       const source = ownSource(await readFile(path, 'utf8'), path, workers);
       const { code } = await build.esbuild.transform(source, { loader: 'ts', target: 'node24' });
       return { contents: withLateSchemas(code), loader: 'js' };
     });
   },
 });
+
+const own = /\/(functions|events|shared)\/.*\.ts$/;
+
+const lateSuffix = '?late';
+
+/** Loaded when it is first used: cryptography, and what we ourselves take of others, of which there is nothing but functions. */
+const isLateBuiltin = (name: string, importer: string): boolean =>
+  /^(node:)?crypto$/.test(name) || (/^(node:)?(tls|fs\/promises|child_process)$/.test(name) && own.test(importer));
 
 const builtinNames = builtinModules.flatMap((name) => [name, `node:${name}`]);
 
@@ -150,10 +159,10 @@ const reExport = async (name: string): Promise<string> => {
     : `export { ${names} } from '${name}';`;
 };
 
-/** By name, so that what nobody takes is not read: `http` makes its `WebSocket` when it is. Cryptography is loaded when it is first used. */
-const builtinModule = (name: string): string => {
+/** By name, so that what nobody takes is not read: `http` makes its `WebSocket` when it is. */
+const builtinModule = (name: string, isLate: boolean): string => {
   const names = Object.keys(process.getBuiltinModule(name) ?? {}).filter((key) => /^(?!default$)\w+$/.test(key));
-  if (/^(node:)?crypto$/.test(name)) return `${lateParts(names, name)}\n${lateDefault(name)}`;
+  if (isLate) return `${lateParts(names, name)}\n${lateDefault(name)}`;
   const parts = names.map((key) => `export const ${key} = /* @__PURE__ */ of('${key}');`);
   return `const from = require('${name}'); const of = (name) => from[name];\n${parts.join('\n')}\nexport default from;`;
 };
