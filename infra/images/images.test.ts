@@ -254,8 +254,7 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     expect(JSON.parse(readFileSync(join(rootDir, 'scratch', 'report'), 'utf8'))).toMatchObject({
       outcome: 'succeeded',
     });
-    const disk = readFileSync(join(rootDir, 'target', 'disk.img'));
-    expect([disk.length, disk.subarray(0, bytes.length).equals(bytes)]).toEqual([2 ** 26, true]);
+    expect(readFileSync(join(rootDir, 'target', 'disk.img')).equals(bytes)).toBe(true);
   });
 
   it('comes with a list of what is in it', () => {
