@@ -14,8 +14,15 @@ export interface SettingRow {
   readonly help: string;
 }
 
-/** Ties a field of a settings schema to its environment variable and its one-sentence help. */
-export const setting = <S extends z.ZodType>(env: string, help: string, schema: S): S => schema.meta({ env, help });
+/**
+ * Ties a field of a settings schema to its environment variable and its one-sentence help. `meta` would make each schema anew, which every start
+ * waits for; only what several settings share has to be.
+ */
+export const setting = <S extends z.ZodType>(env: string, help: string, schema: S): S => {
+  if (z.globalRegistry.has(schema)) return schema.meta({ env, help });
+  z.globalRegistry.add(schema, { env, help });
+  return schema;
+};
 
 /** Builders for what the environment can hold. */
 export const flag = (fallback: boolean) =>
@@ -185,7 +192,7 @@ export const settingRows = (schema: z.ZodObject<SettingsShape>): SettingRow[] =>
   }));
 
 const metaOf = (field: z.ZodType, key: 'env' | 'help'): string => {
-  const text = field.meta()?.[key];
+  const text = z.globalRegistry.get(field)?.[key];
   if (typeof text !== 'string') throw new Error(`a setting names no ${key}; wrap its schema in setting()`);
   return text;
 };
