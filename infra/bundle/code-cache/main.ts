@@ -1,7 +1,7 @@
 // `node code-cache.mjs <uid> <function> …`: starts functions beside this file once and keeps what V8 compiled for them in the folder `code`, so that a
 // start with that as its NODE_COMPILE_CACHE, as this user, compiles nothing. At the same path the same bundles give the same bytes. Bundled; called
 // where images are made, and by the bench of cold starts.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -32,8 +32,8 @@ const flags = ['--random-seed=1'];
 const ended = (child: ChildProcess): Promise<void> => new Promise((resolve) => child.once('exit', () => resolve()));
 
 /** Undefined: it ended, for want of settings, and what it had loaded by then is kept. */
-const urlOf = async (child: ChildProcess): Promise<string | undefined> => {
-  for await (const line of createInterface(child.stdout!)) {
+const urlOf = async (child: ChildProcessWithoutNullStreams): Promise<string | undefined> => {
+  for await (const line of createInterface(child.stdout)) {
     const url = /"url":"([^"]+)"/.exec(line)?.[1];
     if (url !== undefined) return url;
   }
@@ -52,7 +52,6 @@ const ask = (url: string, method: string): Promise<void> =>
 const compile = async (name: string): Promise<string> => {
   const folder = `${target}-${name}`;
   const env = {
-    PATH: process.env['PATH'] ?? '',
     KUBECONFIG: kubeconfigPath,
     PORT: '0',
     NODE_COMPILE_CACHE: folder,
