@@ -49,20 +49,23 @@ const waitForClones = ({ state }: Image, clones: readonly string[]) => ({
   ),
 });
 
-/** A clone is under way from the moment its claim was made until it is filled. */
+/** A clone is under way from the moment it was begun until it is filled. Other images may lie in any namespace. */
 const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cloner[]): Promise<readonly string[]> => {
   const { namespace = '', name } = ref;
   const labelSelector = `${labels.source}=${sourceLabel({ groupKind: groupKindOf(ref), namespace, name })}`;
   const found: string[] = [];
   for (const driven of cloners) {
-    for await (const object of kube.listAll(driven.kind.type, { namespace, labelSelector })) {
-      const { deleting, state } = driven.read(object);
-      if (!deleting && !isFinal(state) && state.children?.volume !== undefined) {
-        found.push(`${object.kind} ${object.metadata.name}`);
-      }
+    const where = driven.kind.type.kind === ref.kind ? {} : { namespace };
+    for await (const object of kube.listAll(driven.kind.type, { ...where, labelSelector })) {
+      if (isBeingMade(driven.read(object))) found.push(`${object.kind} ${object.metadata.name}`);
     }
   }
   return found;
+};
+
+const isBeingMade = ({ deleting, state }: Filled): boolean => {
+  const { volume, backingImage } = state.children ?? {};
+  return !deleting && !isFinal(state) && (volume !== undefined || backingImage !== undefined);
 };
 
 const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined => {
@@ -106,7 +109,9 @@ export const drivenImage = <T extends ImageObject>(
   refusalOf,
   plannerOf: ({ backend }, backends) => {
     const registration = registrationOf(backends, backend);
-    return registration.served ? (plannerOf(registration.backend, cloners) as Planner<Image>) : undefined;
+    // Images are made from images of their kind, too.
+    const own: Cloner = { kind: dialect.kind, read: (object) => dialect.toImage(object as T) };
+    return registration.served ? (plannerOf(registration.backend, [...cloners, own]) as Planner<Image>) : undefined;
   },
   uniqueNameOf: ({ displayName, state }) =>
     dialect.namesAreUnique === true

@@ -118,6 +118,32 @@ export const describeCopies = (name: string, registry: BackendRegistry): void =>
       expect(copy.status?.phase).toBe('Imported');
     });
 
+    it.runIf(takes('clone')).each(Object.entries(localClasses))(
+      'of an image keep it until they are made, on storage that %s',
+      async (_what, storage) => {
+        const world = begin(storage);
+        await make(world, 'image-leap', {});
+        let whenDeleted: string | undefined;
+        const left: (string | undefined)[] = [];
+        world.kube.onChange(({ type, object }) => {
+          if (object.kind !== images.kind) return;
+          const { phase, children = {} } = (object as HarvesterImage).status ?? {};
+          const isBegun = children.volume !== undefined || children.backingImage !== undefined;
+          if (object.metadata.name === 'image-copy' && isBegun && whenDeleted === undefined) {
+            whenDeleted = phase;
+            world.schedule(world.elapsed(), () => void world.kube.delete(images, { namespace, name: 'image-leap' }));
+          }
+          if (object.metadata.name === 'image-leap' && type === 'DELETED')
+            left.push(imageNamed(world, 'image-copy')?.status?.phase);
+        });
+        const copy = await make(world, 'image-copy', cloneOf('image-leap'));
+        expect(whenDeleted).not.toBe('Imported');
+        expect(copy.status).toMatchObject({ phase: 'Imported', failed: 0 });
+        expect(isFilled(world, copy)).toBe(true);
+        expect(left).toEqual(['Imported']);
+      },
+    );
+
     it.runIf(takes('export-from-volume')).each(Object.entries(localClasses))(
       'of a disk keep it from being deleted meanwhile, on storage that %s',
       async (_what, storage) => {
