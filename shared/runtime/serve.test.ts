@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
@@ -89,6 +90,19 @@ describe('startServer', () => {
     expect(await answer).toBe('said');
     expect(await get(server.url, agent)).toEqual({ status: 200, connection: 'keep-alive' });
     agent.destroy();
+    await server.close();
+  });
+
+  it('does not wait for headers that never end, whatever a body may take', async () => {
+    const server = await startServer({ app: app(), log, port: 0, requestTimeoutMs: 0, headersTimeoutMs: 200 });
+    const socket = connectPlain(server.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow:');
+    const said = await new Promise<string>((resolve) => {
+      let text = '';
+      socket.on('data', (part: Buffer) => (text += part.toString()));
+      socket.on('close', () => resolve(text));
+    });
+    expect(said).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":408/);
     await server.close();
   });
 

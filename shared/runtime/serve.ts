@@ -12,7 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { dropUnread } from '#shared/runtime/unread.ts';
+import { closeOnceHeard, dropUnread } from '#shared/runtime/unread.ts';
 import { refuseUnreadable } from '#shared/runtime/unreadable.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
@@ -29,6 +29,8 @@ export interface ServeOptions {
   readonly clientCa?: string | undefined;
   /** Milliseconds one request may take to arrive; 0: as long as it likes. Node's own limit, five minutes, when left out. */
   readonly requestTimeoutMs?: number | undefined;
+  /** Milliseconds for the headers of a request to arrive, whatever its body may take; a minute when left out. */
+  readonly headersTimeoutMs?: number | undefined;
   /** What the first request would have to wait for and no start should: begun once health was answered. */
   readonly warm?: (() => Promise<unknown>) | undefined;
   /** Whether `/readyz` says yes. Must be cheap and touch no dependency. */
@@ -101,9 +103,12 @@ export const serve = async (options: ServeOptions, onClose?: () => Promise<void>
 };
 
 const createServer = async (options: ServeOptions, listener: RequestListener): Promise<Server | HttpsServer> => {
-  const { requestTimeoutMs, clientCa, tls } = options;
+  const { requestTimeoutMs, headersTimeoutMs = 60_000, clientCa, tls } = options;
   const serverOptions = {
     keepAliveTimeout: keepAliveTimeoutMs,
+    // Said even so: Node takes none where a request has no limit, and whoever never ends his headers would stay for ever.
+    headersTimeout: headersTimeoutMs,
+    connectionsCheckingInterval: Math.min(30_000, headersTimeoutMs),
     ...(requestTimeoutMs === undefined ? {} : { requestTimeout: requestTimeoutMs }),
   };
   if (tls === undefined) return createHttpServer(serverOptions, listener);
@@ -154,6 +159,7 @@ const createListener = (
   };
   return (request, response) => {
     const { method = '', url = '' } = request;
+    closeOnceHeard(request, response);
     response.once('finish', () => dropUnread(request));
     const path = url.split('?')[0];
     if (path !== '/healthz' && path !== '/readyz') {

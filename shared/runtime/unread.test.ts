@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { dropUnread } from '#shared/runtime/unread.ts';
+import { closeOnceHeard, dropUnread } from '#shared/runtime/unread.ts';
 
 const length = 16 * 1024 * 1024;
 
@@ -43,4 +43,32 @@ describe('a body that is answered before its end', () => {
     };
     expect(await sendAll((server.address() as AddressInfo).port)).toContain('said');
   });
+
+  it.each(['HTTP/1.1', 'HTTP/1.0'])(
+    'lets a client of %s send it that wants the connection closed, and then closes it',
+    async (version) => {
+      const server = createServer((request, response) => {
+        closeOnceHeard(request, response);
+        response.once('finish', () => dropUnread(request));
+        response.writeHead(413, { 'content-length': '4' }).end('said');
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      close = () => {
+        server.closeAllConnections();
+        server.close();
+      };
+      const { port } = server.address() as AddressInfo;
+      const socket = connect(port, '127.0.0.1').setEncoding('utf8').pause();
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+      socket.write(`POST / ${version}\r\nhost: x\r\nconnection: close\r\ncontent-length: ${length}\r\n\r\n`);
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject);
+        socket.write(Buffer.alloc(length), (error) => (error instanceof Error ? reject(error) : resolve()));
+      });
+      let said = '';
+      socket.on('data', (text: string) => (said += text));
+      await closed;
+      expect(said).toMatch(/ 413 [\s\S]*said$/);
+    },
+  );
 });
