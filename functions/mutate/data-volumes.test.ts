@@ -44,6 +44,11 @@ const of = (storage: object, source: object = http): Draft => dataVolume({ sourc
 const storageOf = async (asked: Asked): Promise<unknown> => (await mutate(asked)).spec?.['storage'];
 
 describe('storage of a DataVolume', () => {
+  it('is a file system for an archive, whatever its class is best at', async () => {
+    const object = dataVolume({ source: http, storage: { resources }, contentType: 'archive' });
+    expect(await storageOf({ object })).toMatchObject({ storageClassName: 'ceph', volumeMode: 'Filesystem' });
+  });
+
   it.each<[what: string, storage: object, completed: object]>([
     [
       'the default class, by what is known of its driver',

@@ -122,4 +122,6 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   refused(subject: S, error: AppError, context: PlanContext): S['state'];
   /** The state with the report of a transfer in it; `undefined` when it tells nothing new. `now` is ms since the epoch. */
   fold(subject: S, report: TransferProgress, now: number): S['state'] | undefined;
+  /** Whether a report that made this of the state is followed by a pass at once, since others are to be told; left out: never. */
+  isPassDue?(subject: S, state: S['state']): boolean;
 }

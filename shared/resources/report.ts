@@ -1,6 +1,6 @@
 // A progress report of a transfer, written into the status of the object it belongs to. Called by sidecar-sync.
 import { isInspection, isoTime } from '#shared/backends/state.ts';
-import { type DriverDeps, type Target } from '#shared/resources/driver.ts';
+import { type DriverDeps, type Target, drive } from '#shared/resources/driver.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
@@ -40,5 +40,7 @@ const recordOnce = async (
   const subject = driven.read(object);
   const now = deps.now();
   const state = driven.fold(subject, report, now);
-  if (state !== undefined) await writeStatus({ deps, driven, object, subject }, state, isoTime(now));
+  if (state === undefined) return;
+  await writeStatus({ deps, driven, object, subject }, state, isoTime(now));
+  if (driven.isPassDue?.(subject, state) === true) await drive(deps, owner, { which: 'all' });
 };

@@ -5,6 +5,7 @@ import type { DriverDeps } from '#shared/resources/driver.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
+import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 
@@ -15,6 +16,7 @@ export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outc
   // First: what templates ask for is then driven in the same minute.
   const templates = await syncTemplates(deps);
   await sweepMachines(deps);
+  await serveUploadClaims(deps);
   const swept = await sweep(deps, signal, (object) => {
     polls.visit(object);
     misplaced.visit(object);

@@ -22,6 +22,12 @@ export const cdiAnnotations = {
   lastUseTime: `${cdiGroup}/storage.import.lastUseTime`,
   /** On a data volume, any value: do not wait for a consumer. */
   immediateBinding: `${cdiGroup}/storage.bind.immediate.requested`,
+  /** On a claim, any value: it is to be filled by an upload. */
+  uploadTarget: `${cdiGroup}/storage.upload.target`,
+  /** On a claim, `true`: somebody listens for what is to be uploaded into it. */
+  podReady: `${cdiGroup}/storage.pod.ready`,
+  /** On a claim: phase of the pod that fills it; `Succeeded` stays. */
+  podPhase: `${cdiGroup}/storage.pod.phase`,
   /** On a claim: `kubevirt` for a disk, `archive` for files. */
   contentType: `${cdiGroup}/storage.contentType`,
   /** On a cron, passed to the data volume. */

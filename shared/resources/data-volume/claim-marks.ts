@@ -2,6 +2,8 @@
 // restore, or a hand. Pure.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { ClaimRequest } from '#shared/resources/volume/volume.ts';
 
 type Marks = Readonly<Record<string, string>>;
 type Metadata = DataVolume['metadata'];
@@ -11,9 +13,25 @@ const prePopulated = `${cdiGroup}/storage.prePopulated`;
 const checkStatic = `${cdiGroup}/storage.checkStaticVolume`;
 const claimAdoption = `${cdiGroup}/allowClaimAdoption`;
 
+type Source = DataVolume['spec']['source'];
+
 /** `virtctl` asks the claim whether it may upload into it. */
-const uploadMark = (source: DataVolume['spec']['source']): Marks =>
-  source?.upload === undefined ? {} : { [`${cdiGroup}/storage.upload.target`]: '' };
+const uploadMark = (source: Source): Marks =>
+  source?.upload === undefined ? {} : { [cdiAnnotations.uploadTarget]: '' };
+
+/** And whether somebody listens. */
+export const listeningMarks = (source: Source): Marks | undefined =>
+  source?.upload === undefined
+    ? undefined
+    : { [cdiAnnotations.podReady]: 'true', [cdiAnnotations.podPhase]: 'Running' };
+
+/** One that was made for a claim of its name, and goes with it, fills that claim. */
+export const fillsClaim = ({ name, ownerReferences = [] }: Metadata, source: Source): ClaimRequest['fills'] => {
+  const claim = ownerReferences.find((owner) => owner.kind === persistentVolumeClaims.kind && owner.name === name);
+  if (claim === undefined || source?.upload === undefined) return undefined;
+  return ({ metadata }) =>
+    metadata.uid === claim.uid && metadata.annotations?.[cdiAnnotations.uploadTarget] !== undefined;
+};
 
 const wishes = ({ preallocation, priorityClassName }: DataVolume['spec']): Marks => ({
   ...(preallocation === undefined ? {} : { [`${cdiGroup}/storage.preallocation.requested`]: String(preallocation) }),
@@ -37,11 +55,12 @@ export const claimMarks = ({ metadata, spec }: DataVolume): Marks => ({
 });
 
 /** What its clients wait for. */
-export const filledMarks: Marks = {
-  [`${cdiGroup}/storage.pod.phase`]: 'Succeeded',
+export const filledMarks = (source: Source): Marks => ({
+  [cdiAnnotations.podPhase]: 'Succeeded',
+  ...(source?.upload === undefined ? {} : { [cdiAnnotations.podReady]: 'false' }),
   [`${cdiGroup}/storage.condition.running`]: 'false',
   [`${cdiGroup}/storage.condition.running.reason`]: 'Completed',
-};
+});
 
 /** A restore brings the claim with its data, before or after: a new one in its place would hold another disk. */
 export const comesFilled = ({ annotations = {} }: Metadata): boolean => annotations[prePopulated] !== undefined;

@@ -49,7 +49,10 @@ const claimIsFree: RequestRule<KubeObject, Volume>['check'] = async ({ object, s
   const key = { namespace: object.metadata.namespace ?? 'default', name: claim.name };
   const found = await kube.get(persistentVolumeClaims, key);
   const isTaken =
-    found !== undefined && found.metadata.deletionTimestamp === undefined && claim.adopts?.(found) !== true;
+    found !== undefined &&
+    found.metadata.deletionTimestamp === undefined &&
+    claim.adopts?.(found) !== true &&
+    claim.fills?.(found) !== true;
   const message = `claim ${claim.name} exists and was not made for this DataVolume: choose another name, or annotate this one with cdi.kubevirt.io/allowClaimAdoption=true to take it as it is`;
   return faultIf(isTaken, 'metadata.name', message);
 };

@@ -13,7 +13,9 @@ import { conditionsOf } from '#shared/resources/data-volume/conditions.ts';
 import {
   claimMarks,
   comesFilled,
+  fillsClaim,
   filledMarks,
+  listeningMarks,
   mayAdopt,
   mayBeStatic,
 } from '#shared/resources/data-volume/claim-marks.ts';
@@ -75,7 +77,7 @@ const readMode = (object: DataVolume): ClaimRequest['volumeMode'] => {
 const readClaim = (object: DataVolume): ClaimRequest => {
   const {
     metadata,
-    spec: { pvc, storage = {}, preallocation },
+    spec: { pvc, storage = {}, source, preallocation },
   } = object;
   const { storageClassName, accessModes, resources } = pvc ?? storage;
   const bytes = parseQuantity(resources?.requests?.['storage']);
@@ -89,11 +91,13 @@ const readClaim = (object: DataVolume): ClaimRequest => {
     labels: { ...metadata.labels, app: 'containerized-data-importer' },
     fileSystemLabels: { 'alerts.k8s.io/KubePersistentVolumeFillingUp': 'disabled' },
     annotations: claimMarks(object),
-    filled: filledMarks,
+    listening: listeningMarks(source),
+    filled: filledMarks(source),
     preallocated: preallocated(preallocation),
     comesFilled: comesFilled(metadata),
     mayBeStatic: mayBeStatic(metadata),
     adopts: (claim) => mayAdopt(metadata, claim.metadata.annotations ?? {}),
+    fills: fillsClaim(metadata, source),
   };
 };
 

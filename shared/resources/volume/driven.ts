@@ -110,6 +110,9 @@ export const drivenVolume = <T extends KubeObject>(
     sourceOf: (volume) => (volume.source?.type === 'object' ? volume.source : contentLink(volume)),
     offersOf: (volume) => [claimOf(volume), contentLink(volume)].filter((offer) => offer !== undefined),
   },
+  // Clients that look at the claim alone wait for it to say that somebody listens.
+  isPassDue: ({ claim, state }, { phase }) =>
+    claim.listening !== undefined && state.phase === 'Pending' && phase !== 'Pending',
   // Machines watch the object itself.
   announcementOf: () => undefined,
   isSettled: (volume) => !volume.deleting && isFinal(volume.state) && !isRetryDue(volume),

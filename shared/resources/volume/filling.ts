@@ -1,7 +1,7 @@
 // A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
 import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { create, patch, remove, removeJob } from '#shared/backends/actions.ts';
+import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { keepSpool } from '#shared/backends/spooling.ts';
 import type { ImageState } from '#shared/backends/image.ts';
@@ -37,7 +37,7 @@ const isUnplaced = ({ claim }: Filling): boolean =>
 
 /** Made while there was no class to make it in, so that nothing is in it. */
 const planUnplaced = (volume: Volume, { claim, storageClass }: Filling): Plan => ({
-  actions: storageClass === undefined ? [] : remove(persistentVolumeClaims, claim),
+  actions: storageClass === undefined || volume.claim.fills !== undefined ? [] : remove(persistentVolumeClaims, claim),
   state: rest(volume, unplaced).state,
 });
 
@@ -134,7 +134,15 @@ const planUnfinished = (
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
   // Somebody took it away: the next pod could not start.
   const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, seen, context);
-  return { ...followed, actions: [...kept, ...followed.actions] };
+  const told = run.is === 'running' ? tellListening(volume, seen.claim) : [];
+  return { ...followed, actions: [...kept, ...told, ...followed.actions] };
+};
+
+/** Clients that know of the claim alone wait for these before they send anything. */
+const tellListening = ({ claim: { listening = {} } }: Volume, claim: PersistentVolumeClaim): readonly Action[] => {
+  const { annotations = {} } = claim.metadata;
+  const isTold = Object.entries(listening).every(([name, value]) => annotations[name] === value);
+  return isTold ? [] : [patch(persistentVolumeClaims, claim, { metadata: { annotations: listening } })];
 };
 
 const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>

@@ -394,6 +394,63 @@ const rows: readonly Row[] = [
   ],
 ];
 
+const theirs = (marks: Record<string, string> = {}): PersistentVolumeClaim => ({
+  ...aClaim({}, 'Bound'),
+  metadata: { name: 'disk', namespace: 'default', uid: 'theirs', resourceVersion: '1', annotations: marks },
+});
+const serving = {
+  ...imported,
+  claim: { name: 'disk', bytes: gib, fills: () => true, listening: { ready: 'yes' } },
+};
+const serve = (claim: PersistentVolumeClaim): PersistentVolumeClaim => ({
+  ...claim,
+  metadata: { ...claim.metadata, labels: childMetadata(ref, 'disk', 'disk').labels ?? {} },
+});
+
+describe('a claim that somebody else made to be filled', () => {
+  it.each<[string, Volume, Partial<VolumeSeen>, readonly string[], Partial<ImageState>]>([
+    [
+      'is marked, and not taken from whoever made it',
+      serving,
+      { foreign: theirs() },
+      ['patch PersistentVolumeClaim disk'],
+      { reason: 'Starting' },
+    ],
+    ['is then filled by a Job', serving, { claim: serve(theirs()), storageClass }, ['create Job import-<uid>'], {}],
+    [
+      'says when somebody listens',
+      serving,
+      { claim: serve(theirs()), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
+      ['patch PersistentVolumeClaim disk'],
+      {},
+    ],
+    [
+      'and says it once',
+      serving,
+      { claim: serve(theirs({ ready: 'yes' })), storageClass, job: active, pods: [aPod(active, 'a', 'Running')] },
+      [],
+      {},
+    ],
+    [
+      'stays when its filling starts over',
+      { ...serving, retryToken: '1', state: { ...initialState, phase: 'Failed' } },
+      { claim: serve(theirs()), storageClass, job: exhausted },
+      ['delete Job import-<uid>'],
+      {},
+    ],
+    ['is not made again once it is gone', serving, { storageClass }, [], { phase: 'Failed', reason: 'VolumeLost' }],
+  ])('%s', (_what, volume, ...[seen, actions, state]) => {
+    const plan = planVolume(volume, { pods: [], ...seen }, context);
+    expect(actionsOf(plan)).toEqual(actions);
+    expect(plan.state).toMatchObject(state);
+  });
+
+  it('has no owner that could take it along', () => {
+    const [action] = planVolume(serving, { pods: [], foreign: theirs() }, context).actions;
+    expect(JSON.stringify(action)).not.toContain('ownerReferences');
+  });
+});
+
 describe('planVolume', () => {
   it.each(rows)('%s', (_what, volume, ...[seen, actions, state]) => {
     const plan = planVolume(volume, { pods: [], ...seen }, context);

@@ -2,7 +2,8 @@
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { remove, removeJob } from '#shared/backends/actions.ts';
+import { childMetadata } from '#shared/api/owner.ts';
+import { patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import {
@@ -47,7 +48,7 @@ const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan =
 };
 
 const planUnmade = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  if (volume.state.phase === 'Available') return planLost(volume);
+  if (volume.state.phase === 'Available' || volume.claim.fills !== undefined) return planLost(volume);
   if (seen.promised !== undefined) return planPromised(volume, seen.promised, context);
   if (volume.claim.comesFilled !== true) return planClaim(volume, seen, context);
   const message = `claim ${volume.claim.name} is to be brought with its data, by a restore or by hand; none is made here`;
@@ -65,11 +66,22 @@ const populationKnown = ({ state }: Volume): Population | undefined =>
     : undefined;
 
 const planForeign = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
+  if (volume.claim.fills?.(claim) === true) return planMarked(volume, claim, context);
   if (volume.claim.adopts?.(claim) !== true) return { actions: [], state: takenState(volume, claim, context) };
   if (claim.status?.phase === 'Lost') return planLost(volume);
   return claim.metadata.deletionTimestamp === undefined
     ? planAdopted(volume, claim)
     : planLeaving(volume, { pods: [], claim }, context);
+};
+
+/** From now on it is found as that of the volume, and still goes with nobody but whoever made it. */
+const planMarked = (volume: Volume, claim: PersistentVolumeClaim, context: PlanContext): Plan => {
+  const { labels, annotations } = childMetadata(volume.ref, 'disk', claim.metadata.name);
+  const message = `claim ${claim.metadata.name} is to be filled`;
+  return {
+    actions: [patch(persistentVolumeClaims, claim, { metadata: { labels, annotations } })],
+    state: waitingState(volume, volume.state, { phase: 'Pending', reason: 'Starting', message }, context),
+  };
 };
 
 const planLost = (volume: Volume): Plan => {
@@ -97,21 +109,25 @@ const planUsable = (
   state: usableState(volume, claim, population),
 });
 
-const dirtyOf = ({ job, inspectJob, claim, spool, sourceSnapshot, pods, stage }: VolumeSeen): readonly KubeObject[] => {
+const dirtyOf = (
+  volume: Volume,
+  { job, inspectJob, claim, spool, sourceSnapshot, pods, stage }: VolumeSeen,
+): readonly KubeObject[] => {
+  const own = volume.claim.fills === undefined ? claim : undefined;
   const there =
     stage?.volume === undefined ? [stage?.claim, stage?.job, stage?.sourceSnapshot, ...(stage?.pods ?? [])] : [];
-  return [job, inspectJob, claim, spool, sourceSnapshot, ...pods, ...there].filter((child) => child !== undefined);
+  return [job, inspectJob, own, spool, sourceSnapshot, ...pods, ...there].filter((child) => child !== undefined);
 };
 
 /** What is not filled is thrown away; a volume that is filled stays. */
 const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const isWorthKeeping = populationOf(seen.claim) !== undefined && seen.claim !== undefined && isUsable(seen.claim);
-  const dirty = isWorthKeeping ? [] : dirtyOf(seen);
+  const dirty = isWorthKeeping ? [] : dirtyOf(volume, seen);
   if (dirty.length > 0) {
     const actions = [
       ...removeJob(seen.job),
       ...removeJob(seen.inspectJob),
-      ...remove(persistentVolumeClaims, seen.claim),
+      ...(volume.claim.fills === undefined ? remove(persistentVolumeClaims, seen.claim) : []),
       ...remove(persistentVolumeClaims, seen.spool),
       ...remove(volumeSnapshots, seen.sourceSnapshot),
       ...leftThere(seen.stage),

@@ -58,6 +58,8 @@ export interface ClaimRequest {
   /** Labels beside, of one that holds a file system. */
   readonly fileSystemLabels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
+  /** Annotations that clients look for while somebody listens for an upload. */
+  readonly listening?: Readonly<Record<string, string>> | undefined;
   /** Annotations that clients look for once it is filled. */
   readonly filled?: Readonly<Record<string, string>> | undefined;
   /** A disk in a file system takes all of its room at once, and these annotations of the claim say so then. */
@@ -68,4 +70,6 @@ export interface ClaimRequest {
   readonly mayBeStatic?: boolean;
   /** Whether a claim of that name, which somebody else made and filled, may be taken over as it is. */
   readonly adopts?: (claim: PersistentVolumeClaim) => boolean;
+  /** Of a volume that fills what somebody else made empty: whether it is that claim. Such a claim is neither made nor removed here. */
+  readonly fills?: ((claim: PersistentVolumeClaim) => boolean) | undefined;
 }

@@ -16,9 +16,10 @@ export const applyMergePatch = (target: unknown, patch: unknown): unknown => {
 const partsOf = (selector: string | undefined): readonly string[] =>
   (selector ?? '').split(',').filter((part) => part !== '');
 
-/** `a=b` and `a`, joined by commas. */
+/** `a=b`, `a` and `!a`, joined by commas. */
 export const selects = (selector: string | undefined, labels: Readonly<Record<string, string>> = {}): boolean =>
   partsOf(selector).every((part) => {
+    if (part.startsWith('!')) return !(part.slice(1) in labels);
     const [key = '', value] = part.split('=');
     return value === undefined ? key in labels : labels[key] === value;
   });

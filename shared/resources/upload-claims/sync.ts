@@ -1,0 +1,49 @@
+// Claims that somebody made to upload into get a DataVolume that fills them. Called by the tick: nothing else tells of claims that are none of ours.
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { labels } from '#shared/api/names.ts';
+import { refOf } from '#shared/api/object.ts';
+import { findWriter } from '#shared/backends/writer.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { execute } from '#shared/resources/execute.ts';
+import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
+import { sayNote } from '#shared/resources/write.ts';
+import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
+
+const serve = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+  const { namespace, name } = claim.metadata;
+  const dataVolume = await deps.kube.get(dataVolumeKind.type, { namespace, name });
+  const writer = dataVolume === undefined ? await findWriter(deps.kube, { namespace, name }) : undefined;
+  const { actions, obstacle } = planUploadClaim(claim, { dataVolume, writer });
+  await execute(deps.kube, actions);
+  if (obstacle !== undefined) await complain(deps, claim, obstacle);
+};
+
+const complain = (
+  deps: DriverDeps,
+  claim: PersistentVolumeClaim,
+  { reason, message }: { readonly reason: string; readonly message: string },
+): Promise<void> => sayNote(deps, refOf(claim), { type: 'Warning', reason, message, occurrence: message });
+
+/** One claim in trouble must not keep the others from being filled. What the API refuses for good is told on the claim. */
+const serveQuietly = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+  try {
+    await serve(deps, claim);
+  } catch (error) {
+    if (isConflict(error)) return;
+    const { namespace = '', name } = claim.metadata;
+    deps.log.warn('claim not made an upload target', { object: `${namespace}/${name}`, error: messageOf(error) });
+    if (!(error instanceof AppError) || error.retryable) return;
+    const message = `claim ${name} cannot be uploaded into: ${messageOf(error)}`;
+    await complain(deps, claim, { reason: 'UploadRefused', message });
+  }
+};
+
+/** A CDI that is installed sees to them itself. Claims of ours have an owner that does. */
+export const serveUploadClaims = async (deps: DriverDeps): Promise<void> => {
+  if ((await deps.cdi?.()) === 'use') return;
+  const others = { labelSelector: `!${labels.ownerUid}` };
+  for await (const claim of deps.kube.listAll(persistentVolumeClaims, others)) {
+    if (asksForUpload(claim)) await serveQuietly(deps, claim);
+  }
+};
