@@ -40,7 +40,12 @@ export const TransferConfig = z.object({
   patienceSeconds: setting(
     'WORKER_SECONDS',
     'Seconds a request waits for the pod that has its volume.',
-    wholeNumber(1).default(120),
+    wholeNumber(1).default(50),
+  ),
+  answerSeconds: setting(
+    'ANSWER_SECONDS',
+    'Seconds after the last byte of a file in which its sender is answered with what became of it, else that it has arrived; proxies on the way must wait longer.',
+    wholeNumber(1).default(50),
   ),
 });
 export type TransferConfig = z.output<typeof TransferConfig>;

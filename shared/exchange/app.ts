@@ -6,7 +6,8 @@ import { download } from '#shared/exchange/download/download.ts';
 import { cancelDownload, downloadImage } from '#shared/exchange/download/harvester.ts';
 import { makeLink } from '#shared/exchange/download/link.ts';
 import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
-import { type TargetName, isTargetPlural } from '#shared/exchange/target-name.ts';
+import { prefixOf } from '#shared/exchange/http/public-url.ts';
+import { type TargetName, isObjectName, isTargetPlural } from '#shared/exchange/target-name.ts';
 import { cdiPaths, cdiUpload } from '#shared/exchange/upload/cdi.ts';
 import { uploadToImage } from '#shared/exchange/upload/harvester.ts';
 import { standingOf } from '#shared/exchange/upload/standing.ts';
@@ -44,8 +45,11 @@ const imageBases = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/h
 
 const parametersOf = (parameters: { plural: string; namespace: string; name: string }): TargetName => {
   const { plural, namespace, name } = parameters;
-  if (isTargetPlural(plural)) return { plural, namespace, name };
-  throw new Problem(404, 'NotFound', `there are no uploads and downloads for ${plural}`);
+  if (!isTargetPlural(plural)) throw new Problem(404, 'NotFound', `there are no uploads and downloads for ${plural}`);
+  // What the cluster could hold: no name leads anywhere else.
+  const wrong = [namespace, name].find((text) => !isObjectName(text));
+  if (wrong === undefined) return { plural, namespace, name };
+  throw new Problem(404, 'NotFound', `"${wrong.slice(0, 80)}" is no name: lower case letters, digits, - and . are`);
 };
 
 const asMuch = { format: 'qcow2', compression: 'none' } as const;
@@ -57,24 +61,30 @@ const addDownloads = (app: Hono, deps: ExchangeDeps): void => {
   app.get(path, (c) => download(deps, c.req.raw, parametersOf(c.req.param()), { standard: asMuch }));
   app.post(path, (c) => makeLink(deps, c.req.raw, parametersOf(c.req.param()), asMuch));
   for (const base of imageBases) {
-    const imageOf = (parameters: { namespace: string; name: string }): TargetName => ({
-      plural: 'virtualmachineimages',
-      ...parameters,
-    });
+    const imageOf = (parameters: { namespace: string; name: string }): TargetName =>
+      parametersOf({ plural: 'virtualmachineimages', ...parameters });
     app.get(`${base}/:namespace/:name/download`, (c) => downloadImage(deps, c.req.raw, imageOf(c.req.param()), packed));
     app.get(`${base}/:namespace/:name/downloadcancel`, (c) => cancelDownload(deps, c.req.raw, imageOf(c.req.param())));
   }
 };
 
+/** At the root, where proxies take a prefix away, and below the prefix of the public URL, where they do not. */
 export const createExchange = (deps: ExchangeDeps): Hono => {
   const app = new Hono();
   app.use(allowCors(deps));
+  const [routes, prefix] = [createRoutes(deps), prefixOf(deps.publicUrl)];
+  app.route('/', routes);
+  if (prefix !== '') app.route(prefix, routes);
   app.onError((error) => {
     if (!(error instanceof Problem)) deps.log.error('a request failed', { error });
     return respondProblem(toProblem(error));
   });
   app.notFound(() => respondProblem(new Problem(404, 'NotFound', 'nothing is served at this path')));
+  return app;
+};
 
+const createRoutes = (deps: ExchangeDeps): Hono => {
+  const app = new Hono();
   app.get('/keys', async (c) => c.json(toKeySet(await deps.keys.verifying({ isFresh: true }))));
   for (const version of ['v1beta1', 'v1alpha1']) {
     for (const path of cdiPaths) app.all(`/${version}/${path}`, (c) => cdiUpload(deps, c.req.raw, path));
@@ -82,7 +92,7 @@ export const createExchange = (deps: ExchangeDeps): Hono => {
   for (const base of imageBases) {
     app.post(`${base}/:namespace/:name`, (c) => {
       if (c.req.query('action') !== 'upload') throw new Problem(404, 'NotFound', 'the one action served is upload');
-      return uploadToImage(deps, c.req.raw, { plural: 'virtualmachineimages', ...c.req.param() });
+      return uploadToImage(deps, c.req.raw, parametersOf({ plural: 'virtualmachineimages', ...c.req.param() }));
     });
   }
   addDownloads(app, deps);

@@ -12,6 +12,8 @@ export interface ExchangeDeps extends UploadDeps {
   readonly corsOrigins: readonly string[];
   /** Of Longhorn's HTTP API. */
   readonly longhornUrl: string;
+  /** Seconds after its last byte in which whoever sends a file is answered: with what became of it, or that all of it is here. */
+  readonly answerSeconds: number;
   /** Bytes of the largest file that is taken. */
   readonly mostBytes: number;
 }

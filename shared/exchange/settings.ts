@@ -12,6 +12,8 @@ export interface ExchangeConfig {
   readonly longhornUrl: string;
   readonly mostBytes: number;
   readonly patienceSeconds: number;
+  /** Less than proxies wait, when left out. */
+  readonly answerSeconds?: number | undefined;
   /** How Jobs of downloads are started; the defaults when left out. */
   readonly settings?: PopulateSettings;
 }
@@ -26,5 +28,6 @@ export const createExchangeDeps = (config: ExchangeConfig, kube: KubeClient, log
   corsOrigins: config.corsOrigins,
   longhornUrl: config.longhornUrl,
   mostBytes: config.mostBytes,
+  answerSeconds: config.answerSeconds ?? 50,
   patienceMs: config.patienceSeconds * 1000,
 });

@@ -25,3 +25,6 @@ export const parseTarget = (text: string): TargetName | undefined => {
   if (!isTargetPlural(plural) || namespace === '' || name === '' || more.length > 0) return undefined;
   return { plural, namespace, name };
 };
+
+/** As objects and namespaces may be called (RFC 1123). */
+export const isObjectName = (text: string): boolean => text.length <= 253 && /^[a-z\d]([a-z\d.-]*[a-z\d])?$/.test(text);

@@ -75,8 +75,8 @@ const readyOf = (
 
 /** Ours say how far they are in detail from the start. */
 const stageOfVolume = ({ spec, status }: DataVolume): Stage => {
-  if (status?.phase === 'Succeeded') return 'done';
   if (spec.source?.upload === undefined) return 'no-upload';
+  if (status?.phase === 'Succeeded') return 'done';
   if (status?.phase !== undefined && status.detail === undefined) return 'theirs';
   return status?.phase === 'Failed' ? 'failed' : 'open';
 };
@@ -96,8 +96,8 @@ const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
 });
 
 const stageOfImage = ({ spec, status }: HarvesterImage): Stage => {
-  if (status?.phase === 'Imported') return 'done';
   if (spec.sourceType !== 'upload') return 'no-upload';
+  if (status?.phase === 'Imported') return 'done';
   if (status?.phase === 'Failed') return 'failed';
   const { job, volume, backingImage } = status?.children ?? {};
   return [job, volume, backingImage].every((child) => child === undefined) ? 'unoffered' : 'open';

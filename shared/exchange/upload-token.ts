@@ -9,7 +9,13 @@ import type { KeyRing } from '#shared/exchange/access/keys.ts';
 import { type Deed, permit } from '#shared/exchange/access/permit.ts';
 import { openApi } from '#shared/exchange/upload-token-schema.ts';
 import { Problem, respondProblem, toProblem } from '#shared/exchange/http/problem.ts';
-import { type TargetName, targetPlurals, targetText, uploadTokenResource } from '#shared/exchange/target-name.ts';
+import {
+  type TargetName,
+  isObjectName,
+  targetPlurals,
+  targetText,
+  uploadTokenResource,
+} from '#shared/exchange/target-name.ts';
 import { signToken } from '#shared/runtime/token.ts';
 
 export const uploadTokenGroup = uploadTokenResource.group;
@@ -37,9 +43,9 @@ const UploadTokenRequest = z.looseObject({
   kind: z.string().optional(),
   metadata: z.looseObject({}).default({}),
   spec: z.union([
-    z.looseObject({ pvcName: z.string().min(1) }),
+    z.looseObject({ pvcName: z.string().refine(isObjectName) }),
     z.looseObject({
-      target: z.strictObject({ resource: z.enum(targetPlurals), name: z.string().min(1) }),
+      target: z.strictObject({ resource: z.enum(targetPlurals), name: z.string().refine(isObjectName) }),
       operation: z.enum(['upload', 'download']),
     }),
   ]),

@@ -123,6 +123,8 @@ export const download = async (
     ...headersFrom(told, (header) => headers[header]),
     'content-disposition': dispositionOf(fileName),
     'cache-control': 'private',
+    // Proxies that would keep gigabytes of it on disk pass it on instead.
+    'x-accel-buffering': 'no',
   };
   if (incoming.method === 'HEAD' || (status !== 200 && status !== 206)) {
     await body.dump();

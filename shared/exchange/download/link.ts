@@ -3,6 +3,7 @@ import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { formOf } from '#shared/exchange/download/file-name.ts';
+import { publicUrlOf } from '#shared/exchange/http/public-url.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import type { ExportFormat } from '#shared/transfer/export/format.ts';
@@ -38,7 +39,7 @@ export const makeLink = async (
   const iat = Math.floor(deps.now() / 1000);
   const exp = iat + secondsOf(asked.searchParams);
   const claims = { sub: caller.requester.username, verb: 'download', target: targetText(name), iat, exp } as const;
-  const url = new URL(`${deps.publicUrl ?? asked.origin}/downloads/${targetText(name)}`);
+  const url = new URL(`${publicUrlOf(request, deps.publicUrl)}/downloads/${targetText(name)}`);
   url.searchParams.set('format', format);
   url.searchParams.set('compression', compression);
   if (level !== undefined) url.searchParams.set('level', String(level));

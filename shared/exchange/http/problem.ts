@@ -44,8 +44,16 @@ export const toProblem = (error: unknown): Problem => {
   return new Problem(500, 'InternalError', 'something went wrong here; the log of the transfer function says what');
 };
 
-export const respondProblem = (problem: Problem): Response =>
-  new Response(bodyOf(problem), {
+/** With its length: of an answer that comes before the end of a body, a client must see the end at once. */
+export const respondProblem = (problem: Problem): Response => {
+  const body = bodyOf(problem);
+  return new Response(body, {
     status: problem.status,
-    headers: { ...typeOf(problem.options.as), 'cache-control': 'no-store', ...problem.options.headers },
+    headers: {
+      ...typeOf(problem.options.as),
+      'content-length': String(Buffer.byteLength(body ?? '')),
+      'cache-control': 'no-store',
+      ...problem.options.headers,
+    },
   });
+};

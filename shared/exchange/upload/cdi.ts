@@ -6,7 +6,7 @@ import { type Target, findTarget } from '#shared/exchange/target.ts';
 import { type TargetName, parseTarget } from '#shared/exchange/target-name.ts';
 import { deliver } from '#shared/exchange/upload/deliver.ts';
 import { fileOf } from '#shared/exchange/upload/file-part.ts';
-import type { Sent } from '#shared/exchange/upload/session.ts';
+import { type Sent, arrivedStatus } from '#shared/exchange/upload/session.ts';
 
 export const cdiPaths = ['upload', 'upload-async', 'upload-form', 'upload-form-async', 'upload-archive'] as const;
 export type CdiPath = (typeof cdiPaths)[number];
@@ -60,10 +60,13 @@ const findOpen = async (deps: ExchangeDeps, name: TargetName): Promise<Target> =
 const noArchive = (claim: string): string =>
   `rejecting upload request for PVC ${claim} - upload content-type archive is invalid: it takes a disk image; make the volume with contentType: archive for a tar archive`;
 
+/** Seconds: who does not ask for less wants to know how it ends. */
+const anyTime = 24 * 3600;
+
 const noCapacity = ['ImageTooLarge', 'TargetFull'];
 
 const answerOf = (sent: Sent, name: TargetName): Response => {
-  if (sent.status === 200 || sent.status === 204) return new Response(null, { status: 200 });
+  if ([200, 204, arrivedStatus].includes(sent.status)) return new Response(null, { status: 200 });
   if (sent.status === 423) throw text(503, `rejecting Upload Request for PVC ${name.name}: another upload is running`);
   if (sent.status === 409) throw text(409, `PVC ${name.name} has been uploaded already`);
   throw text(noCapacity.includes(sent.reason) ? 400 : 500, `Saving stream failed: ${sent.message}`);
@@ -76,7 +79,6 @@ const asText = (error: unknown): unknown =>
     : error;
 
 export const cdiUpload = async (deps: ExchangeDeps, request: Request, path: CdiPath): Promise<Response> => {
-  // Both answer at the end: what is acknowledged is on the volume, since the pod that holds it before can be lost with it.
   const isAsync = path.endsWith('-async');
   const name = await targetOfToken(deps, request);
   if (request.method === 'HEAD') return new Response(null, { status: isAsync ? 200 : 404 });
@@ -86,7 +88,9 @@ export const cdiUpload = async (deps: ExchangeDeps, request: Request, path: CdiP
     const target = await findOpen(deps, name);
     if (path === 'upload-archive' && target.holdsFiles !== true) throw text(503, noArchive(name.name));
     const file = await fileOf(request, path.startsWith('upload-form') ? 'form' : 'raw');
-    return answerOf(await deliver(deps, { target, file, waits: true, signal: request.signal }), name);
+    // What is acknowledged earlier is in a claim of its own, from which any pod can write the disk.
+    const waits = isAsync ? deps.answerSeconds : anyTime;
+    return answerOf(await deliver(deps, { target, file, waits, signal: request.signal }), name);
   } catch (error) {
     throw asText(error);
   }

@@ -23,7 +23,7 @@ const send = (chunks: number, mostBytes: number) => {
   const bytes = Readable.from(Array.from({ length: chunks }, () => Buffer.alloc(1000)));
   const body = Readable.from(atMost(bytes, mostBytes), { objectMode: false });
   const { signal } = new AbortController();
-  const how = { offset: 0, isLast: true, takesOver: false, waits: false, signal };
+  const how = { offset: 0, isLast: true, takesOver: false, signal };
   return sendToUpload({ url, token: 'x' }, { body, ...how });
 };
 

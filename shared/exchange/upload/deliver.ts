@@ -18,8 +18,8 @@ export interface Delivered {
   /** Bytes of the disk, where the client says them. */
   readonly virtualSize?: number | undefined;
   readonly checksum?: Checksum | undefined;
-  /** Answer only when the disk is written and verified. */
-  readonly waits: boolean;
+  /** Seconds, from the last byte on, in which the answer is what became of the disk. */
+  readonly waits: number;
   readonly signal: AbortSignal;
 }
 

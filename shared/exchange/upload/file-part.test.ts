@@ -20,3 +20,14 @@ it('finds the file in a form', async () => {
   const { stream } = await fileOf(formOf('multipart/form-data; boundary=b', body), 'either');
   expect(await text(stream)).toBe('bytes');
 });
+
+it('takes a file whose part names no file', async () => {
+  const unnamed = part('chunk').replace('; filename="d.img"', '');
+  const { stream } = await fileOf(formOf('multipart/form-data; boundary=b', `${unnamed}--b--\r\n`), 'either');
+  expect(await text(stream)).toBe('bytes');
+});
+
+it('ends a file that is cut off with words, not as if that were all of it', async () => {
+  const { stream } = await fileOf(formOf('multipart/form-data; boundary=b', part('chunk').slice(0, -4)), 'either');
+  await expect(text(stream)).rejects.toMatchObject({ status: 400, message: /cut off/ });
+});

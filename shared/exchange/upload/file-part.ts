@@ -27,7 +27,10 @@ const partOf = async (body: Readable, contentType: string): Promise<Readable> =>
   const found = Promise.withResolvers<Readable>();
   // Without a boundary it is no form.
   if (!/;\s*boundary=/i.test(contentType)) throw unreadable();
-  const parser = new Busboy({ headers: { 'content-type': contentType }, limits });
+  // Some clients give a file no name of its own.
+  const isPartAFile = (name = '', type = '', fileName?: string): boolean =>
+    fileName !== undefined || partNames.includes(name) || type === 'application/octet-stream';
+  const parser = new Busboy({ headers: { 'content-type': contentType }, limits, isPartAFile });
   let isFound = false;
   parser.on('file', (name, file) => {
     if (isFound || !partNames.includes(name)) {
@@ -40,16 +43,25 @@ const partOf = async (body: Readable, contentType: string): Promise<Readable> =>
   // A form that ends early ends its file with an error, not as if that were all of it.
   pipeline(body, parser).then(
     () => found.reject(noPart()),
-    (error: unknown) => {
+    () => {
       found.reject(unreadable());
       void found.promise.then(
-        (file) => file.destroy(error instanceof Error ? error : new Error('cut off')),
+        (file) => file.destroy(unreadable()),
         () => undefined,
       );
     },
   );
-  return found.promise;
+  return Readable.from(inWords(await found.promise), { objectMode: false });
 };
+
+/** The parser has its own words for a form that ends too early. */
+async function* inWords(file: Readable): AsyncGenerator<Buffer> {
+  try {
+    yield* file;
+  } catch {
+    throw unreadable();
+  }
+}
 
 export interface FileBody {
   readonly stream: Readable;

@@ -5,11 +5,11 @@ import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { findTarget } from '#shared/exchange/target.ts';
-import type { TargetName } from '#shared/exchange/target-name.ts';
+import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import { deliver } from '#shared/exchange/upload/deliver.ts';
 import { fileOf } from '#shared/exchange/upload/file-part.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
-import type { Sent } from '#shared/exchange/upload/session.ts';
+import { type Sent, arrivedStatus } from '#shared/exchange/upload/session.ts';
 
 const wholeNumber = (query: URLSearchParams, name: string): number | undefined => {
   const text = query.get(name);
@@ -35,9 +35,23 @@ export const statusOf = ({ status, reason }: Pick<Sent, 'status' | 'reason'>): n
 };
 
 export const requireTaken = (sent: Sent): void => {
-  if (sent.status === 200 || sent.status === 204) return;
+  if ([200, 204, arrivedStatus].includes(sent.status)) return;
   throw new Problem(statusOf(sent), sent.reason, sent.message);
 };
+
+/** Proxies on the way do not wait for as long as a large disk takes. */
+const arrived = (name: TargetName): Response =>
+  Response.json(
+    {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: `the file has arrived and is being written and verified: the status of ${targetText(name)} says how that ends`,
+      code: arrivedStatus,
+    },
+    { status: arrivedStatus },
+  );
 
 export const uploadToImage = async (deps: ExchangeDeps, request: Request, name: TargetName): Promise<Response> => {
   await permit(deps.kube, await authenticate(request, deps), 'upload', name);
@@ -50,7 +64,14 @@ export const uploadToImage = async (deps: ExchangeDeps, request: Request, name: 
   const target = await findTarget(deps.kube, name);
   const body = await fileOf(request, 'either');
   const file = { stream: body.stream, length: size ?? body.length };
-  const sent = await deliver(deps, { target, file, virtualSize, checksum, waits: true, signal: request.signal });
+  const sent = await deliver(deps, {
+    target,
+    file,
+    virtualSize,
+    checksum,
+    waits: deps.answerSeconds,
+    signal: request.signal,
+  });
   requireTaken(sent);
-  return new Response(null, { status: 200 });
+  return sent.status === arrivedStatus ? arrived(name) : new Response(null, { status: 200 });
 };

@@ -22,10 +22,13 @@ export interface Sending {
   readonly begins?: Announcement | undefined;
   readonly isLast: boolean;
   readonly takesOver: boolean;
-  /** Wait until the disk is written and verified. */
-  readonly waits: boolean;
+  /** Seconds to wait, from the last byte on, until the disk is written and verified; left out: not at all. */
+  readonly waits?: number | undefined;
   readonly signal: AbortSignal;
 }
+
+/** All bytes are there, and what becomes of them will be told by the object. */
+export const arrivedStatus = 202;
 
 export interface Sent extends UploadState {
   readonly status: number;
@@ -102,7 +105,7 @@ export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Pr
         ...(begins === undefined ? {} : { 'upload-begin': encode(begins) }),
         ...(isLast ? {} : { 'upload-incomplete': '?1' }),
         ...(takesOver ? { 'upload-takeover': '?1' } : {}),
-        ...(waits ? { prefer: 'wait' } : {}),
+        ...(waits === undefined ? {} : { prefer: `wait=${waits}` }),
       },
     });
     const text = await answer.body.text();

@@ -11,7 +11,7 @@ import { announcedSum, requireSize } from '#shared/exchange/upload/deliver.ts';
 import { requireTaken } from '#shared/exchange/upload/harvester.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
 import { type OpenUpload, openUpload } from '#shared/exchange/upload/open.ts';
-import { sendToUpload } from '#shared/exchange/upload/session.ts';
+import { arrivedStatus, sendToUpload } from '#shared/exchange/upload/session.ts';
 import type { Worker } from '#shared/exchange/worker.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { Announcement } from '#shared/transfer/upload/spool.ts';
@@ -49,6 +49,7 @@ export class UploadStore extends DataStore {
   readonly #deps: ExchangeDeps;
   readonly #name: TargetName;
   readonly #signal: AbortSignal;
+  #isUnfinished = false;
   override extensions = ['creation', 'creation-with-upload', 'termination', 'expiration'];
 
   constructor(deps: ExchangeDeps, name: TargetName, signal: AbortSignal) {
@@ -58,6 +59,8 @@ export class UploadStore extends DataStore {
     this.#signal = signal;
   }
 
+  /** Whether what was sent last is all of the file, and nobody knows yet what becomes of it. */
+  readonly isUnfinished = (): boolean => this.#isUnfinished;
   readonly #find = (): Promise<Target> => findTarget(this.#deps.kube, this.#name);
   readonly #open = (target: Target): Promise<OpenUpload> => openUpload(this.#deps, target, this.#signal);
 
@@ -112,17 +115,18 @@ export class UploadStore extends DataStore {
       offset,
       isLast: false,
       takesOver: true,
-      waits: true,
+      waits: this.#deps.answerSeconds,
       signal,
     });
     requireTaken(sent);
+    this.#isUnfinished = sent.status === arrivedStatus;
     return sent.offset;
   }
 
   /** Says what comes, or that nothing does, and sends no byte. */
   async #announce(worker: Worker, begins: Announcement): Promise<void> {
     const signal = this.#signal;
-    const words = { body: nothing, offset: 0, begins, isLast: false, takesOver: true, waits: false, signal };
+    const words = { body: nothing, offset: 0, begins, isLast: false, takesOver: true, signal };
     requireTaken(await sendToUpload(worker, words));
   }
 

@@ -4,6 +4,7 @@ import type { MemoryLocker } from '@tus/server';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { tooLarge } from '#shared/exchange/upload/deliver.ts';
+import { prefixOf, publicUrlOf } from '#shared/exchange/http/public-url.ts';
 import { Problem, toProblem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 
@@ -17,10 +18,14 @@ export const createTus = (deps: ExchangeDeps) => {
       import('@tus/server'),
       import('#shared/exchange/upload/tus-store.ts'),
     ]);
+    const { pathname } = new URL(request.url);
+    const store = new UploadStore(deps, name, request.signal);
     const server = new Server({
-      path: `/files/${targetText(name)}`,
-      relativeLocation: true,
-      datastore: new UploadStore(deps, name, request.signal),
+      // Below a prefix as well.
+      path: `${pathname.slice(0, pathname.indexOf('/files/'))}/files/${targetText(name)}`,
+      // Without a host: however a client came, it comes back that way.
+      generateUrl: (asked, { id }) => `${prefixOf(publicUrlOf(asked, deps.publicUrl))}/files/${targetText(name)}/${id}`,
+      datastore: store,
       maxSize: deps.mostBytes,
       allowedOrigins: (origin) => deps.corsOrigins.includes('*') || deps.corsOrigins.includes(origin),
       locker: await locker(),
@@ -33,7 +38,10 @@ export const createTus = (deps: ExchangeDeps) => {
         return toAnswer(toProblem(error));
       },
     });
-    return asJson(await server.handleWeb(request));
+    const answer = await asJson(await server.handleWeb(request));
+    // The bytes are all there, and the disk is not: there is more to be asked for.
+    if (store.isUnfinished()) answer.headers.set('retry-after', '5');
+    return answer;
   };
 };
 

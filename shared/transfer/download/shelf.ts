@@ -22,22 +22,35 @@ const mostFiles = 4;
 
 export const createShelf = (options: ShelfOptions): Shelf => {
   const idle: { readonly key: string; readonly file: ExportFile }[] = [];
+  const opening = new Map<string, Promise<unknown>>();
   let taken = 0;
+
+  const open = async (form: ExportFormat): Promise<ExportFile> => {
+    // One of another form makes room.
+    if (taken + idle.length > mostFiles) await idle.shift()?.file.close();
+    try {
+      return await openExportFile({ ...options, form });
+    } catch (error) {
+      taken -= 1;
+      throw error;
+    }
+  };
   return {
     take: async (form) => {
       const key = JSON.stringify(form);
+      // Whoever comes back after a proxy has lost patience finds what was begun for him, and does not begin it again.
+      await opening.get(key)?.catch(() => undefined);
       const at = idle.findIndex((kept) => kept.key === key);
       const [kept] = at < 0 ? [] : idle.splice(at, 1);
       if (kept === undefined && taken >= mostFiles) return undefined;
       taken += 1;
       if (kept !== undefined) return kept.file;
-      // One of another form makes room.
-      if (taken + idle.length > mostFiles) await idle.shift()?.file.close();
+      const opened = open(form);
+      opening.set(key, opened);
       try {
-        return await openExportFile({ ...options, form });
-      } catch (error) {
-        taken -= 1;
-        throw error;
+        return await opened;
+      } finally {
+        if (opening.get(key) === opened) opening.delete(key);
       }
     },
     putBack: (form, file) => {

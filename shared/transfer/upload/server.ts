@@ -1,13 +1,14 @@
 // The receiver over HTTP, inside the pod that fills the volume. Its one client is the transfer function, which speaks to people.
 //
 //   HEAD  /upload                  Upload-Offset, Upload-Length, Upload-Complete
-//   PATCH /upload  Upload-Offset   204, or 200 and the report with `Prefer: wait`; 409 misplaced or closed, 422 refused, 423 busy
+//   PATCH /upload  Upload-Offset   204; 409 misplaced or closed, 422 refused, 423 busy
+//     Prefer: wait=50                200 and the report, or 202: all of it is here, and 50 s were not enough for the rest
 //     Upload-Begin: <Announcement as JSON>      a new file
 //     Upload-Incomplete: ?1                     more requests follow
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { dropUnread } from '#shared/runtime/unread.ts';
+import { closeOnceHeard, dropUnread } from '#shared/runtime/unread.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
@@ -67,17 +68,60 @@ const headerOf = (request: IncomingMessage, name: string): string | undefined =>
   return typeof value === 'string' ? value : undefined;
 };
 
-const patch = async (request: IncomingMessage, { receiver }: UploadServerOptions): Promise<Answer> => {
+/** Seconds; RFC 7240. */
+const waitOf = (request: IncomingMessage): number | undefined => {
+  const seconds = /^wait=(\d{1,6})$/.exec(headerOf(request, 'prefer') ?? '')?.[1];
+  return seconds === undefined ? undefined : Number(seconds);
+};
+
+/** Once the body is here and so many seconds have passed. Never, where it does not come to its end. */
+const afterLastByte = (request: IncomingMessage, seconds: number): { readonly over: Promise<Answer>; stop(): void } => {
+  const over = Promise.withResolvers<Answer>();
+  let timer: NodeJS.Timeout | undefined;
+  const begin = (): void => {
+    timer = setTimeout(() => over.resolve({ status: 202 }), seconds * 1000);
+  };
+  request.once('end', begin);
+  return {
+    over: over.promise,
+    stop: () => {
+      request.off('end', begin);
+      clearTimeout(timer);
+    },
+  };
+};
+
+const patch = async (request: IncomingMessage, options: UploadServerOptions): Promise<Answer> => {
   const begins = parseBegin(headerOf(request, 'upload-begin'));
   const offset = Number(headerOf(request, 'upload-offset') ?? Number.NaN);
   if (begins === 'invalid' || !Number.isSafeInteger(offset) || offset < 0) {
     return { status: 400, body: { reason: 'InvalidRequest', message: 'Upload-Offset or Upload-Begin cannot be read' } };
   }
+  const seconds = waitOf(request);
+  const work = take(request, options, { begins, offset, waits: seconds !== undefined });
+  if (seconds === undefined) return work;
+  const patience = afterLastByte(request, seconds);
+  try {
+    return await Promise.race([work, patience.over]);
+  } finally {
+    patience.stop();
+  }
+};
+
+const take = async (
+  request: IncomingMessage,
+  { receiver }: UploadServerOptions,
+  {
+    begins,
+    offset,
+    waits,
+  }: { readonly begins: Announcement | undefined; readonly offset: number; readonly waits: boolean },
+): Promise<Answer> => {
   const isLast = headerOf(request, 'upload-incomplete') !== '?1';
   const takesOver = headerOf(request, 'upload-takeover') === '?1';
   const taken = await receiver.take({ begins, offset, isLast, takesOver, body: request });
-  const waits = headerOf(request, 'prefer') === 'wait' && taken.is === 'taken' && taken.whole;
-  return waits ? reportAnswer(await receiver.report()) : toAnswer(taken);
+  const isWhole = taken.is === 'taken' && taken.whole;
+  return waits && isWhole ? reportAnswer(await receiver.report()) : toAnswer(taken);
 };
 
 const answer = async (request: IncomingMessage, options: UploadServerOptions): Promise<Answer> => {
@@ -105,6 +149,7 @@ const respond = async (
   response: ServerResponse,
   options: UploadServerOptions & { readonly isClosing: () => boolean },
 ): Promise<void> => {
+  closeOnceHeard(request, response);
   try {
     const { status, body } = await answer(request, options);
     // Strangers are told nothing of the file.
@@ -112,8 +157,10 @@ const respond = async (
     dropUnread(request);
     // A client that keeps its connection for later would hold the Job, and with it the image.
     if (options.isClosing()) response.shouldKeepAlive = false;
-    if (body === undefined) response.writeHead(status, headers).end();
-    else response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (body === undefined) return void response.writeHead(status, headers).end();
+    const text = JSON.stringify(body);
+    const type = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) };
+    response.writeHead(status, { ...headers, ...type }).end(text);
   } catch (error) {
     options.log('an upload request failed', { error: messageOf(error) });
     response.writeHead(500, { connection: 'close' }).end();

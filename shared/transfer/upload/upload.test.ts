@@ -113,7 +113,7 @@ const send = async (url: string, body: Buffer | Readable, part: Part = {}) => {
         : { 'upload-begin': Buffer.from(JSON.stringify({ id: 'a', ...part.begin })).toString('base64url') }),
       ...(part.more === true ? { 'upload-incomplete': '?1' } : {}),
       ...(part.takesOver === true ? { 'upload-takeover': '?1' } : {}),
-      ...(part.waits === true ? { prefer: 'wait' } : {}),
+      ...(part.waits === true ? { prefer: 'wait=100' } : {}),
     },
   });
   const text = await answer.text();

@@ -1,0 +1,110 @@
+// nginx before a server, as an ingress has it: with TLS, a path prefix that it takes away or not, its own limits and its own patience.
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export const nginxPath = ['/usr/sbin/nginx', '/usr/bin/nginx'].find((path) => existsSync(path));
+
+export interface Nginx {
+  /** `https://localhost:<port>` */
+  readonly url: string;
+  /** PEM file to trust it by. */
+  readonly ca: string;
+  readonly dir: string;
+  close(): Promise<void>;
+}
+
+export interface NginxOptions {
+  readonly upstream: string;
+  /** Lines for the location blocks, such as `proxy_read_timeout 2s;`. */
+  readonly directives: string;
+  /** Path that is taken away before the request goes on. */
+  readonly stripped?: string;
+  /** Path that stays. */
+  readonly kept?: string;
+}
+
+const freePort = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};
+
+const forwarded = `
+      proxy_http_version 1.1;
+      proxy_set_header Host $host:$server_port;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-Host $host:$server_port;
+      proxy_set_header X-Forwarded-For $remote_addr;`;
+
+const configOf = (dir: string, port: number, { upstream, directives, stripped, kept }: NginxOptions): string => {
+  const location = (path: string, to: string, more = '') => `
+    location ${path} {
+      proxy_pass ${to};${forwarded}${more}
+      ${directives}
+    }`;
+  return `
+daemon off;
+${process.getuid?.() === 0 ? 'user root;' : ''}
+worker_processes 1;
+pid ${dir}/nginx.pid;
+error_log ${dir}/error.log info;
+events { worker_connections 256; }
+http {
+  access_log ${dir}/access.log;
+  client_body_temp_path ${dir}/body;
+  proxy_temp_path ${dir}/proxy;
+  fastcgi_temp_path ${dir}/f;
+  uwsgi_temp_path ${dir}/u;
+  scgi_temp_path ${dir}/s;
+  server {
+    listen 127.0.0.1:${port} ssl;
+    ssl_certificate ${dir}/tls.crt;
+    ssl_certificate_key ${dir}/tls.key;
+${kept === undefined ? '' : location(`${kept}/`, upstream)}
+${stripped === undefined ? '' : location(`${stripped}/`, `${upstream}/`, `\n      proxy_set_header X-Forwarded-Prefix ${stripped};`)}
+${location('/', upstream)}
+  }
+}
+`;
+};
+
+/** Its own certificate, which nobody knows. */
+export const startNginx = async (options: NginxOptions): Promise<Nginx> => {
+  const dir = await mkdtemp(join(tmpdir(), 'bullion-nginx-'));
+  const [port, ca] = [await freePort(), join(dir, 'tls.crt')];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', join(dir, 'tls.key')];
+  await run('openssl', ['req', '-x509', ...key, '-out', ca, '-days', '2', ...subject]);
+  await writeFile(join(dir, 'nginx.conf'), configOf(dir, port, options));
+  const child = spawn(nginxPath ?? 'nginx', ['-p', dir, '-c', join(dir, 'nginx.conf')], { stdio: 'ignore' });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const url = `https://localhost:${port}`;
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const isUp = await run('curl', ['-sk', '-o', '/dev/null', url]).then(
+      () => true,
+      () => false,
+    );
+    if (isUp || child.exitCode !== null) break;
+    await sleep(100);
+  }
+  return {
+    url,
+    ca,
+    dir,
+    close: async () => {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+};
