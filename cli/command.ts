@@ -11,6 +11,8 @@ export const exitCodes = {
   notFound: 3,
   /** Still not over when the time given with --timeout was. */
   timedOut: 4,
+  /** By Ctrl-C, as shells have it: 128 and the number of SIGINT. */
+  interrupted: 130,
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
@@ -22,10 +24,12 @@ export interface OptionSpec {
   readonly help: string;
   /** All there are, where they are few: completion offers them, others are refused. */
   readonly oneOf?: readonly string[];
+  /** May be given more than once. */
+  readonly multiple?: true;
 }
 export type Options = Readonly<Record<string, OptionSpec>>;
 
-export type Values = Readonly<Record<string, string | boolean | undefined>>;
+export type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 /** Where a command writes, and what time it is there. */
 export interface Terminal {
@@ -64,8 +68,8 @@ interface Description {
   /** Paragraphs of help beyond the summary. */
   readonly more?: string;
   readonly options: Options;
-  /** What completion offers for the first argument. */
-  readonly completes?: 'images';
+  /** What completion offers for the first argument: names of images, or these words. */
+  readonly completes?: 'images' | readonly string[];
 }
 
 export interface ClusterCommand extends Description {
@@ -83,4 +87,10 @@ export type Command = ClusterCommand | PlainCommand;
 export const textOf = (values: Values, name: string): string | undefined => {
   const value = values[name];
   return typeof value === 'string' ? value : undefined;
+};
+
+/** Every value of an option that may be given more than once. */
+export const listOf = (values: Values, name: string): readonly string[] => {
+  const value = values[name];
+  return Array.isArray(value) ? value : [];
 };

@@ -26,10 +26,12 @@ export const overview = (commands: readonly Command[]): string => {
   return `Golden images for virtual machines, from the command line.
 
   bullion <command> [options]
+  bullion <command> --help
+  bullion --version
 
 ${indent(rows)}
 Every command takes:
 ${optionRows(commonOptions)}
-Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usage} wrong command line, ${exitCodes.notFound} not found, ${exitCodes.timedOut} timed out.
+Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usage} wrong command line, ${exitCodes.notFound} not found, ${exitCodes.timedOut} timed out, ${exitCodes.interrupted} interrupted.
 `;
 };

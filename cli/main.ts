@@ -6,6 +6,12 @@ const interrupted = new AbortController();
 // A second Ctrl-C ends the process at once.
 process.once('SIGINT', () => interrupted.abort());
 
+// Whoever read it has seen enough (`| head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   terminal: {
     out: (text) => void process.stdout.write(text),

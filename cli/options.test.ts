@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCommandLine } from '#cli/options.ts';
+import { parseCommandLine, splitCommand } from '#cli/options.ts';
 import { commands } from '#cli/registry.ts';
 import { timeoutOf } from '#cli/wait.ts';
 
@@ -10,6 +10,18 @@ describe('the command line', () => {
     const line = parseCommandLine(commandNamed('import'), ['-n', 'vms', 'jammy', '--size=20Gi', 'http://a/b']);
     expect(line).toEqual({ positionals: ['jammy', 'http://a/b'], values: { namespace: 'vms', size: '20Gi' } });
   });
+
+  it.each<[args: readonly string[], name: string | undefined, rest: readonly string[]]>([
+    [['images', '-A'], 'images', ['-A']],
+    [['-n', 'vms', 'why', 'x', '-o', 'wide'], 'why', ['-n', 'vms', 'x', '-o', 'wide']],
+    [
+      ['--context=far', '--insecure-skip-tls-verify', 'images'],
+      'images',
+      ['--context=far', '--insecure-skip-tls-verify'],
+    ],
+    [['-n'], undefined, ['-n']],
+    [['--help'], undefined, ['--help']],
+  ])('finds the command in %j', (args, name, rest) => expect(splitCommand(args)).toEqual({ name, rest }));
 
   it.each([
     ['import', [], '<name> is missing'],

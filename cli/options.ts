@@ -1,17 +1,42 @@
 // Reads a command line against a command's description. Every fault names the option and what it takes.
 import { parseArgs } from 'node:util';
-import type { Command, CommandLine, Options, Values } from '#cli/command.ts';
+import type { Command, CommandLine, OptionSpec, Options, Values } from '#cli/command.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
-/** Options that every command takes. */
+/** Options that every command takes, with the names kubectl has for them; before the command or behind it. */
 export const commonOptions = {
   namespace: { type: 'string', short: 'n', value: 'NAMESPACE', help: 'namespace (that of the context, else default)' },
   kubeconfig: { type: 'string', value: 'FILE', help: 'kubeconfig file (KUBECONFIG, else ~/.kube/config)' },
   context: { type: 'string', value: 'NAME', help: 'context of the kubeconfig (its current one)' },
   cluster: { type: 'string', value: 'NAME', help: "cluster of the kubeconfig (the context's)" },
   user: { type: 'string', value: 'NAME', help: "user of the kubeconfig (the context's)" },
+  server: { type: 'string', short: 's', value: 'URL', help: "API server (the cluster's)" },
+  'certificate-authority': { type: 'string', value: 'FILE', help: 'whom to trust as API server' },
+  'insecure-skip-tls-verify': { type: 'boolean', help: 'trust whatever answers as API server' },
+  'tls-server-name': { type: 'string', value: 'NAME', help: "name in the API server's certificate (that of its URL)" },
+  token: { type: 'string', value: 'TOKEN', help: "bearer token, in place of the user's credentials" },
+  'client-certificate': { type: 'string', value: 'FILE', help: "certificate, in place of the user's credentials" },
+  'client-key': { type: 'string', value: 'FILE', help: 'key of the certificate' },
+  as: { type: 'string', value: 'USER', help: 'user to act as' },
+  'as-group': { type: 'string', value: 'GROUP', help: 'group to act as, with --as; may be repeated', multiple: true },
   help: { type: 'boolean', short: 'h', help: 'this text' },
 } as const satisfies Options;
+
+const takesValue = (arg: string): boolean => {
+  const found = Object.entries<OptionSpec>(commonOptions).find(
+    ([name, { short }]) => arg === `--${name}` || (short !== undefined && arg === `-${short}`),
+  );
+  return found?.[1].type === 'string';
+};
+
+/** The command among the arguments: the first that is neither an option that every command takes nor its value. */
+export const splitCommand = (
+  args: readonly string[],
+): { readonly name: string | undefined; readonly rest: readonly string[] } => {
+  let at = 0;
+  while (at < args.length && args[at]?.startsWith('-') === true) at += takesValue(args[at] ?? '') ? 2 : 1;
+  return { name: args[at], rest: [...args.slice(0, at), ...args.slice(at + 1)] };
+};
 
 /** Throws InvalidInput with words about what is wrong. */
 export const parseCommandLine = (command: Command, args: readonly string[]): CommandLine => {
@@ -28,7 +53,10 @@ export const parseCommandLine = (command: Command, args: readonly string[]): Com
 
 const parse = (args: readonly string[], options: Options): CommandLine => {
   const parsed = Object.fromEntries(
-    Object.entries(options).map(([name, { type, short }]) => [name, short === undefined ? { type } : { type, short }]),
+    Object.entries(options).map(([name, { type, short, multiple = false }]) => [
+      name,
+      short === undefined ? { type, multiple } : { type, short, multiple },
+    ]),
   );
   try {
     const { values, positionals } = parseArgs({ args: [...args], options: parsed, allowPositionals: true });

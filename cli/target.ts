@@ -12,7 +12,9 @@ export const targetOptions = {
     help: 'what the name is of: image, datavolume or claim (image)',
     oneOf: ['image', 'datavolume', 'claim'],
   },
-  server: { type: 'string', value: 'URL', help: 'of the transfer function (the cluster says it)' },
+  'transfer-url': { type: 'string', value: 'URL', help: 'of the transfer function (the cluster says it)' },
+  'transfer-ca': { type: 'string', value: 'FILE', help: 'whom else to trust as transfer function' },
+  'transfer-insecure': { type: 'boolean', help: 'trust whatever answers as transfer function' },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
 export const kindOf = (values: Values): 'image' | 'datavolume' | 'claim' =>

@@ -34,6 +34,8 @@ export interface Wait {
   /** Value of the retry annotation that must have been acted on: until then the old failure is what status tells. */
   readonly retry?: string | undefined;
   readonly signal: AbortSignal;
+  /** Told what is waited for as it was when the wait ended. */
+  readonly onEnd?: ((image: Image) => void) | undefined;
   /** What is waited for, and the command that says more of it; of an image where left out. */
   readonly words?: { readonly what: string; readonly work: string; readonly more: string } | undefined;
 }
@@ -61,13 +63,15 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
     line.show(describeProgress(found));
     if (hasEnded(wait, found)) {
       line.end();
+      wait.onEnd?.(found.image);
       return readyOf(found)?.status === 'True' ? exitCodes.done : exitCodes.failed;
     }
     if (performance.now() >= deadline || wait.signal.aborted) {
       line.end();
       const why = wait.signal.aborted ? 'No longer waiting' : 'The time is over';
       wait.terminal.err(`${why}; the ${words.work} goes on: ${words.more}\n`);
-      return exitCodes.timedOut;
+      wait.onEnd?.(found.image);
+      return wait.signal.aborted ? exitCodes.interrupted : exitCodes.timedOut;
     }
     await sleep(lookMs, undefined, { signal: wait.signal }).catch(() => undefined);
   }

@@ -104,10 +104,10 @@ const stateOfChild = (child: KubeObject): string => {
 
 const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
 
-const eventRows = (events: readonly KubeEvent[], now: Date) =>
+const eventRows = (events: readonly KubeEvent[], ...[now, most]: [Date, number]) =>
   events
     .toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)))
-    .slice(-shownEvents)
+    .slice(-most)
     .map((event) => [
       `${toAge(timeOf(event), now)}${(event.count ?? 1) > 1 ? ` (x${event.count})` : ''}`,
       event.type ?? 'Normal',
@@ -116,7 +116,12 @@ const eventRows = (events: readonly KubeEvent[], now: Date) =>
       event.message ?? '',
     ]);
 
-export const tellStory = ({ found, children, events }: Story, now: Date): string => {
+export const tellStory = (
+  { found, children, events }: Story,
+  now: Date,
+  { hasAllEvents = false }: { readonly hasAllEvents?: boolean } = {},
+): string => {
+  const most = hasAllEvents ? Number.POSITIVE_INFINITY : shownEvents;
   const { image } = found;
   const name = `${image.metadata.namespace}/${image.metadata.name}`;
   const heading = `Image ${name} (${groupOf(found)}), made ${toAge(image.metadata.creationTimestamp, now)} ago\n`;
@@ -132,6 +137,6 @@ export const tellStory = ({ found, children, events }: Story, now: Date): string
     made.length === 0 ? '\nNothing was made for it yet.\n' : `\n${tableOf(['CHILD', 'NAME', 'STATE', 'AGE'], made)}`,
     events.length === 0
       ? '\nNo events in the last hour.\n'
-      : `\n${tableOf(['EVENT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], eventRows(events, now))}`,
+      : `\n${tableOf(['EVENT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], eventRows(events, now, most))}`,
   ].join('');
 };

@@ -1,66 +1,123 @@
 // `bullion completion <shell>`: what a shell needs to complete commands, options and image names.
-import { type Command, type Options, type PlainCommand, exitCodes } from '#cli/command.ts';
+import { type Command, type OptionSpec, type PlainCommand, exitCodes } from '#cli/command.ts';
 import { commonOptions } from '#cli/options.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-const flagsOf = ({ options }: Command): readonly string[] =>
-  Object.keys({ ...options, ...commonOptions }).map((name) => `--${name}`);
+type Entry = readonly [name: string, spec: OptionSpec];
 
-const valuesOf = (commands: readonly Command[]): ReadonlyMap<string, readonly string[]> =>
-  new Map(
-    commands.flatMap(({ options }) =>
-      Object.entries(options).flatMap(([name, { oneOf }]) =>
-        oneOf === undefined ? [] : [[`--${name}`, oneOf] as const],
-      ),
-    ),
-  );
+const optionsOf = ({ options }: Command): readonly Entry[] =>
+  Object.entries<OptionSpec>({ ...options, ...commonOptions });
+
+const flagsOf = (command: Command): string =>
+  optionsOf(command)
+    .map(([name]) => `--${name}`)
+    .join(' ');
+
+/** Every option of every command once; `isSo` of them. */
+const optionsWhere = (commands: readonly Command[], isSo: (spec: OptionSpec) => boolean): readonly Entry[] => [
+  ...new Map(commands.flatMap(optionsOf).filter(([, spec]) => isSo(spec))),
+];
+
+const patternOf = ([name, { short }]: Entry): string => (short === undefined ? `--${name}` : `--${name}|-${short}`);
+
+/** Options whose value is a path. */
+const takesFile = ({ value, oneOf }: OptionSpec): boolean =>
+  oneOf === undefined && (value === 'FILE' || value === 'DIR');
+const takesWord = ({ type, oneOf }: OptionSpec): boolean => type === 'string' && oneOf === undefined;
+
+/** Options that say which cluster is meant, so that the names offered are those of that cluster. */
+const clusterOptions = Object.entries<OptionSpec>(commonOptions).filter(([, { type }]) => type === 'string');
+
+const listImages = 'images -o name 2>/dev/null';
+
+const argumentOf = ({ name, completes }: Command): string => {
+  if (completes === undefined) return '';
+  const words =
+    completes === 'images' ? `$(bullion ${listImages} "\${cluster[@]}" | sed 's|.*/||')` : completes.join(' ');
+  return `    ${name}) [ "$place" -eq 0 ] && { COMPREPLY=($(compgen -W "${words}" -- "$current")); return; } ;;\n`;
+};
+
+const choices = (commands: readonly Command[]): string =>
+  optionsWhere(commands, ({ oneOf }) => oneOf !== undefined)
+    .map(
+      (entry) =>
+        `    ${patternOf(entry)}) COMPREPLY=($(compgen -W "${entry[1].oneOf?.join(' ')}" -- "$current")); return ;;\n`,
+    )
+    .join('');
+
+const patterns = (entries: readonly Entry[]): string => entries.map(patternOf).join('|');
 
 const bash = (commands: readonly Command[]): string => `# bullion completion for bash: source <(bullion completion bash)
 _bullion() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}"
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(' ')}" -- "$current")); return
-  fi
+  local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command="" flags="" word="" at=1 place=-1
+  local cluster=()
+  if [ "$current" = "=" ]; then current=""; fi
+  if [ "$before" = "=" ]; then before="\${COMP_WORDS[COMP_CWORD-2]}"; fi
+  while [ "$at" -lt "$COMP_CWORD" ]; do
+    word="\${COMP_WORDS[at]}"
+    case "$word" in
+      ${patterns(clusterOptions)})
+        at=$((at+1)); if [ "\${COMP_WORDS[at]}" = "=" ]; then at=$((at+1)); fi
+        cluster+=("$word" "\${COMP_WORDS[at]}") ;;
+      ${patterns(optionsWhere(commands, (spec) => spec.type === 'string' && !(clusterOptions as readonly Entry[]).some(([, known]) => known === spec)))})
+        at=$((at+1)); if [ "\${COMP_WORDS[at]}" = "=" ]; then at=$((at+1)); fi ;;
+      -*) ;;
+      *) if [ -z "$command" ]; then command="$word"; place=0; else place=$((place+1)); fi ;;
+    esac
+    at=$((at+1))
+  done
   case "$before" in
-${[...valuesOf(commands)].map(([name, values]) => `    ${name}) COMPREPLY=($(compgen -W "${values.join(' ')}" -- "$current")); return ;;`).join('\n')}
-    --kubeconfig) COMPREPLY=($(compgen -f -- "$current")); return ;;
+${choices(commands)}    ${patterns(optionsWhere(commands, takesFile))}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    ${patterns(optionsWhere(commands, (spec) => takesWord(spec) && !takesFile(spec)))}) return ;;
   esac
   case "$command" in
-${commands.map((command) => `    ${command.name}) local flags="${flagsOf(command).join(' ')}" ;;`).join('\n')}
+    "") flags="${Object.keys(commonOptions)
+      .map((name) => `--${name}`)
+      .join(' ')} --version" ;;
+${commands.map((command) => `    ${command.name}) flags="${flagsOf(command)}" ;;\n`).join('')}    help) COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(' ')}" -- "$current")); return ;;
     *) return ;;
   esac
   if [[ "$current" == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$current")); return; fi
   case "$command" in
-    ${commands.flatMap(({ name, completes }) => (completes === 'images' ? [name] : [])).join('|')})
-      COMPREPLY=($(compgen -W "$(bullion images -o name 2>/dev/null | sed 's|.*/||')" -- "$current")) ;;
-    *) COMPREPLY=($(compgen -f -- "$current")) ;;
-  esac
+    "") COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(' ')} help" -- "$current")); return ;;
+${commands.map(argumentOf).join('')}  esac
+  COMPREPLY=($(compgen -f -- "$current"))
 }
-complete -F _bullion bullion
+complete -o default -F _bullion bullion
 `;
 
 const zsh = (commands: readonly Command[]): string => `# bullion completion for zsh: source <(bullion completion zsh)
+(( $+functions[compdef] )) || { autoload -U +X compinit && compinit -u }
 autoload -U +X bashcompinit && bashcompinit
 ${bash(commands)}`;
+
+const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+
+const fishOption = (command: string, [name, spec]: Entry): string => {
+  const short = spec.short === undefined ? '' : ` -s ${spec.short}`;
+  const choice = spec.oneOf === undefined ? ' -x' : ` -x -a ${quoted(spec.oneOf.join(' '))}`;
+  const takes = spec.type === 'boolean' ? '' : takesFile(spec) ? ' -r -F' : choice;
+  return `complete -c bullion -n '__fish_seen_subcommand_from ${command}' -l ${name}${short}${takes} -d ${quoted(spec.help)}`;
+};
+
+const fishArgument = ({ name, completes, arguments: words }: Command): readonly string[] => {
+  const of = `complete -c bullion -n '__fish_seen_subcommand_from ${name}'`;
+  // The second argument of those that take an image is a file, too.
+  const files = /\bfile\b|<source>/.test(words) ? [`${of} -F`] : [];
+  if (completes === undefined) return files;
+  const offered = completes === 'images' ? `(bullion ${listImages} | string replace -r ".*/" "")` : completes.join(' ');
+  return [...files, `${of} -a ${quoted(offered)}`];
+};
 
 const fish = (commands: readonly Command[]): string =>
   [
     '# bullion completion for fish: bullion completion fish | source',
     'complete -c bullion -f',
-    ...commands.map(({ name, summary }) => `complete -c bullion -n __fish_use_subcommand -a ${name} -d '${summary}'`),
-    ...commands.flatMap(({ name, options }) =>
-      Object.entries<Options[string]>({ ...options, ...commonOptions }).map(([option, { help, oneOf, type }]) => {
-        const takes = type === 'boolean' ? '' : oneOf === undefined ? ' -r -F' : ` -x -a '${oneOf.join(' ')}'`;
-        return `complete -c bullion -n '__fish_seen_subcommand_from ${name}' -l ${option}${takes} -d '${help.replaceAll("'", '')}'`;
-      }),
+    ...commands.map(
+      ({ name, summary }) => `complete -c bullion -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`,
     ),
-    ...commands.flatMap(({ name, completes }) =>
-      completes === 'images'
-        ? [
-            `complete -c bullion -n '__fish_seen_subcommand_from ${name}' -a '(bullion images -o name | string replace -r ".*/" "")'`,
-          ]
-        : [],
-    ),
+    ...commands.flatMap((command) => optionsOf(command).map((entry) => fishOption(command.name, entry))),
+    ...commands.flatMap(fishArgument),
     '',
   ].join('\n');
 
@@ -71,11 +128,12 @@ export const completionCommand = (others: () => readonly Command[]): PlainComman
   name: 'completion',
   arguments: '<shell>',
   summary: 'Prints completion for bash, zsh or fish.',
-  more: 'For this shell: source <(bullion completion bash)',
+  more: 'For this shell: source <(bullion completion bash), or bullion completion fish | source',
   options: {},
+  completes: Object.keys(shells),
   runPlain: async ({ positionals, terminal }) => {
     const name = positionals[0] ?? '';
-    if (!(name in shells))
+    if (!Object.hasOwn(shells, name))
       throw new InvalidInput(`there is no completion for ${name}: say ${Object.keys(shells).join(', ')}`);
     terminal.out(shells[name as keyof typeof shells](others()));
     return exitCodes.done;

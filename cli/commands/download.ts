@@ -1,11 +1,14 @@
 // `bullion download <name>`: an image or a volume as a file.
+import { stat } from 'node:fs/promises';
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import { fetchFile } from '#cli/exchange/fetch.ts';
+import { openConnection } from '#cli/exchange/connection.ts';
+import { type Fetching, fetchFile } from '#cli/exchange/fetch.ts';
 import { getTicket } from '#cli/exchange/ticket.ts';
 import { createLine } from '#cli/line.ts';
 import { sourceTarget, targetOptions } from '#cli/target.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { formOf, queryOf } from '#shared/exchange/download/file-name.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 import { exportCompressions } from '#shared/transfer/export/format.ts';
 
 /** Tries in a row that bring nothing. */
@@ -20,15 +23,27 @@ const queryFor = ({ values }: Call): string => {
   return queryOf(formOf(query, { format: 'qcow2', compression: 'none' }));
 };
 
+/** A folder that is there takes the file by the name that the cluster has for it. */
+const placeOf = async (file: string | undefined): Promise<Pick<Fetching, 'file' | 'folder'>> => {
+  if (file === undefined) return { file, folder: '' };
+  if (file === '-') throw new InvalidInput('- is no file: what is downloaded goes on after a cut, so it needs one');
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isDirectory() === true) return { file: undefined, folder: file };
+  if (file.endsWith('/')) throw new InvalidInput(`there is no folder ${file}: make it first`);
+  return { file, folder: '' };
+};
+
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, bearer, values, terminal, signal, positionals } = call;
   const [wanted = '', file] = positionals;
   const target = await sourceTarget(call, wanted);
   const line = createLine(terminal);
-  const server = textOf(values, 'server');
+  const server = textOf(values, 'transfer-url');
+  const connection = await openConnection(values);
   try {
     const made = await fetchFile({
-      file,
+      ...(await placeOf(file)),
+      connection,
       query: queryFor(call),
       signal,
       tries,
@@ -44,6 +59,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     return exitCodes.done;
   } finally {
     line.end();
+    await connection.close();
   }
 };
 

@@ -5,7 +5,7 @@ import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { parseObjectPlace } from '#cli/source.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
-import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { Conflict, InvalidInput, isConflict } from '#shared/runtime/errors.ts';
 
 type Spec = VirtualMachineVolumeExport['spec'];
@@ -44,20 +44,22 @@ const run = async (call: Call): Promise<ExitCode> => {
     const more = `delete it (kubectl delete vmve ${name} -n ${namespace}), or give this one another name with --name`;
     throw new Conflict(`there is an export ${name} already: ${more}`, { cause: error });
   });
-  const printed = printedObject(made, outputOf(values));
-  if (printed !== undefined) terminal.out(printed);
-  if (values['no-wait'] === true) return exitCodes.done;
+  const onEnd = (last: KubeObject): void => terminal.out(printedObject(last, outputOf(values)) ?? '');
+  if (values['no-wait'] === true) {
+    onEnd(made);
+    return exitCodes.done;
+  }
   // It tells how it goes with the same words as an image.
   const found = { type: type as unknown as ResourceType<Image>, image: made as unknown as Image };
   const words = { what: 'export', work: 'export', more: `kubectl describe vmve ${name} -n ${namespace}` };
-  return waitUntilOver({ kube, terminal, signal, timeoutMs, words }, found);
+  return waitUntilOver({ kube, terminal, signal, timeoutMs, words, onEnd }, found);
 };
 
 export const exportCommand: ClusterCommand = {
   name: 'export',
   arguments: '<claim> <where>',
   summary: 'Makes a qcow2 file of a disk: in s3://bucket/key, at https://store/bucket/key, or in a claim (local).',
-  more: 'Ctrl-C ends the wait, not the export.',
+  more: 'Ctrl-C ends the wait, not the export. With -o the export is printed as it is at the end.',
   options: {
     name: { type: 'string', value: 'NAME', help: 'of the export (<claim>-export)' },
     secret: { type: 'string', value: 'SECRET', help: 'with the credentials of an https:// store' },

@@ -1,7 +1,8 @@
 // `bullion import <name> <source>`: makes an image object and shows what becomes of it.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { type Image, type ImageGroup, imageGroups, imageTypes } from '#cli/image.ts';
-import { outputOf, outputOption, printedObject } from '#cli/output.ts';
+import { printImage } from '#cli/columns.ts';
+import { outputOption } from '#cli/output.ts';
 import { type ImageSource, parseSource } from '#cli/source.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
@@ -60,25 +61,28 @@ export const imageOf = (
   return { apiVersion: apiVersionOf(type), kind, metadata: { name, namespace }, spec };
 };
 
-const run = async ({ kube, namespace, positionals, values, terminal, signal }: Call) => {
+const run = async (call: Call) => {
+  const { kube, namespace, positionals, values, terminal, signal } = call;
   const [name = '', place = ''] = positionals;
   const timeoutMs = timeoutOf(values);
   const wanted = imageOf(name, namespace, place, values);
   const type = imageTypes[textOf(values, 'group') === 'harvester' ? 'harvester' : 'hypercloud'];
   const isDryRun = values['dry-run'] === true;
   const image = await kube.create(type, wanted, { dryRun: isDryRun });
-  const printed = printedObject(image, outputOf(values));
-  if (printed !== undefined) terminal.out(printed);
+  const onEnd = (made: Image): void => printImage(call, made);
   if (isDryRun) terminal.err(`Image ${name} would be made.\n`);
-  if (isDryRun || values['no-wait'] === true) return exitCodes.done;
-  return waitUntilOver({ kube, terminal, signal, timeoutMs }, { type, image });
+  if (isDryRun || values['no-wait'] === true) {
+    onEnd(image);
+    return exitCodes.done;
+  }
+  return waitUntilOver({ kube, terminal, signal, timeoutMs, onEnd }, { type, image });
 };
 
 export const importCommand: ClusterCommand = {
   name: 'import',
   arguments: '<name> <source>',
   summary: 'Imports an image from http(s)://… or s3://bucket/key and shows how it goes.',
-  more: 'Ctrl-C ends the wait, not the import.',
+  more: 'Ctrl-C ends the wait, not the import. With -o the image is printed as it is at the end.',
   options: {
     group: { type: 'string', value: 'GROUP', help: 'kind of image (hypercloud)', oneOf: imageGroups },
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the golden volume (the default class)' },

@@ -48,8 +48,9 @@ const gather = async (kube: KubeClient, found: Found): Promise<Story> => {
 const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
   const found = await findImage(kube, namespace, positionals[0] ?? '');
   const story = await gather(kube, found);
-  const printed = printedList([story.found.image, ...story.children, ...story.events], outputOf(values));
-  terminal.out(printed ?? tellStory(story, terminal.now()));
+  const format = outputOf(values);
+  const printed = printedList([story.found.image, ...story.children, ...story.events], format);
+  terminal.out(printed ?? tellStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
   return exitCodes.done;
 };
 
@@ -57,7 +58,7 @@ export const whyCommand: ClusterCommand = {
   name: 'why',
   arguments: '<image>',
   summary: 'Says on one screen where an image stands, why, and what comes next.',
-  more: 'With -o json or yaml: the image, what was made for it, and the events of both, as one list.',
+  more: 'With -o json or yaml: the image, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.',
   options: outputOption,
   completes: 'images',
   run,

@@ -1,14 +1,27 @@
 // What the transfer function answered, and whether to try again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
+import type { Connection } from '#cli/exchange/connection.ts';
 import { AppError, Denied, InvalidInput, NotFound, Unavailable, messageOf } from '#shared/runtime/errors.ts';
+
+/** Of answers that others give in the place of the transfer function. */
+const hints: Readonly<Record<number, string>> = {
+  413: 'it takes no body as large as this: let it take larger ones (of ingress-nginx: the annotation proxy-body-size "0")',
+  502: 'it does not reach the transfer function',
+  503: 'the transfer function is not there',
+  504: 'it lost patience with the transfer function: let it wait for longer than a minute',
+};
 
 const wordsOf = async ({ body, statusCode }: Dispatcher.ResponseData): Promise<string> => {
   const text = await body.text();
   try {
     return (JSON.parse(text) as { message?: string }).message ?? text;
   } catch {
-    return text === '' ? `the transfer function answered ${statusCode}` : text.trim();
+    if (text === '') return `the transfer function answered ${statusCode}`;
+    // It speaks JSON and, to some, text. Pages are of others.
+    if (!text.trimStart().startsWith('<')) return text.trim();
+    const hint = hints[statusCode];
+    return `${statusCode} from a proxy before the transfer function${hint === undefined ? '' : `: ${hint}`}`;
   }
 };
 
@@ -24,21 +37,41 @@ export const toError = async (answer: Dispatcher.ResponseData): Promise<AppError
 
 export interface Persistence {
   readonly signal: AbortSignal;
+  readonly connection: Pick<Connection, 'to'>;
   /** Tries in a row that get nowhere. */
   readonly tries: number;
   readonly onRetry: (why: string, seconds: number) => void;
+  /** Milliseconds in which something has to move, looked at between tries; left out: as many tries as there are. */
+  readonly patienceMs?: number | undefined;
 }
+
+/** Of a wait that was given a time. */
+export class TimeIsOver extends Error {}
 
 /** Longest pause between two tries, in seconds. */
 const longestPause = 30;
+
+/** Words of OpenSSL and Node for a certificate that is not good: trying again does not make it better. */
+const untrusted =
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT.*|CERT_.*|ERR_TLS_CERT_ALTNAME_INVALID)$/;
+
+const requireTrust = (error: unknown): void => {
+  const { code } = error as { readonly code?: unknown };
+  if (typeof code !== 'string' || !untrusted.test(code)) return;
+  throw new Denied(
+    `the certificate of the transfer function is not trusted (${messageOf(error)}): name its authority with --transfer-ca`,
+    { cause: error },
+  );
+};
 
 /** Again after a fault of the network or the cluster, as long as something moves. `step` throws where not all is done. */
 export const persist = async (
   step: () => Promise<void>,
   progress: () => number,
-  { signal, tries, onRetry }: Persistence,
+  { signal, tries, onRetry, patienceMs = Number.POSITIVE_INFINITY }: Persistence,
 ): Promise<void> => {
   let failures = 0;
+  let movedAt = performance.now();
   for (;;) {
     const before = progress();
     try {
@@ -47,7 +80,11 @@ export const persist = async (
     } catch (error) {
       if (signal.aborted) throw new Unavailable('interrupted; start the same command again to go on', { cause: error });
       if (error instanceof AppError && !error.retryable) throw error;
-      failures = progress() > before ? 1 : failures + 1;
+      requireTrust(error);
+      const hasMoved = progress() > before;
+      if (hasMoved) movedAt = performance.now();
+      failures = hasMoved ? 1 : failures + 1;
+      if (performance.now() - movedAt >= patienceMs) throw new TimeIsOver(messageOf(error), { cause: error });
       if (failures > tries) throw new Unavailable(`given up: ${messageOf(error)}`, { cause: error });
       const seconds = Math.min(longestPause, 2 ** (failures - 1));
       onRetry(messageOf(error), seconds);

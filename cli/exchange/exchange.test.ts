@@ -3,12 +3,14 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fetchFile, nameFrom } from '#cli/exchange/fetch.ts';
 import { sendFile } from '#cli/exchange/send.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const dir = temporaryDirectory();
+const dispatcher = new Agent();
 let server: Server;
 let url = '';
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
@@ -23,6 +25,7 @@ afterEach(() => {
 });
 
 const common = () => ({
+  connection: { to: () => dispatcher },
   signal: new AbortController().signal,
   tries: 0,
   onRetry: () => undefined,
@@ -31,7 +34,7 @@ const common = () => ({
 });
 
 describe('a download', () => {
-  const fetchTo = (file: string | undefined) => fetchFile({ ...common(), file, query: 'format=raw' });
+  const fetchTo = (file: string | undefined) => fetchFile({ ...common(), file, folder: '', query: 'format=raw' });
   const begun = async (name: string, bytes: string, etag: string): Promise<string> => {
     const file = join(dir, name);
     await Promise.all([writeFile(`${file}.part`, bytes), writeFile(`${file}.part.etag`, etag)]);
@@ -143,5 +146,29 @@ describe('an upload', () => {
     };
     await send(3, 1);
     expect(offset).toBe(2);
+  });
+
+  it('is given up where a proxy takes some of it each time and none of it arrives', async () => {
+    let tries = 0;
+    answer = (request, response) => {
+      if (request.method === 'GET')
+        return void standing(response, { stage: 'open', upload: { id: 'a', offset: 0, length: 3, checksum } });
+      tries += 1;
+      request.resume().on('end', () => response.writeHead(500).end('<html>nginx</html>'));
+    };
+    await expect(send(3, 1)).rejects.toThrow(/given up: 500 from a proxy before the transfer function/);
+    expect(tries).toBe(2);
+  });
+
+  it('waits for the disk of a file that has arrived', async () => {
+    let looks = 0;
+    answer = (request, response) => {
+      if (request.method !== 'GET') return void response.writeHead(500).end();
+      looks += 1;
+      const upload = { id: 'a', offset: 3, length: 3, checksum };
+      standing(response, looks < 2 ? { stage: 'open', upload } : { stage: 'done', digest: checksum });
+    };
+    await send(3);
+    expect(looks).toBe(2);
   });
 });

@@ -1,9 +1,10 @@
 // One file on its way from the cluster: into `<file>.part`, gone on with where it was cut, and into place when all of it is there.
 import { createWriteStream } from 'node:fs';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { type Persistence, persist, toError } from '#cli/exchange/answer.ts';
 import type { Ticket } from '#cli/exchange/ticket.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
@@ -11,13 +12,16 @@ import { Unavailable } from '#shared/runtime/errors.ts';
 export interface Fetching extends Persistence {
   /** Where it is put; what the server calls it is asked for where left out. */
   readonly file: string | undefined;
+  /** Of a file that the server names; empty: here. */
+  readonly folder: string;
   /** `format=qcow2&compression=zlib`. */
   readonly query: string;
   readonly getTicket: () => Promise<Ticket>;
   readonly onProgress: (taken: number, size: number | undefined) => void;
 }
 
-const patient = new Agent({ headersTimeout: 0, bodyTimeout: 120_000, connectTimeout: 10_000 });
+/** Milliseconds without a byte before the connection is taken for dead. */
+const bodyTimeout = 120_000;
 
 const decode = (text: string): string | undefined => {
   try {
@@ -67,7 +71,8 @@ const fetchRest = async (fetching: Fetching, { url, headers }: Ticket, file: str
   const resume = before === undefined ? {} : { range: `bytes=${before.size}-`, 'if-range': before.etag };
   const { signal } = fetching;
   const answer = await request(`${url}?${fetching.query}`, {
-    dispatcher: patient,
+    dispatcher: fetching.connection.to(url),
+    bodyTimeout,
     headers: { ...headers, ...resume },
     signal,
   });
@@ -107,7 +112,7 @@ export const fetchFile = async (fetching: Fetching): Promise<string> => {
   await persist(
     async () => {
       const ticket = await fetching.getTicket();
-      file ??= await askName(fetching, ticket);
+      file ??= join(fetching.folder, await askName(fetching, ticket));
       await fetchRest(fetching, ticket, file, taken);
       await rm(partOf(file).tagPath, { force: true });
     },
@@ -117,12 +122,13 @@ export const fetchFile = async (fetching: Fetching): Promise<string> => {
   return file ?? '';
 };
 
-const askName = async ({ query, signal }: Fetching, { url, headers }: Ticket): Promise<string> => {
-  const answer = await request(`${url}?${query}`, { method: 'HEAD', dispatcher: patient, headers, signal });
+const askName = async ({ query, signal, connection }: Fetching, { url, headers }: Ticket): Promise<string> => {
+  const asked = { dispatcher: connection.to(url), headers, signal };
+  const answer = await request(`${url}?${query}`, { method: 'HEAD', ...asked });
   await answer.body.dump();
   if (answer.statusCode === 200) return nameFrom(textOfHeader(answer.headers['content-disposition']));
   // A HEAD has no words: ask again for what is wrong.
-  const second = await request(`${url}?${query}`, { dispatcher: patient, headers, signal });
+  const second = await request(`${url}?${query}`, asked);
   if (second.statusCode !== 200) throw await toError(second);
   // Nothing any more. All of the file is not to be read here.
   second.body.on('error', () => undefined).destroy();

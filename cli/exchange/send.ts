@@ -1,7 +1,8 @@
 // One file on its way into one target, with tus 1.0: where it stands is asked, never remembered, so that any machine can go on.
 import { createReadStream } from 'node:fs';
 import { Transform, pipeline } from 'node:stream';
-import { type Dispatcher, Agent, request } from 'undici';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Dispatcher, request } from 'undici';
 import { type Persistence, persist, toError } from '#cli/exchange/answer.ts';
 import type { Ticket } from '#cli/exchange/ticket.ts';
 import { Standing } from '#shared/exchange/upload/standing.ts';
@@ -18,17 +19,15 @@ export interface Sending extends Persistence {
   readonly onProgress: (sent: number) => void;
 }
 
-/** The last bytes are answered when the disk is written and verified. */
-const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 10_000 });
 const tus = { 'tus-resumable': '1.0.0' };
 
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 
-const ask = (url: string, options: Omit<Dispatcher.RequestOptions, 'path'>) =>
-  request(url, { dispatcher: patient, ...options } as never);
+const ask = ({ connection }: Sending, ...[url, options]: [string, Omit<Dispatcher.RequestOptions, 'path'>]) =>
+  request(url, { dispatcher: connection.to(url), ...options } as never);
 
 const lookUp = async (sending: Sending, { url, headers }: Ticket): Promise<Standing> => {
-  const answer = await ask(url, { method: 'GET', headers, signal: sending.signal });
+  const answer = await ask(sending, url, { method: 'GET', headers, signal: sending.signal });
   if (answer.statusCode !== 200) throw await toError(answer);
   return Standing.parse(await answer.body.json());
 };
@@ -46,16 +45,17 @@ const metadataOf = ({ checksum, virtualSize }: Sending): string =>
 const begin = async (
   sending: Sending,
   ...[ticket, sent]: [Ticket, number]
-): Promise<{ url: string; offset: number } | 'done'> => {
+): Promise<{ url: string; offset: number } | 'done' | 'arrived'> => {
   const { size, checksum, signal } = sending;
   const { stage, message, upload, digest } = await lookUp(sending, ticket);
   // Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again.
   if (stage === 'done' && (digest === undefined ? sent === size : digest === checksum)) return 'done';
   if (closed.includes(stage)) throw new InvalidInput(message, [{ field: 'target', message }]);
   if (upload?.length === size && upload.checksum === checksum) {
+    if (upload.offset === size) return 'arrived';
     return { url: `${ticket.url}/${upload.id}`, offset: upload.offset };
   }
-  const answer = await ask(ticket.url, {
+  const answer = await ask(sending, ticket.url, {
     method: 'POST',
     headers: { ...ticket.headers, ...tus, 'upload-length': String(size), 'upload-metadata': metadataOf(sending) },
     signal,
@@ -67,14 +67,25 @@ const begin = async (
   return { url: new URL(location, ticket.url).href, offset: 0 };
 };
 
+/** Milliseconds between two looks at what becomes of a file that has arrived. */
+const lookMs = 2000;
+
 /** Throws an AppError. Resolves once the disk is written and verified. */
 export const sendFile = async (sending: Sending): Promise<void> => {
   let sent = 0;
+  // What has left this machine may have come nowhere: only what the other side has is progress.
+  let arrivedBytes = 0;
   const step = async (): Promise<void> => {
     const ticket = await sending.getTicket();
     const where = await begin(sending, ticket, sent);
     if (where === 'done') return;
+    if (where === 'arrived') {
+      sending.onProgress(sending.size);
+      await sleep(lookMs, undefined, { signal: sending.signal });
+      return step();
+    }
     sent = where.offset;
+    arrivedBytes = Math.max(arrivedBytes, where.offset);
     const counted = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
         sent += chunk.length;
@@ -91,7 +102,7 @@ export const sendFile = async (sending: Sending): Promise<void> => {
       'content-type': 'application/offset+octet-stream',
       'upload-offset': String(where.offset),
     };
-    const answer = await ask(where.url, { method: 'PATCH', headers, body, signal: sending.signal });
+    const answer = await ask(sending, where.url, { method: 'PATCH', headers, body, signal: sending.signal });
     // The connection of before brought more than it seemed: look again.
     if (answer.statusCode === 409) throw new Unavailable(messageOf(await toError(answer)));
     if (answer.statusCode !== 204) throw await toError(answer);
@@ -99,6 +110,8 @@ export const sendFile = async (sending: Sending): Promise<void> => {
     const arrived = Number(answer.headers['upload-offset']);
     if (arrived !== sending.size)
       throw new Unavailable(`${arrived} of ${sending.size} bytes arrived: was ${sending.file} cut meanwhile?`);
+    // All of it is there, and the answer could not wait for the rest.
+    if (answer.headers['retry-after'] !== undefined) await step();
   };
-  await persist(step, () => sent, sending);
+  await persist(step, () => arrivedBytes, sending);
 };

@@ -44,9 +44,14 @@ describe('leave to send a file', () => {
   });
 
   it.each<[string, Answer, Parameters<typeof ticketOf>[1], RegExp]>([
-    ['the address of the transfer function', theirs, { bearer: 'mine' }, /URL of the transfer function with --server/],
+    [
+      'the address of the transfer function',
+      theirs,
+      { bearer: 'mine' },
+      /URL of the transfer function with --transfer-url/,
+    ],
     ['a token', theirs, { server: 'http://near' }, /a kubeconfig whose user has a token/],
-    ['the address, without the API', nobodys, {}, /--server/],
+    ['the address, without the API', nobodys, {}, /--transfer-url/],
   ])('says that it lacks %s', async (_what, answer, around, words) => {
     await expect(ticketOf(answer, around)).rejects.toThrow(words);
   });

@@ -59,7 +59,7 @@ const ownTicket = async ({ bearer, server }: TicketOptions): Promise<{ url: stri
   if (server !== undefined && token !== undefined) return { url: server, token };
   const what =
     server === undefined
-      ? 'give the URL of the transfer function with --server'
+      ? 'give the URL of the transfer function with --transfer-url'
       : 'use a kubeconfig whose user has a token (`kubectl create token` makes one)';
   throw new NotFound(`this cluster gives no tickets for the transfer function (infra/apis of Bullion does): ${what}`);
 };
@@ -71,7 +71,7 @@ export const getTicket = async (options: TicketOptions): Promise<Ticket> => {
   const { url = server, token = '' } = status === undefined ? await ownTicket(options) : status;
   const base = server ?? url;
   if (base === undefined)
-    throw new InvalidInput('the cluster does not say where its transfer function is: give its URL with --server');
+    throw new InvalidInput('the cluster does not say where its transfer function is: give its URL with --transfer-url');
   const { plural, namespace, name } = target;
   return {
     url: `${base.replace(/\/+$/, '')}/${folders[operation]}/${plural}/${namespace}/${name}`,

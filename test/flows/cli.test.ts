@@ -167,7 +167,7 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
 
   it('says how to go on after Ctrl-C', async () => {
     const { code, err } = await bullionUntil(AbortSignal.abort(), 'upload', 'never', join(dir, 'disk.qcow2'));
-    expect([code, err]).toEqual([exitCodes.failed, 'bullion: interrupted; the same command again goes on\n']);
+    expect([code, err]).toEqual([exitCodes.interrupted, 'bullion: interrupted; the same command again goes on\n']);
   });
 
   it('exports a volume, telling how it goes', async () => {

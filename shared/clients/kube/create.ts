@@ -1,7 +1,7 @@
 // The KubeClient of a pod or a person. Made once at the edge and passed in.
 import { KubeConfig } from '@kubernetes/client-node';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { createTransport } from '#shared/clients/kube/transport.ts';
+import { type MoreHeaders, createTransport } from '#shared/clients/kube/transport.ts';
 import { createClientOver } from '#shared/clients/kube/verbs.ts';
 
 /** The configuration a pod or a person has: `KUBECONFIG`, `~/.kube/config`, or the pod's service account. */
@@ -12,5 +12,6 @@ export const loadKubeConfig = (path?: string): KubeConfig => {
   return config;
 };
 
-export const createKubeClient = (config: KubeConfig): KubeClient =>
-  createClientOver(createTransport(config), config.getCurrentCluster()?.server ?? '');
+/** `headers`: sent with every request, beside those that the configuration asks for. */
+export const createKubeClient = (config: KubeConfig, headers: MoreHeaders = {}): KubeClient =>
+  createClientOver(createTransport(config, headers), config.getCurrentCluster()?.server ?? '');

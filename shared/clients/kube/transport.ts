@@ -12,7 +12,7 @@ import { traceHeaders } from '#shared/runtime/trace.ts';
 const requestTimeoutMs = 30_000;
 
 interface Credentials {
-  readonly headers: Record<string, string>;
+  readonly headers: Record<string, string | string[]>;
   readonly dispatcher: Dispatcher | undefined;
 }
 
@@ -20,7 +20,7 @@ interface Credentials {
 const dispatcherAgeMs = 300_000;
 
 /** Headers are made for each request (tokens rotate); connections are kept, since client-node would open one for every request. */
-const createCredentials = (config: KubeConfig): ((url: string) => Promise<Credentials>) => {
+const createCredentials = (config: KubeConfig, more: MoreHeaders): ((url: string) => Promise<Credentials>) => {
   let kept: { readonly dispatcher: Dispatcher | undefined; readonly until: number } | undefined;
   return async (url) => {
     const context = new RequestContext(url, HttpMethod.GET);
@@ -33,7 +33,8 @@ const createCredentials = (config: KubeConfig): ((url: string) => Promise<Creden
         until: performance.now() + dispatcherAgeMs,
       };
     }
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string | string[]> = {};
+    for (const [name, values] of Object.entries(more)) headers[name] = [...values];
     for (const [name, value] of Object.entries(context.getHeaders())) headers[name] = String(value);
     return { headers, dispatcher: kept.dispatcher };
   };
@@ -72,10 +73,12 @@ const send = async (url: string, credentials: Credentials, call: TransportReques
   }
 };
 
-export const createTransport = (config: KubeConfig): Transport => {
+export type MoreHeaders = Readonly<Record<string, readonly string[]>>;
+
+export const createTransport = (config: KubeConfig, more: MoreHeaders = {}): Transport => {
   const cluster = config.getCurrentCluster();
   if (cluster === null) throw new Unavailable('the kubeconfig names no current cluster');
-  const credentialsOf = createCredentials(config);
+  const credentialsOf = createCredentials(config, more);
   return async (call) => {
     const url = cluster.server.replace(/\/$/, '') + call.path;
     const response = await send(url, await credentialsOf(url), call);

@@ -1,0 +1,80 @@
+// What shells make of the scripts that complete the command line. A shell that is not installed is left out.
+import { execFile } from 'node:child_process';
+import { chmod, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { runCommandLine } from '#cli/run.ts';
+import { temporaryDirectory } from '#test/support/directory.ts';
+
+const run = promisify(execFile);
+const dir = temporaryDirectory();
+const scriptOf = (shell: string): string => join(dir, `completion.${shell}`);
+const has = (shell: string): boolean => [`/bin/${shell}`, `/usr/bin/${shell}`].some((path) => existsSync(path));
+
+beforeAll(async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    let out = '';
+    const terminal = {
+      out: (text: string) => void (out += text),
+      err: () => undefined,
+      isLive: false,
+      now: () => new Date(),
+    };
+    await runCommandLine(['completion', shell], { terminal, signal: new AbortController().signal });
+    await writeFile(scriptOf(shell), out);
+  }
+  // Stands for the command itself, with the names it would list: of the cluster that was asked for.
+  const fake =
+    '#!/bin/sh\ncase "$*" in *"-n far"*) echo virtualmachineimage.harvesterhci.io/other ;; *) echo x/jammy; echo x/noble ;; esac\n';
+  await writeFile(join(dir, 'bullion'), fake);
+  await chmod(join(dir, 'bullion'), 0o755);
+});
+
+const shell = async (name: string, ...args: readonly string[]): Promise<string> => {
+  const path = [dir, process.env['PATH']].join(delimiter);
+  const { stdout } = await run(name, args, {
+    env: { PATH: path, HOME: dir, XDG_CONFIG_HOME: dir, XDG_DATA_HOME: dir, TERM: 'dumb' },
+  });
+  return stdout.trim();
+};
+
+describe.skipIf(!has('bash'))('bash completes', () => {
+  it.each([
+    ['bullion im', 'import images'],
+    ['bullion -n vms im', 'import images'],
+    ['bullion --con', '--context'],
+    ['bullion import --sto', '--storage-class'],
+    ['bullion import --group h', 'hypercloud harvester'],
+    ['bullion import --group = h', 'hypercloud harvester'],
+    ['bullion why j', 'jammy'],
+    ["bullion why ''", 'jammy noble'],
+    ["bullion -n far why ''", 'other'],
+    ['bullion why jammy -o w', 'wide'],
+    ['bullion completion f', 'fish'],
+    ['bullion help re', 'retry'],
+  ])('%s', async (words, offered) => {
+    const ask = `source ${scriptOf('bash')}; COMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _bullion; echo "\${COMPREPLY[@]}"`;
+    expect(await shell('bash', '-c', ask)).toBe(offered);
+  });
+});
+
+describe.skipIf(!has('fish'))('fish completes', () => {
+  it.each([
+    ['bullion im', ['images', 'import']],
+    ['bullion why j', ['jammy']],
+    ['bullion import --group h', ['harvester', 'hypercloud']],
+    ['bullion images -o w', ['wide']],
+    ['bullion completion z', ['zsh']],
+  ])('%s', async (words, offered) => {
+    const said = await shell('fish', '--no-config', '-c', `source ${scriptOf('fish')}; complete -C '${words}'`);
+    const names = said.split('\n').map((line) => line.split('\t')[0]);
+    expect(names.toSorted((a = '', b = '') => a.localeCompare(b))).toEqual(offered);
+  });
+});
+
+it.skipIf(!has('zsh'))('zsh takes the script, with nothing loaded before', async () => {
+  const ask = `source ${scriptOf('zsh')} && print -r -- \${_comps[bullion]} && whence -w _bullion`;
+  expect(await shell('zsh', '-fc', ask)).toMatch(/_bash_complete.*_bullion[\s\S]*_bullion: function/);
+});
