@@ -12,10 +12,9 @@ import type { ObjectKey } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { findWriter } from '#shared/backends/writer.ts';
-import { readClass, readSnapshotClasses } from '#shared/backends/reading.ts';
+import { readClass, readSnapshotClass } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CloneSource } from '#shared/populate/clone.ts';
-import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { type Population, populationOf, provisionerOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 
 /** A source that can be cloned now. */
@@ -78,7 +77,8 @@ export const readClaimOrigin = async (
       bytes,
       diskBytes: diskBytesOf(claim, population, bytes),
       hasSnapshot: snapshot !== undefined,
-      snapshotClass: snapshot === undefined ? await snapshotClassOf(kube, driver) : undefined,
+      snapshotClass:
+        snapshot === undefined ? await readSnapshotClass(kube, driver, claim.spec.storageClassName) : undefined,
       hasClaim: true,
       inUseBy: (await findWriter(kube, key))?.metadata.name,
     },
@@ -120,11 +120,6 @@ const isBeingFilled = (claim: PersistentVolumeClaim): boolean => {
 
 const driverOf = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<string | undefined> =>
   provisionerOf(claim) ?? (await readClass(kube, claim.spec.storageClassName))?.provisioner;
-
-const snapshotClassOf = async (kube: KubeClient, driver: string | undefined): Promise<string | undefined> => {
-  const choice = chooseSnapshotClass(await readSnapshotClasses(kube), driver, undefined);
-  return choice.is === 'found' ? choice.name : undefined;
-};
 
 export const readSnapshotOrigin = async (
   kube: KubeClient,

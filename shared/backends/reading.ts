@@ -1,4 +1,5 @@
 // Reads of children and classes that every plan with a volume needs. Called by backends and by plans of volumes; nothing is decided here.
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   type KubeEvent,
   type Pod,
@@ -13,6 +14,7 @@ import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
 import type { Need } from '#shared/backends/backend.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
+import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 /** The child of that name, told from an object of the same name that belongs to somebody else. */
@@ -64,6 +66,23 @@ export const listIfServed = async <T extends KubeObject>(
 
 export const readSnapshotClasses = (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> =>
   listIfServed(kube, volumeSnapshotClasses);
+
+/**
+ * The class that makes snapshots of volumes of a storage class: the one its StorageProfile names, else the usual one of its driver. Nobody is asked
+ * where there is no choice.
+ */
+export const readSnapshotClass = async (
+  kube: KubeClient,
+  driver: string | undefined,
+  className: string | undefined,
+): Promise<string | undefined> => {
+  const fitting = (await readSnapshotClasses(kube)).filter((candidate) => candidate.driver === driver);
+  const isOpen = fitting.length > 1 && className !== undefined;
+  const told = isOpen ? (await kube.get(storageProfiles, { name: className }))?.status?.snapshotClass : undefined;
+  const known = fitting.some(({ metadata }) => metadata.name === told) ? told : undefined;
+  const choice = chooseSnapshotClass(fitting, driver, known);
+  return choice.is === 'found' ? choice.name : undefined;
+};
 
 /** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
 export const readNewestWarnings = async (

@@ -9,10 +9,10 @@ import type { PlanContext } from '#shared/backends/backend.ts';
 import { contentName } from '#shared/backends/flight/content.ts';
 import { isAwaited } from '#shared/backends/flight/flight.ts';
 import { holderOf } from '#shared/backends/flight/hold.ts';
-import { readOwn, readSnapshotClasses } from '#shared/backends/reading.ts';
+import { readOwn, readSnapshotClass } from '#shared/backends/reading.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { buildSnapshot, chooseSnapshotClass, sayContent } from '#shared/populate/snapshot.ts';
+import { buildSnapshot, sayContent } from '#shared/populate/snapshot.ts';
 import type { Population } from '#shared/populate/volume.ts';
 import { contentOfVolume, isGolden } from '#shared/resources/volume/content.ts';
 import { type Keeping, type KeptCopy, type Source, planCopy, readCopy } from '#shared/resources/volume/kept-copy.ts';
@@ -55,12 +55,9 @@ export const readKeepsake = async (
 /** Where volumes wait for a pod, a snapshot alone is of no use: nothing can be restored from it for a golden volume, which no pod uses. */
 const snapshotClassOf = async (
   kube: KubeClient,
-  { provisioner, volumeBindingMode }: StorageClass,
-): Promise<string | undefined> => {
-  if (volumeBindingMode === 'WaitForFirstConsumer') return undefined;
-  const choice = chooseSnapshotClass(await readSnapshotClasses(kube), provisioner, undefined);
-  return choice.is === 'found' ? choice.name : undefined;
-};
+  { metadata, provisioner, volumeBindingMode }: StorageClass,
+): Promise<string | undefined> =>
+  volumeBindingMode === 'WaitForFirstConsumer' ? undefined : readSnapshotClass(kube, provisioner, metadata.name);
 
 interface Fetched extends Source {
   readonly pods: readonly Pod[];
