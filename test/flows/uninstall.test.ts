@@ -3,8 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
 import { buildExportVolume } from '#infra/generate/nfs.ts';
+import { installCrds } from '#infra/local/install.ts';
+import { buildOpenCrd } from '#infra/local/operator-crds.ts';
 import { crds } from '#shared/api/foreign/crd.ts';
 import { namespaces, persistentVolumes } from '#shared/api/foreign/core.ts';
+import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
+import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
+import { finalizers } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { virtualMachinePvcKind } from '#shared/api/hypercloud/volume.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { anImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';
@@ -12,6 +18,12 @@ import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.t
 
 /** As the component `nfs-backups` brings it. */
 const [exportVolume] = buildExportVolume();
+
+const machine = { namespace, name: 'web' };
+/** A machine that waits for its disk, and makes none. */
+const ofNothing = JSON.stringify([
+  { metadata: { name: 'web-root', annotations: { [harvesterAnnotations.imageId]: 'default/none' } } },
+]);
 
 describe('bullion uninstall', { timeout: 180_000 }, () => {
   let offered: DiskCluster;
@@ -42,6 +54,13 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
       },
     } as never);
     await kube.create(persistentVolumes, exportVolume as never);
+    await installCrds(kube, [buildOpenCrd(virtualMachines as unknown as ResourceType)]);
+    await kube.create(virtualMachines, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: { ...machine, annotations: { [harvesterAnnotations.claimTemplates]: ofNothing } },
+      spec: {},
+    });
     await kube.create(images, anImage('running', { source: { http: offered.url } }));
     await followUntil(kube, 'running', () => true);
   });
@@ -59,6 +78,8 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
     (await offered.cluster.kube.list(crds, { labelSelector: 'app.kubernetes.io/part-of=bullion' })).items.length;
 
   it('lists what would go, and touches nothing before it is told to', async () => {
+    const held = async () => (await offered.cluster.kube.get(virtualMachines, machine))?.metadata.finalizers;
+    await expect.poll(held, { timeout: 60_000 }).toContain(finalizers.machine);
     const { code, said } = await bullion();
     expect(code).toBe(exitCodes.failed);
     expect(said).toContain('virtualmachineimage.hypercloud.tmaxanc.com/ready -n default');
@@ -96,6 +117,11 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
     expect(await kube.get(namespaces, { name: 'bullion-system' })).toBe(undefined);
     expect(await kube.get(persistentVolumes, { name: exportVolume?.metadata.name ?? '' })).toBe(undefined);
     expect(await leftOvers(kube, dataDir)).toEqual([]);
+    const left = await kube.get(virtualMachines, machine);
+    expect({ isThere: left !== undefined, finalizers: left?.metadata.finalizers ?? [] }).toEqual({
+      isThere: true,
+      finalizers: [],
+    });
   });
 
   it('and once more, when there is nothing left', async () => {
