@@ -107,6 +107,28 @@ it('goes on after the client was cut, with what had arrived', async () => {
   await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', disks[0]!, raw]);
 }, 120_000);
 
+it('tells by the first bytes that the volume is too small, and takes no more of them', async () => {
+  const endpoint = await newVolume('small', '16Mi');
+  const { size } = await stat(file);
+  let most = 0;
+  const { over } = send(endpoint, size, {
+    onProgress: (sent) => {
+      most = Math.max(most, sent);
+    },
+  });
+  const refused = (await over.then(
+    () => undefined,
+    (error: unknown) => error,
+  )) as tus.DetailedError;
+  expect(refused.originalResponse?.getStatus()).toBe(413);
+  expect(JSON.parse(refused.originalResponse?.getBody() ?? '')).toMatchObject({
+    reason: 'ImageTooLarge',
+    message: expect.stringMatching(/the volume takes 15728640 bytes.*larger volume/) as string,
+  });
+  expect(most).toBeLessThan(size / 2);
+  await expect.poll(() => phaseOf('small'), { timeout: 60_000 }).toBe('Failed');
+}, 120_000);
+
 it('tells a client that asks too late that its file is gone', async () => {
   const endpoint = await newVolume('other');
   const answer = await fetch(`${endpoint}/deadbeef.100`, {

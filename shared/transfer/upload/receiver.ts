@@ -37,6 +37,8 @@ export interface Receiver {
   report(): Promise<TransferReport>;
   /** Tells everybody; they are refused from then on when it went wrong. */
   finish(report: TransferReport): void;
+  /** Settled once a client has met the failure that `finish` told of. */
+  told(): Promise<void>;
 }
 
 const digestOf = async (spool: Spool, algorithm: string): Promise<string> => {
@@ -128,16 +130,21 @@ const receive = async (
 
 export const createReceiver = (spool: Spool): Receiver => {
   const ended = Promise.withResolvers<TransferReport>();
+  const told = Promise.withResolvers<void>();
   let outcome: TransferReport | undefined;
   let active: AbortController | undefined;
   let turn: Promise<unknown> = Promise.resolve();
 
-  const failure = (): Taken | undefined =>
-    outcome?.outcome === 'failed' ? refusal(spool, outcome.reason, outcome.message) : undefined;
+  const hasFailed = (): boolean => outcome?.outcome === 'failed';
+  const failure = (): Taken | undefined => {
+    if (outcome?.outcome !== 'failed') return undefined;
+    told.resolve();
+    return refusal(spool, outcome.reason, outcome.message);
+  };
 
   /** Waits for the one before to stop, which it does at once. */
   const inTurn = async (delivery: Delivery, stop: AbortController): Promise<Taken> => {
-    const work = turn.then(() => receive(spool, delivery, stop.signal, () => failure() !== undefined));
+    const work = turn.then(() => receive(spool, delivery, stop.signal, hasFailed));
     turn = work.catch(() => undefined);
     active = stop;
     try {
@@ -165,5 +172,6 @@ export const createReceiver = (spool: Spool): Receiver => {
       ended.resolve(report);
       active?.abort();
     },
+    told: () => told.promise,
   };
 };

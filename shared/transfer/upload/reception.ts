@@ -1,6 +1,7 @@
 // An upload from the side of its Job: a spool, a server that fills it, a source that reads it. Opened by transfer-job around a transfer.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import type { Source } from '#shared/transfer/source/source.ts';
 import type { UploadSource } from '#shared/transfer/spec.ts';
@@ -12,6 +13,8 @@ import { openSpool } from '#shared/transfer/upload/spool.ts';
 
 /** Milliseconds that clients get to read how it ended. */
 const partingMs = 10_000;
+/** Milliseconds for a client that sends a file in pieces to come with the next one: it would find nobody who tells why. */
+const nextPieceMs = 5000;
 
 export interface Reception {
   readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => Source;
@@ -46,9 +49,11 @@ export const openReception = async ({ source, scratchDir, host, log }: Reception
     openSource: (context) => createUploadSource({ ...context, spool, idleMs: source.idleSeconds * 1000 }),
     finish: async (report) => {
       receiver.finish(report);
+      const isOver = report.outcome === 'succeeded' || !report.retryable;
+      const isAmidPieces = !spool.isComplete() && spool.offset() > 0;
+      if (isOver && isAmidPieces) await Promise.race([receiver.told(), delay(nextPieceMs, undefined, { ref: false })]);
       await server.close(partingMs);
       await spool.close();
-      const isOver = report.outcome === 'succeeded' || !report.retryable;
       if (isOver) await rm(directory, { recursive: true, force: true });
     },
   };

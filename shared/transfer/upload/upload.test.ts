@@ -219,6 +219,25 @@ describe('an upload', () => {
     expect(given).toBeLessThan(file.length);
   });
 
+  it('refused between two pieces is told to the client that comes with the next one', async () => {
+    let port = 0;
+    const reception = await openReception({
+      source: { type: 'upload', port: 0, keysUrl, subject: 'uid-1', idleSeconds: 60 },
+      scratchDir: newDirectory(),
+      host: '127.0.0.1',
+      log: (_message, facts) => {
+        port = Number(facts['port'] ?? port);
+      },
+    });
+    const url = `http://127.0.0.1:${port}/upload`;
+    const piece = Buffer.alloc(65_536, 1);
+    expect(await send(url, piece, { begin: { length: mib }, more: true })).toMatchObject({ status: 204 });
+    const failure = { reason: 'ImageTooLarge', message: 'a larger volume is needed' } as const;
+    const over = reception.finish({ outcome: 'failed', ...failure, retryable: false, receivedBytes: piece.length });
+    expect(await send(url, piece, { offset: piece.length, more: true })).toMatchObject({ status: 422, ...failure });
+    await over;
+  });
+
   // The disk of a qcow2 file is written whole before its last byte was vouched for.
   it.each(['raw', 'qcow2'] as const)('of %s with another checksum than announced may be sent again', async (form) => {
     const worker = await startWorker(newDirectory());
