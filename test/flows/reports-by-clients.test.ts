@@ -1,7 +1,7 @@
 // Faults that people who send and take images by hand have reported in public, each played against the local cluster. The origin named in a
 // case's title is the report.
 import { execFile } from 'node:child_process';
-import { createReadStream } from 'node:fs';
+import { createReadStream, openAsBlob } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -64,6 +64,25 @@ describe('what people who send and take images by hand have reported', { timeout
     await expectDisk('inside');
   });
 
+  it('a raw file comes in a form, whatever its part is called, also after one that failed with a reason (harvester#8636, #9843)', async () => {
+    const sendForm = async (name: string, part: string, file: Blob): Promise<readonly [number, string]> => {
+      const form = new FormData();
+      form.append(part, file, 'disk.raw');
+      const url = urlOf(name, `?action=upload&size=${file.size}`);
+      const answer = await fetch(url, { method: 'POST', headers: cluster.editor, body: form });
+      return [answer.status, await answer.text()];
+    };
+    await make('page');
+    const page = new Blob([`<html>${' '.repeat(4096)}</html>`]);
+    expect(await sendForm('page', 'chunk', page)).toEqual([400, expect.stringMatching(/HTML/i)]);
+    for (const part of ['chunk', 'file']) {
+      await make(part);
+      expect(await sendForm(part, part, await openAsBlob(raw))).toEqual([200, '']);
+      await cluster.untilImage(part, 'Imported');
+      await expectDisk(part);
+    }
+  });
+
   it('an image is made again under its name while the old one still goes (harvester#4293)', async () => {
     await make('again');
     expect(await send('again', qcow2)).toEqual([200, '']);
@@ -116,7 +135,7 @@ describe('what people who send and take images by hand have reported', { timeout
   });
 
   it('an image that is deleted while its file comes leaves nothing behind (harvester#1947)', async () => {
-    for (const name of ['inside', 'again', 'busy', 'round']) await remove(name);
+    for (const name of ['inside', 'page', 'chunk', 'file', 'again', 'busy', 'round']) await remove(name);
     await make('gone');
     const { authorization } = cluster.editor;
     const told = ['-sS', '-o', '/dev/null', '-w', '%{http_code}', '-H', `Authorization: ${authorization}`];
