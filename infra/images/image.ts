@@ -110,7 +110,8 @@ export const startedBy = async ({ name: image }: ImageKind): Promise<readonly st
 /** In the image's own root, since what V8 keeps of a file knows its path. Again, it is the same. */
 export const compileCode = async (kind: ImageKind, rootDir: string): Promise<void> => {
   const [uid = ''] = kind.user.split(':');
-  const inside = ['chroot', rootDir, 'node', '/app/code-cache.mjs', uid, ...(await startedBy(kind))];
+  // By its path: without /proc a program knows no other of itself.
+  const inside = ['chroot', rootDir, '/usr/local/bin/node', '/app/code-cache.mjs', uid, ...(await startedBy(kind))];
   const [program = '', ...args] = process.getuid?.() === 0 ? inside : ['unshare', '-r', ...inside];
   await run(program, args, { env: { PATH: `${environment.PATH}:/usr/sbin:/sbin` } });
 };
