@@ -21,7 +21,8 @@ const readAuthority = async (path: string): Promise<string> => {
   }
 };
 
-const isHere = (url: string): boolean => /^(localhost|127\.|\[::1\])/.test(new URL(url).hostname);
+/** A name such as `localhost.example.com` is somewhere else. */
+export const isHere = (url: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
 
 /** Throws InvalidInput. */
 export const openConnection = async (values: Values): Promise<Connection> => {

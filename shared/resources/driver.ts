@@ -1,10 +1,7 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
 import type { Send } from '#events/sender.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
-import { labels } from '#shared/api/names.ts';
-import { refOf } from '#shared/api/object.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { sourceLabel } from '#shared/api/owner.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
@@ -17,6 +14,7 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { execute } from '#shared/resources/execute.ts';
+import { hold, writeMetadata } from '#shared/resources/hold.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
@@ -176,32 +174,6 @@ const act = async ({ kube, log }: DriverDeps, actions: readonly Action[]): Promi
   }
   await execute(kube, actions);
 };
-
-/**
- * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
- * that it may have to wait for.
- */
-const hold = async (pass: Pass): Promise<Pass> => {
-  const { deps, driven, object, subject } = pass;
-  const finalizer = driven.finalizerOf(subject);
-  const isHeld = finalizer === undefined || subject.finalizers.includes(finalizer);
-  const source = driven.links?.sourceOf(subject);
-  const label = source && sourceLabel(source);
-  const isLabelled = label === undefined || object.metadata.labels?.[labels.source] === label;
-  if (isHeld && isLabelled) return pass;
-  const held = await writeMetadata(pass, {
-    ...(isHeld ? {} : { finalizers: [...subject.finalizers, finalizer] }),
-    ...(isLabelled ? {} : { labels: { [labels.source]: label } }),
-  });
-  return { deps, driven, object: held, subject: { ...subject, ...metadataOf(driven.read(held)) } };
-};
-
-const metadataOf = ({ ref, generation, finalizers }: Subject) => ({ ref, generation, finalizers });
-
-const writeMetadata = ({ deps, driven, object }: Pass, change: object): Promise<KubeObject> =>
-  deps.kube.mergePatch(driven.kind.type, refOf(object), {
-    metadata: { resourceVersion: object.metadata.resourceVersion, ...change },
-  });
 
 const remove = async (pass: Pass): Promise<Outcome> => {
   const { deps, driven, subject } = pass;

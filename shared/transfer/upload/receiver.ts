@@ -136,7 +136,7 @@ export const createReceiver = (spool: Spool): Receiver => {
   let turn: Promise<unknown> = Promise.resolve();
 
   const hasFailed = (): boolean => outcome?.outcome === 'failed';
-  const failure = (): Taken | undefined => {
+  const tellFailure = (): Taken | undefined => {
     if (outcome?.outcome !== 'failed') return undefined;
     told.resolve();
     return refusal(spool, outcome.reason, outcome.message);
@@ -149,7 +149,7 @@ export const createReceiver = (spool: Spool): Receiver => {
     active = stop;
     try {
       const taken = await work;
-      return taken.is === 'interrupted' ? (failure() ?? taken) : taken;
+      return taken.is === 'interrupted' ? (tellFailure() ?? taken) : taken;
     } catch (error) {
       return refusal(spool, error instanceof TransferError ? error.code : 'InternalFault', messageOf(error));
     } finally {
@@ -159,7 +159,7 @@ export const createReceiver = (spool: Spool): Receiver => {
   return {
     spool,
     take: async (delivery) => {
-      const failed = failure();
+      const failed = tellFailure();
       if (failed !== undefined) return failed;
       if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
       if (active !== undefined && !delivery.takesOver) return { is: 'busy', offset: spool.offset() };
