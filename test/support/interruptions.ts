@@ -5,6 +5,7 @@ import { type ExchangeCluster, startExchangeCluster } from '#test/support/exchan
 import { type Random, createRandom } from '#test/support/random.ts';
 import {
   type SlowLine,
+  isWorkerBusy,
   killWorker,
   startSlowLine,
   startTransferProcess,
@@ -33,6 +34,8 @@ export interface Stage {
   readonly kill: (who: Exclude<Participant, 'client'>) => Promise<void>;
   /** Until so many bytes more went one way. */
   readonly untilMore: (way: 'sent' | 'taken', bytes: number) => Promise<void>;
+  /** Until bytes came as far as a worker: what is before it may hold some megabytes. */
+  readonly untilBusy: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -99,6 +102,11 @@ export const startStage = async (bytesPerSecond: number, seed: number): Promise<
       const enough = line[way]() + bytes;
       for (const deadline = Date.now() + patienceMs; line[way]() < enough; await sleep(20)) {
         if (Date.now() > deadline) throw new Error(`only ${line[way]()} of ${enough} bytes were ${way}; seed ${seed}`);
+      }
+    },
+    untilBusy: async () => {
+      for (const deadline = Date.now() + patienceMs; !(await isWorkerBusy(cluster.dataDir)); await sleep(20)) {
+        if (Date.now() > deadline) throw new Error(`no worker was busy; seed ${seed}`);
       }
     },
     close: async () => {

@@ -120,6 +120,18 @@ export const workerPids = async (dataDir: string): Promise<readonly number[]> =>
   return found;
 };
 
+/** Bytes of a file that a worker has on its hands once it has begun; what it writes while it starts is less. */
+const begunBytes = 1024 * 1024;
+
+/** Whether bytes have come as far as a worker: one that is killed before costs nobody anything, another takes its place. */
+export const isWorkerBusy = async (dataDir: string): Promise<boolean> => {
+  for (const pid of await workerPids(dataDir)) {
+    const io = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => '');
+    if (Number(/^wchar: (\d+)$/m.exec(io)?.[1] ?? 0) > begunBytes) return true;
+  }
+  return false;
+};
+
 /** As a node that dies takes its pods along. Waits until there is one. */
 export const killWorker = async (dataDir: string): Promise<void> => {
   for (let attempt = 0; attempt < 600; attempt += 1) {

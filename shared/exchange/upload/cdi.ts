@@ -65,11 +65,13 @@ const anyTime = 24 * 3600;
 
 const noCapacity = ['ImageTooLarge', 'TargetFull'];
 
-const answerOf = (sent: Sent, name: TargetName): Response => {
+/** What the client hears of it; throws a Problem for all but a file that arrived. 503 where the Job was ended and another takes the file. */
+export const answerOf = (sent: Sent, name: Pick<TargetName, 'name'>): Response => {
   if ([200, 204, arrivedStatus].includes(sent.status)) return new Response(null, { status: 200 });
   if (sent.status === 423) throw text(503, `rejecting Upload Request for PVC ${name.name}: another upload is running`);
   if (sent.status === 409) throw text(409, `PVC ${name.name} has been uploaded already`);
-  throw text(noCapacity.includes(sent.reason) ? 400 : 500, `Saving stream failed: ${sent.message}`);
+  const status = sent.status === 503 ? 503 : noCapacity.includes(sent.reason) ? 400 : 500;
+  throw text(status, `Saving stream failed: ${sent.message}`);
 };
 
 /** Every Problem of this protocol is text; the original has no word for what is too large. */
