@@ -36,6 +36,8 @@ export const annotations = {
   content: 'bullion.dev/content',
   /** On the lease of who fetches some content: `true` once somebody waits for it. */
   awaited: 'bullion.dev/awaited',
+  /** On a golden volume: the class that makes its snapshot, where its StorageProfile told when the volume was made. */
+  snapshotClass: 'bullion.dev/snapshot-class',
   /** On a golden volume: what it was filled from (JSON), written once its bytes are verified and flushed. */
   populated: 'bullion.dev/populated',
   /** On a child that stands for one attempt: its number, from 1. */

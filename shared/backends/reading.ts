@@ -1,5 +1,5 @@
 // Reads of children and classes that every plan with a volume needs. Called by backends and by plans of volumes; nothing is decided here.
-import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   type KubeEvent,
   type Pod,
@@ -67,20 +67,50 @@ export const listIfServed = async <T extends KubeObject>(
 export const readSnapshotClasses = (kube: KubeClient): Promise<readonly VolumeSnapshotClass[]> =>
   listIfServed(kube, volumeSnapshotClasses);
 
-/**
- * The class that makes snapshots of volumes of a storage class: the one its StorageProfile names, else the usual one of its driver. Nobody is asked
- * where there is no choice.
- */
+/** What is said of a storage class; `undefined` where nobody has described it yet. */
+export const readProfile = async (
+  kube: KubeClient,
+  className: string | undefined,
+): Promise<StorageProfile | undefined> =>
+  className === undefined ? undefined : kube.get(storageProfiles, { name: className });
+
+/** A class and what is said of it. */
+export interface Described {
+  readonly storageClass?: StorageClass | undefined;
+  readonly profile?: StorageProfile | undefined;
+}
+
+/** The class named, or the default one. */
+export const readDescribed = async (kube: KubeClient, name: string | undefined): Promise<Described> => {
+  if (name === undefined) {
+    const storageClass = await readClass(kube, undefined);
+    return { storageClass, profile: await readProfile(kube, storageClass?.metadata.name) };
+  }
+  const [storageClass, profile] = await Promise.all([readClass(kube, name), readProfile(kube, name)]);
+  return { storageClass, profile };
+};
+
+/** Which of the snapshot classes of its driver the StorageProfile of a class names. Nobody is asked where there is no choice. */
+export const readToldClass = async (
+  kube: KubeClient,
+  fitting: readonly VolumeSnapshotClass[],
+  className: string | undefined,
+): Promise<string | undefined> => {
+  if (fitting.length < 2) return undefined;
+  const { spec = {}, status = {} } = (await readProfile(kube, className)) ?? {};
+  return [spec.snapshotClass, status.snapshotClass].find((told) =>
+    fitting.some(({ metadata }) => metadata.name === told),
+  );
+};
+
+/** The class that makes snapshots of volumes of a storage class: the one its StorageProfile names, else the usual one of its driver. */
 export const readSnapshotClass = async (
   kube: KubeClient,
   driver: string | undefined,
   className: string | undefined,
 ): Promise<string | undefined> => {
   const fitting = (await readSnapshotClasses(kube)).filter((candidate) => candidate.driver === driver);
-  const isOpen = fitting.length > 1 && className !== undefined;
-  const told = isOpen ? (await kube.get(storageProfiles, { name: className }))?.status?.snapshotClass : undefined;
-  const known = fitting.some(({ metadata }) => metadata.name === told) ? told : undefined;
-  const choice = chooseSnapshotClass(fitting, driver, known);
+  const choice = chooseSnapshotClass(fitting, driver, await readToldClass(kube, fitting, className));
   return choice.is === 'found' ? choice.name : undefined;
 };
 

@@ -1,6 +1,8 @@
 // What kind of volume a storage class can make, where the user did not say, and how its volumes are cloned. Called when a volume is planned.
-import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import type { AccessMode, StorageClass, VolumeMode } from '#shared/api/foreign/core.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
 import { type ClaimSet, capabilitiesOf } from '#shared/populate/capabilities.ts';
 import { classAnnotationOf } from '#shared/populate/class-annotations.ts';
 import type { CloneStrategy } from '#shared/populate/clone.ts';
@@ -42,14 +44,27 @@ const oneOf = (modes: readonly AccessMode[]): readonly AccessMode[] =>
   modes.includes('ReadWriteOnce') ? ['ReadWriteOnce'] : modes.slice(0, 1);
 
 /** What to ask of a class for a golden volume: its preferred mode, written by one node where an administrator does not say otherwise. */
-export const claimProfileOf = (storageClass: StorageClass | undefined): ClaimProfile => {
-  const annotated = storageClass && annotatedSets(storageClass);
-  const [first] = claimSetsOf(storageClass);
+export const claimProfileOf = (
+  storageClass: StorageClass | undefined,
+  asked: StorageProfileSpec = {},
+): ClaimProfile => {
+  const told = asked.claimPropertySets?.length ? asked.claimPropertySets : storageClass && annotatedSets(storageClass);
+  const [first] = claimSetsOf(storageClass, asked);
   return {
     volumeMode: first?.volumeMode ?? 'Block',
-    accessModes: annotated === undefined ? ['ReadWriteOnce'] : oneOf(first?.accessModes ?? []),
+    accessModes: told === undefined ? ['ReadWriteOnce'] : oneOf(first?.accessModes ?? []),
   };
 };
+
+/** Bytes of the least volume that a class makes, as its profile says, else as it is known of the driver. What is no quantity says nothing. */
+export const leastBytesOf = (storageClass: StorageClass | undefined, profile?: StorageProfile): number => {
+  const told = parseQuantity(profile?.metadata.annotations?.[cdiAnnotations.leastSize]);
+  return told ?? (storageClass && capabilitiesOf(storageClass)?.leastBytes) ?? 0;
+};
+
+/** The class of snapshots that a profile has found to fit its driver; `undefined`: it was not looked for yet, or there is none. */
+export const toldSnapshotClass = ({ spec = {}, status = {} }: Partial<StorageProfile> = {}): string | undefined =>
+  spec.snapshotClass === undefined || spec.snapshotClass === status.snapshotClass ? status.snapshotClass : undefined;
 
 /** The modes of somebody's own disk, completed from what the class prefers. `undefined`: left to the class. */
 export const completeClaim = (sets: readonly ClaimSet[], asked: Partial<ClaimProfile>): ClaimProfile => {

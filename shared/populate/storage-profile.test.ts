@@ -1,10 +1,10 @@
 // What is known of drivers, what an administrator says instead, and what is asked for where the user does not say.
 import { describe, expect, it } from 'vitest';
-import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
+import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
 import { overheadOf } from '#shared/populate/class-annotations.ts';
-import { claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
+import { claimSetsOf, completeClaim, leastBytesOf, toldSnapshotClass } from '#shared/populate/profile.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
-import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
+import { aSnapshotClass, aStorageClass, aStorageProfile } from '#test/support/builders.ts';
 
 const classOf = (provisioner: string, parameters: Record<string, string> = {}) =>
   aStorageClass('a', { provisioner, parameters });
@@ -115,5 +115,32 @@ describe('what a claim leaves out', () => {
     ],
   ] as const)('%o becomes %o', (asked, expected) => {
     expect(completeClaim(sets, asked)).toEqual(expected);
+  });
+});
+
+describe('the least volume of a class', () => {
+  const gib = 2 ** 30;
+  it.each<[told: string | undefined, driver: string, bytes: number]>([
+    [undefined, 'local.bullion.dev', 0],
+    [undefined, 'ebs.csi.aws.com', gib],
+    ['4Gi', 'local.bullion.dev', 4 * gib],
+    ['4Gi', 'nobody.example', 4 * gib],
+    ['10Mi', 'ebs.csi.aws.com', 10 * 2 ** 20],
+    ['', 'ebs.csi.aws.com', gib],
+    ['bla', 'local.bullion.dev', 0],
+  ])('whose profile says %j of driver %s has %d bytes', (told, driver, bytes) => {
+    const annotations = told === undefined ? {} : { 'cdi.kubevirt.io/minimumSupportedPvcSize': told };
+    expect(leastBytesOf(classOf(driver), aStorageProfile({ annotations }))).toBe(bytes);
+  });
+});
+
+describe('the snapshot class that a profile tells', () => {
+  it.each<[what: string, profile: Partial<StorageProfile>, told: string | undefined]>([
+    ['is the one found to fit', { status: { snapshotClass: 'snaps' } }, 'snaps'],
+    ['is the one asked for, once found to fit', { spec: { snapshotClass: 'a' }, status: { snapshotClass: 'a' } }, 'a'],
+    ['is none while another is asked for', { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } }, undefined],
+    ['is none before anybody looked', {}, undefined],
+  ])('%s', (_what, profile, told) => {
+    expect(toldSnapshotClass(aStorageProfile(profile))).toBe(told);
   });
 });

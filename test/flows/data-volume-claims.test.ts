@@ -6,9 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
-import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { type PersistentVolumeClaim, persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
+import { type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import { type TestCluster, leftOvers, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { aDataVolume, createDataVolumeFlow, isIn, isOver } from '#test/support/data-volumes.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise } from '#test/support/disk.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
@@ -20,12 +21,6 @@ const raw = noise('data-volume-claims', 8 * mib);
 const files = { 'etc/motd': noise('motd', mib), readme: Buffer.from('hello') };
 const archives = { tar: ['-cf'], 'tar.gz': ['-czf'], 'tar.xz': ['-cJf'] } as const;
 
-const aDataVolume = (name: string, spec: object, annotations: Record<string, string> = {}): DataVolume => ({
-  apiVersion: 'cdi.kubevirt.io/v1beta1',
-  kind: 'DataVolume',
-  metadata: { name, namespace, annotations },
-  spec: spec as DataVolume['spec'],
-});
 const sized = (rest: object = {}) => ({ resources: { requests: { storage: '16Mi' } }, ...rest });
 const aClaim = (name: string, annotations: Record<string, string> = {}): PersistentVolumeClaim => ({
   apiVersion: 'v1',
@@ -40,19 +35,7 @@ describe('claims of data volumes', { timeout: 300_000 }, () => {
   let origin: Origin;
   const asked: string[] = [];
 
-  const until = async (name: string, isSo: (status: DataVolumeStatus) => boolean): Promise<DataVolumeStatus> => {
-    let last: DataVolumeStatus | undefined;
-    const look = async () => {
-      last = (await cluster.kube.get(type, { namespace, name }))?.status;
-      return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
-    };
-    await expect.poll(look, { timeout: 200_000, interval: 50 }).toBe('so');
-    return last!;
-  };
-  const make = async (object: DataVolume, phase = 'Succeeded'): Promise<DataVolumeStatus> => {
-    await cluster.kube.create(type, object);
-    return until(object.metadata.name, (status) => status.phase === phase || status.phase === 'Failed');
-  };
+  const { until, make, consume } = createDataVolumeFlow(() => cluster.kube);
   const claimOf = (name: string) => cluster.kube.get(persistentVolumeClaims, { namespace, name });
   const diskIn = async (name: string): Promise<Buffer> =>
     (await readFile(await diskOf(cluster, { namespace, name }))).subarray(0, raw.length);
@@ -127,33 +110,22 @@ describe('claims of data volumes', { timeout: 300_000 }, () => {
     await make(aDataVolume('golden', { source: http(), storage: sized({ storageClassName: 'local' }) }));
     const source = { pvc: { namespace, name: 'golden' } };
     const object = aDataVolume('lazy', { source, storage: { storageClassName: 'local-wffc' } });
-    const status = await make(object, 'PendingPopulation');
+    const status = await make(object, isIn('PendingPopulation'));
     expect(status).toMatchObject({ phase: 'PendingPopulation', detail: { cloneStrategy: 'snapshot' } });
     expect(bound(status)).toMatchObject({ status: 'False', reason: 'Pending' });
-    await cluster.kube.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'virt-launcher', namespace },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'none', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
-        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'lazy' } }],
-      },
-    });
-    await until('lazy', ({ phase }) => phase === 'Succeeded');
+    await consume('lazy');
     expect((await diskIn('lazy')).equals(raw)).toBe(true);
-    await cluster.kube.delete(pods, { namespace, name: 'virt-launcher' });
   });
 
   it('a claim that a restore brings after its DataVolume is taken as it is, and none is made before', async () => {
     asked.length = 0;
     const annotations = { [`${cdi}/storage.prePopulated`]: 'restored' };
-    const status = await make(aDataVolume('restored', { source: http(), storage: sized() }, annotations), 'Pending');
+    const status = await make(aDataVolume('restored', { source: http(), storage: sized() }, annotations), isIn('Pending'));
     expect(bound(status)).toMatchObject({ status: 'False', reason: 'NotFound', message: 'No PVC found' });
     await sleep(2_000);
     expect(await claimOf('restored')).toBeUndefined();
     const { metadata } = await cluster.kube.create(persistentVolumeClaims, aClaim('restored'));
-    expect(await until('restored', ({ phase }) => phase === 'Succeeded')).toMatchObject({ claimName: 'restored' });
+    expect(await until('restored', isOver)).toMatchObject({ phase: 'Succeeded', claimName: 'restored' });
     expect((await claimOf('restored'))?.metadata).toMatchObject({
       uid: metadata.uid,
       ownerReferences: [{ kind: 'DataVolume', name: 'restored', controller: true }],
@@ -163,13 +135,17 @@ describe('claims of data volumes', { timeout: 300_000 }, () => {
 
   it.each<[what: string, name: string, ofVolume: Record<string, string>, ofClaim: Record<string, string>]>([
     ['was populated for it', 'populated', {}, { [`${cdi}/storage.populatedFor`]: 'populated' }],
+    ['was prepared for it', 'prepared', {}, { [`${cdi}/storage.prePopulated`]: 'prepared' }],
     ['is given to it', 'given', { [`${cdi}/allowClaimAdoption`]: 'true' }, {}],
   ])('a claim that %s is taken over, and nothing is written to it', async (_what, name, ofVolume, ofClaim) => {
     asked.length = 0;
     const { metadata } = await cluster.kube.create(persistentVolumeClaims, aClaim(name, ofClaim));
     const status = await make(aDataVolume(name, { source: http(), storage: sized() }, ofVolume));
     expect(status).toMatchObject({ phase: 'Succeeded', claimName: name });
-    expect((await claimOf(name))?.metadata.uid).toBe(metadata.uid);
+    expect((await claimOf(name))?.metadata).toMatchObject({
+      uid: metadata.uid,
+      ownerReferences: [{ kind: 'DataVolume', name }],
+    });
     expect(asked).toEqual([]);
   });
 

@@ -8,11 +8,12 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
-import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { aDataVolume, createDataVolumeFlow, isIn, isOver } from '#test/support/data-volumes.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
 
 const run = promisify(execFile);
@@ -20,14 +21,7 @@ const type = dataVolumeKind.type;
 const mib = 2 ** 20;
 const immediate = { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' };
 
-const aDataVolume = (name: string, spec: object, annotations: Record<string, string> = {}): DataVolume => ({
-  apiVersion: 'cdi.kubevirt.io/v1beta1',
-  kind: 'DataVolume',
-  metadata: { name, namespace, annotations },
-  spec: spec as DataVolume['spec'],
-});
-
-describe('data volumes', { timeout: 240_000 }, () => {
+describe('data volumes', { timeout: 300_000 }, () => {
   let dir: string;
   let raw: string;
   let diskBytes: number;
@@ -35,20 +29,7 @@ describe('data volumes', { timeout: 240_000 }, () => {
   let cluster: TestCluster;
   let server: FileServer;
 
-  const until = async (name: string, isSo: (status: DataVolumeStatus) => boolean): Promise<DataVolumeStatus> => {
-    const deadline = Date.now() + 60_000;
-    for (;;) {
-      const { status } = (await cluster.kube.get(type, { namespace, name })) ?? {};
-      if (status !== undefined && isSo(status)) return status;
-      if (Date.now() > deadline) throw new Error(`${name} is still ${JSON.stringify(status, undefined, 1)}`);
-      await sleep(50);
-    }
-  };
-  const isOver = ({ phase }: DataVolumeStatus) => phase === 'Succeeded' || phase === 'Failed';
-  const make = async (object: DataVolume, isSo = isOver): Promise<DataVolumeStatus> => {
-    await cluster.kube.create(type, object);
-    return until(object.metadata.name, isSo);
-  };
+  const { until, make, consume } = createDataVolumeFlow(() => cluster.kube);
   const sized = (extra = 0, rest: object = {}) => ({
     resources: { requests: { storage: `${diskBytes / mib + extra}Mi` } },
     ...rest,
@@ -138,7 +119,7 @@ describe('data volumes', { timeout: 240_000 }, () => {
   it('clones a volume that is made only later', async () => {
     await make(
       aDataVolume('early', { source: { pvc: { namespace, name: 'late' } }, storage: {} }),
-      ({ phase }) => phase === 'Pending',
+      isIn('Pending'),
     );
     await make(
       aDataVolume('late', { source: { http: { url } }, storage: sized(0, { storageClassName: 'local-plain' }) }),
@@ -190,22 +171,11 @@ describe('data volumes', { timeout: 240_000 }, () => {
     const storage = sized(0, { storageClassName: 'local-wffc' });
     const status = await make(
       aDataVolume('wffc', { source: { http: { url } }, storage }),
-      ({ phase }) => phase === 'WaitForFirstConsumer',
+      isIn('WaitForFirstConsumer'),
     );
     expect(conditionsOf(status)).toMatchObject({ Bound: 'False Pending', Ready: 'False WaitForFirstConsumer' });
-    await cluster.kube.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'virt-launcher', namespace },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'none', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
-        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'wffc' } }],
-      },
-    });
-    await until('wffc', isOver);
+    await consume('wffc');
     await compare('wffc');
-    await cluster.kube.delete(pods, { namespace, name: 'virt-launcher' });
   });
 
   it('does not wait where immediate binding is asked for', async () => {
@@ -219,20 +189,6 @@ describe('data volumes', { timeout: 240_000 }, () => {
     const status = await make(aDataVolume('wrong', { source: { http: { url: wrong } }, storage: sized() }));
     expect(status.phase).toBe('Failed');
     expect(conditionsOf(status)).toMatchObject({ Running: 'False Error', Ready: 'False SourceNotFound' });
-  });
-
-  it('takes over a claim that was prepared for it, as it is', async () => {
-    await cluster.kube.create(persistentVolumeClaims, {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'prepared', namespace, annotations: { 'cdi.kubevirt.io/storage.prePopulated': 'prepared' } },
-      spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources: { requests: { storage: '16Mi' } } },
-    });
-    const pvc = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } };
-    const status = await make(aDataVolume('prepared', { source: { http: { url } }, pvc }));
-    expect(status).toMatchObject({ phase: 'Succeeded', claimName: 'prepared' });
-    const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'prepared' });
-    expect(claim?.metadata.ownerReferences).toMatchObject([{ kind: 'DataVolume', name: 'prepared' }]);
   });
 
   it('is refused with words where it asks for what is not served', async () => {

@@ -9,6 +9,7 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
+import { aConsumer, aDataVolume } from '#test/support/data-volumes.ts';
 import { noise } from '#test/support/disk.ts';
 import { type GoldenFlow, createGoldenFlow, seldom, untilOffered, versionOf } from '#test/support/golden.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
@@ -57,12 +58,10 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
   const file1 = () => `${origin.url}/disk.img`;
   const place = (storageClassName: string) => ({ storageClassName, ...storage });
   const aDisk = (name: string, checksum: string, className: string) =>
-    cluster.kube.create(dataVolumes, {
-      apiVersion: 'cdi.kubevirt.io/v1beta1',
-      kind: 'DataVolume',
-      metadata: { namespace, name },
-      spec: { source: { http: { url: file1(), checksum } }, storage: place(className) },
-    });
+    cluster.kube.create(
+      dataVolumes,
+      aDataVolume(name, { source: { http: { url: file1(), checksum } }, storage: place(className) }, {}, namespace),
+    );
   const wanting: Readonly<Record<string, (checksum: string, className: string) => Promise<unknown>>> = {
     cron: (_checksum, className) =>
       flow.aCron('summed', {
@@ -190,16 +189,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     await flow.until(dataVolumes, 'waits', isIn('WaitForFirstConsumer'));
     await wanting['hypercloud']?.(digest, 'local-wffc');
     await untilDone('hypercloud');
-    await cluster.kube.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'machine', namespace },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'none', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
-        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'waits' } }],
-      },
-    });
+    await cluster.kube.create(pods, aConsumer('machine', 'waits', namespace));
     const disk = await flow.until(dataVolumes, 'waits', isIn('Succeeded'));
     expect(disk.status?.detail).toMatchObject({ cloneStrategy: 'copy', digests: { sha256: digest.slice(7) } });
     expect(fetches()).toBe(1);

@@ -17,6 +17,7 @@ import { csi } from '#shared/backends/csi/index.ts';
 import { claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
 import { aStorageClass } from '#test/support/builders.ts';
 import { type TestCluster, namespace, run, startTestCluster } from '#test/support/cluster.ts';
+import { aConsumer, aDataVolume } from '#test/support/data-volumes.ts';
 
 const images = harvesterImageKind.type;
 const backends = { cdi, csi };
@@ -103,25 +104,12 @@ describe('storage', { timeout: 400_000 }, () => {
   /** As the machine that uses the disk does. */
   const useOnce = async (claimName: string): Promise<void> => {
     const name = `uses-${claimName}`;
-    await cluster.kube.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, namespace },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'guest', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
-        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName } }],
-      },
-    });
+    await cluster.kube.create(pods, aConsumer(name, claimName));
     await until(pods, name, ({ status }) => status?.phase === 'Succeeded');
   };
   const dataVolume = async (name: string, spec: object, isUsed = false): Promise<void> => {
-    await cluster.kube.create(dataVolumes, {
-      apiVersion: 'cdi.kubevirt.io/v1beta1',
-      kind: 'DataVolume',
-      metadata: { name, namespace, annotations: { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' } },
-      spec: spec as never,
-    });
+    const atOnce = { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' };
+    await cluster.kube.create(dataVolumes, aDataVolume(name, spec, atOnce));
     if (isUsed) await useOnce(name);
     await until(dataVolumes, name, ({ status }) => status?.phase === 'Succeeded');
   };

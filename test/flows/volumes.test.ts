@@ -26,6 +26,7 @@ import {
   settle,
   startTestCluster,
 } from '#test/support/cluster.ts';
+import { aConsumer } from '#test/support/data-volumes.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
 
 const run = promisify(execFile);
@@ -175,16 +176,7 @@ describe('volumes of golden images', { timeout: 240_000 }, () => {
     const status = await make(volumes, aVolume('first', 'wffc'), isResting);
     expect(status).toMatchObject({ state: 'Creating', cloneStrategy: 'snapshot' });
     expect(status.deadline).toBeUndefined();
-    await cluster.kube.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'guest', namespace },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'guest', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
-        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'first-vmv-pvc' } }],
-      },
-    });
+    await cluster.kube.create(pods, aConsumer('guest', 'first-vmv-pvc'));
     await until(volumes, 'first', isOver);
     await compare('first-vmv-pvc');
     await cluster.kube.delete(pods, { namespace, name: 'guest' });

@@ -1,4 +1,5 @@
 // Objects for tests: complete and unremarkable, except for what the test says.
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import { type Job, type PersistentVolumeClaim, type Pod, type StorageClass } from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
 import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
@@ -81,6 +82,19 @@ export const aStorageClass = (name = 'local', over: Partial<StorageClass> = {}):
   volumeBindingMode: 'Immediate',
   ...over,
 });
+
+/** What is said of a class, by the class's name. */
+export const aStorageProfile = (
+  over: Partial<StorageProfile> & { readonly annotations?: Readonly<Record<string, string>> } = {},
+): StorageProfile => {
+  const { annotations, ...rest } = over;
+  return {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'StorageProfile',
+    metadata: { name: 'local', ...(annotations === undefined ? {} : { annotations }) },
+    ...rest,
+  };
+};
 
 export const aSnapshotClass = (
   name = 'local-snapshots',

@@ -38,6 +38,8 @@ export const cdiAnnotations = {
   advisedRestoreSize: `${cdiGroup}/storage.import.advisedRestoreSize`,
   /** On a storage profile, `true`: golden images of this class are written by one node. */
   singleWriter: `${cdiGroup}/useReadWriteOnceForDataImportCron`,
+  /** On a storage profile, a quantity: the class makes no smaller volume. */
+  leastSize: `${cdiGroup}/minimumSupportedPvcSize`,
   /** On a storage profile: the snapshot class for golden images. */
   snapshotClass: `${cdiGroup}/snapshotClassForDataImportCron`,
 } as const;

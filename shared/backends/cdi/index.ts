@@ -1,5 +1,6 @@
 // The cdi backend: a DataVolume for each image, of a CDI that is installed or of our own, and the claim of that as golden volume.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   type PersistentVolumeClaim,
   jobs,
@@ -16,7 +17,7 @@ import { hasNews } from '#shared/backends/cdi/following.ts';
 import { type CdiSeen, check } from '#shared/backends/cdi/seen.ts';
 import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts';
 
-const reads = [pods, storageClasses, kubeEvents, harvesterImageKind.type] as readonly unknown[];
+const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
 export const cdi: Backend<CdiSeen> = {
   capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'] },

@@ -1,5 +1,6 @@
 // What the cdi backend reads before it decides: its DataVolume, the claim of that, and what keeps both waiting.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
   type KubeEvent,
@@ -10,12 +11,12 @@ import {
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
+import { type Stage, needsStage, readStage } from '#shared/backends/cdi/staging.ts';
 import { type Cloned, readCloned } from '#shared/backends/cloned.ts';
 import { readExported } from '#shared/backends/exporting.ts';
 import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { readReaders } from '#shared/backends/readers.ts';
-import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
@@ -37,6 +38,8 @@ export interface CdiSeen {
   readonly looked?: SucceededRun | undefined;
   /** Read only where the DataVolume is to be made. */
   readonly storageClass?: StorageClass | undefined;
+  /** What is said of that class; read only where the disk is brought into a claim of our own first. */
+  readonly profile?: StorageProfile | undefined;
   /** It was not looked for: how large the disk is comes first. */
   readonly isClassUnread?: true;
   /** The claim it is exported from; read only where the DataVolume is to be made. */
@@ -125,8 +128,9 @@ const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSe
   const storageClass = await readClass(kube, image.storage.className);
   const looked = needsLook(image) ? await readLook(kube, image) : {};
   const cloned = source?.type === 'clone' ? await readCloned(kube, source) : undefined;
+  const profile = needsStage(image) ? await readProfile(kube, storageClass?.metadata.name) : undefined;
   const staged = await readStaged(kube, image);
-  return { ...looked, ...staged, storageClass, cloned, exported: await readExported(kube, image) };
+  return { ...looked, ...staged, storageClass, profile, cloned, exported: await readExported(kube, image) };
 };
 
 /** A Job looks at its source first. */

@@ -51,8 +51,8 @@ export const planStage = (image: Image, seen: CdiSeen, context: PlanContext): Pl
     volumeMarks: { filling: {}, filled: {} },
   };
   const { volume, importJob } = seen.stage ?? {};
-  const { inspectJob, pods, storageClass, foreign } = seen;
-  const around = { importJob, inspectJob, pods, storageClass, foreign };
+  const { inspectJob, pods, storageClass, profile, foreign } = seen;
+  const around = { importJob, inspectJob, pods, storageClass, profile, foreign };
   if (volume === undefined) return planVolume(staged, around, context);
   const run = importJob === undefined ? undefined : readTransfer(importJob, pods, context.now);
   if (run?.is !== 'succeeded' || volume.metadata.deletionTimestamp !== undefined)

@@ -1,4 +1,5 @@
 // The csi backend: a golden volume of any CSI driver, filled by our transfer Job, with a snapshot where the driver can.
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { kubeEvents, pods, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -36,7 +37,7 @@ export const csi: Backend<CsiSeen> = {
     snapshot: state.children?.snapshot,
   }),
   sidecars,
-  reads: [pods, storageClasses, volumeSnapshotClasses, kubeEvents, harvesterImageKind.type].map(
+  reads: [pods, storageClasses, storageProfiles, volumeSnapshotClasses, kubeEvents, harvesterImageKind.type].map(
     (type) => type as unknown as ResourceType,
   ),
   validator,

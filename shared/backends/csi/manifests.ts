@@ -2,14 +2,15 @@
 import type {
   Job,
   PersistentVolumeClaim,
-  StorageClass,
   TypedLocalReference,
   VolumeMode,
 } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
 import { type FetchedSource, type Image, isFetched } from '#shared/backends/image.ts';
+import type { Described } from '#shared/backends/reading.ts';
 import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone-record.ts';
 import type { JobSource } from '#shared/populate/job-source.ts';
-import { type ClaimProfile, claimProfileOf } from '#shared/populate/profile.ts';
+import { type ClaimProfile, claimProfileOf, toldSnapshotClass } from '#shared/populate/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
@@ -58,13 +59,18 @@ export const buildImportJob = (image: Image, volume: PersistentVolumeClaim, sett
 };
 
 /** Which modes the golden volume has: the user's, else those its class prefers. */
-export const modesOf = ({ storage }: Image, storageClass: StorageClass | undefined): ClaimProfile => {
-  const { volumeMode, accessModes } = claimProfileOf(storageClass);
+export const modesOf = ({ storage }: Image, { storageClass, profile }: Described): ClaimProfile => {
+  const { volumeMode, accessModes } = claimProfileOf(storageClass, profile?.spec);
   return { volumeMode: storage.volumeMode ?? volumeMode, accessModes: storage.accessModes ?? accessModes };
 };
 
-interface Shape {
-  readonly storageClass: StorageClass | undefined;
+/** Noted while it is known: nobody need be asked again once the volume is filled. */
+const snapshotMark = ({ storage }: Image, { profile }: Described): Readonly<Record<string, string>> => {
+  const told = storage.snapshotClassName === undefined ? toldSnapshotClass(profile) : undefined;
+  return told === undefined ? {} : { [annotations.snapshotClass]: told };
+};
+
+interface Shape extends Described {
   /** Bytes to ask for, in the mode of the volume. */
   readonly bytes: (mode: VolumeMode) => number;
   /** What told its size; left out where the user did. */
@@ -78,7 +84,7 @@ interface Shape {
 
 export const buildGoldenVolume = (image: Image, shape: Shape): PersistentVolumeClaim => {
   const { storageClass, record, dataSource } = shape;
-  const modes = modesOf(image, storageClass);
+  const modes = modesOf(image, shape);
   const built = buildVolume({
     owner: image.ref,
     name: image.childNames.volume,
@@ -86,7 +92,11 @@ export const buildGoldenVolume = (image: Image, shape: Shape): PersistentVolumeC
     ...modes,
     bytes: shape.bytes(modes.volumeMode),
     inspected: shape.inspected,
-    annotations: { ...image.volumeMarks.filling, ...(record === undefined ? {} : recordAnnotation(record)) },
+    annotations: {
+      ...image.volumeMarks.filling,
+      ...snapshotMark(image, shape),
+      ...(record === undefined ? {} : recordAnnotation(record)),
+    },
   });
   return {
     ...built,

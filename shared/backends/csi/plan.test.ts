@@ -15,6 +15,7 @@ import {
   aSnapshot,
   aSnapshotClass,
   aStorageClass,
+  aStorageProfile,
   aSuccess,
   aVolume,
   anImage,
@@ -470,6 +471,27 @@ describe('initialize', () => {
       actions: actionsOf(first),
       deadline: first.state.deadline,
     });
+  });
+
+  it.each([
+    { what: 'a disk of less', asked: undefined, size: '4Gi' },
+    { what: 'a size that the user gave', asked: 2 ** 30, size: '1Gi' },
+  ])('asks for no less than the profile of the class says, but for $what: $size', ({ asked, size }) => {
+    const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
+    const image = anImage({ storage: { className: 'local', volumeMode: 'Block', capacityBytes: asked } });
+    const looked = { inspectJob: inspected, pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })] };
+    const { actions } = initialize(image, seen({ storageClass, profile, ...looked }), context);
+    expect(actions[0]).toMatchObject({ object: { spec: { resources: { requests: { storage: size } } } } });
+  });
+
+  it('is made in the modes that an administrator says of a driver nobody knows', () => {
+    const unknown = aStorageClass('local', { provisioner: 'nobody.example' });
+    const profile = aStorageProfile({
+      spec: { claimPropertySets: [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }] },
+    });
+    const image = anImage({ storage: { className: 'local', capacityBytes: 2 ** 30 } });
+    const { actions } = initialize(image, seen({ storageClass: unknown, profile }), context);
+    expect(actions[0]).toMatchObject({ object: { spec: { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } } });
   });
 
   it('holds the import against what the inspection found, also after a crash between volume and Job', () => {

@@ -1,5 +1,6 @@
 // What the csi backend reads before it decides. Reads come in an order that makes them safe without a common snapshot: a Job is read before
 // the volume it fills, since it is made after it and never taken away from a volume that is being filled and stays.
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
   type KubeEvent,
@@ -13,20 +14,21 @@ import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '
 import type { KubeObject } from '#shared/api/object.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
 import { isCopied, readCopied } from '#shared/backends/csi/copying.ts';
+import { mayBe, readSnapshot, readSnapshotting } from '#shared/backends/csi/snapshot-seen.ts';
 import { contentOf } from '#shared/backends/flight/content.ts';
 import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import type { Origin } from '#shared/backends/origin.ts';
 import { readReaders } from '#shared/backends/readers.ts';
-import { readClass, readNewestWarnings, readOwn, readSnapshotClasses, readWorkers } from '#shared/backends/reading.ts';
+import { readClass, readDescribed, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import { populationOf, provisionerOf, volumeModeOf } from '#shared/populate/volume.ts';
+import { populationOf, volumeModeOf } from '#shared/populate/volume.ts';
 
 export interface CsiSeen {
   readonly volume?: PersistentVolumeClaim | undefined;
@@ -46,6 +48,8 @@ export interface CsiSeen {
   readonly pods: readonly Pod[];
   /** The class named, or the default one; read only where a volume or a snapshot is to be made. */
   readonly storageClass?: StorageClass | undefined;
+  /** What is said of that class. */
+  readonly profile?: StorageProfile | undefined;
   /** It was not looked for: how large the disk is comes first, and what is known beforehand of its bytes tells nobody of them. */
   readonly isClassUnread?: true;
   /** What a look at the source found. Its pods are what is read of it. */
@@ -54,6 +58,8 @@ export interface CsiSeen {
   readonly completed?: VolumeSnapshot | undefined;
   /** Read only where a snapshot is to be made; `undefined`: not read. */
   readonly snapshotClasses?: readonly VolumeSnapshotClass[] | undefined;
+  /** The class that is to make it, as the class's StorageProfile says. */
+  readonly snapshotClass?: string | undefined;
   /** Newest Warning about each child that keeps the image waiting; read only where it has been waiting for a while. */
   readonly warnings?: readonly KubeEvent[] | undefined;
   /** Objects that have our children's names and belong to somebody else. They are never touched. */
@@ -97,7 +103,7 @@ const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
 const readAnew = async (kube: KubeClient, image: Image): Promise<Part> =>
   isCopied(image.source)
     ? readForCopy(kube, image, await readCopied(kube, image.source))
-    : readSharing(kube, image, await readClass(kube, image.storage.className));
+    : readSharing(kube, image, await readDescribed(kube, image.storage.className));
 
 /** Starting over goes on to its first step in the same pass, once nothing is left. */
 const readForRestart = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> =>
@@ -119,10 +125,6 @@ const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   if (populationOf(volume.volume) === undefined) return merge(volume);
   return merge(volume, await readSnapshotting(kube, image, volume.volume));
 };
-
-/** Whether it may be there. */
-const mayBe = ({ trustsStatus }: Image, known: string | undefined): boolean =>
-  trustsStatus !== true || known !== undefined;
 
 const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   if (!mayBe(image, image.state.children?.volume)) return merge(await readForVolume(kube, image));
@@ -170,18 +172,18 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
   const isSized = image.storage.capacityBytes !== undefined;
   const mayBeLooking = !isSized && mayBe(image, image.state.children?.job);
   if (!isSized && !mayBeLooking && isLookedAt(image)) return { isClassUnread: true };
-  const [storageClass, look] = await Promise.all([
-    readClass(kube, image.storage.className),
+  const [described, look] = await Promise.all([
+    readDescribed(kube, image.storage.className),
     mayBeLooking ? readLook(kube, image) : nothing,
   ]);
-  const seen = merge(look, await readSharing(kube, image, storageClass));
+  const seen = merge(look, await readSharing(kube, image, described));
   return merge(seen, look.inspectJob === undefined ? {} : await readWarnings(kube, image, seen));
 };
 
 const readForCopy = async (kube: KubeClient, image: Image, origin: Origin): Promise<Part> => {
   if (origin.is === 'waiting') return { origin };
-  const storageClass = await readClass(kube, image.storage.className ?? origin.className);
-  return { origin, storageClass, ...(await readSourceSnapshot(kube, image)) };
+  const described = await readDescribed(kube, image.storage.className ?? origin.className);
+  return { origin, ...described, ...(await readSourceSnapshot(kube, image)) };
 };
 
 /** A Job looks at its source first, whoever else has the bytes. */
@@ -200,11 +202,12 @@ const readLooked = async (kube: KubeClient, image: Image): Promise<SucceededRun 
 
 const contentOfImage = ({ source, checksum }: Image): string | undefined => contentOf({ from: source, checksum });
 
-const readSharing = async (kube: KubeClient, image: Image, storageClass: StorageClass | undefined): Promise<Part> => {
+const readSharing = async (kube: KubeClient, image: Image, described: Part): Promise<Part> => {
   const content = contentOfImage(image);
-  if (content === undefined || storageClass === undefined) return { storageClass };
+  const { storageClass } = described;
+  if (content === undefined || storageClass === undefined) return described;
   const flight = await readFlight(kube, image.ref, { content, className: storageClass.metadata.name });
-  return { storageClass, flight, ...(await readSourceSnapshot(kube, image)) };
+  return { ...described, flight, ...(await readSourceSnapshot(kube, image)) };
 };
 
 /** Nobody but an image that says what it is to hold, or to be a copy of, can be one. */
@@ -214,28 +217,9 @@ const readSourceSnapshot = async (kube: KubeClient, image: Image): Promise<Part>
   return { sourceSnapshot: own };
 };
 
-const readSnapshotting = async (
-  kube: KubeClient,
-  image: Image,
-  volume: PersistentVolumeClaim | undefined,
-): Promise<Part> => {
-  const snapshot = mayBe(image, image.state.children?.snapshot) ? await readSnapshot(kube, image) : {};
-  if (snapshot.snapshot !== undefined || volume === undefined) return snapshot;
-  const [storageClass, snapshotClasses] = await Promise.all([
-    provisionerOf(volume) === undefined ? readClass(kube, volume.spec.storageClassName) : undefined,
-    readSnapshotClasses(kube),
-  ]);
-  return { ...snapshot, storageClass, snapshotClasses };
-};
-
 const readVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
   const { own, foreign } = await readOwn(kube, persistentVolumeClaims, image.ref, image.childNames.volume);
   return { volume: own, foreign };
-};
-
-const readSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
-  const { own, foreign } = await readOwn(kube, volumeSnapshots, image.ref, image.childNames.snapshot);
-  return { snapshot: own, foreign };
 };
 
 const jobFields = { inspect: 'inspectJob', import: 'importJob' } as const;

@@ -13,7 +13,7 @@ import { withJob } from '#shared/backends/inspecting.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { failedState, restingState, waitingState } from '#shared/backends/state.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
-import { cloneStrategyOf } from '#shared/populate/profile.ts';
+import { cloneStrategyOf, leastBytesOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 
 type Sharing = CsiSeen & { readonly storageClass: StorageClass };
@@ -52,11 +52,11 @@ const obstacleOf = ({ metadata, volumeBindingMode }: StorageClass): string | und
 
 const targetFor = (
   image: Image,
-  { storageClass }: Sharing,
+  { storageClass, profile }: Sharing,
   { clone }: ReadyOrigin,
   { settings }: PlanContext,
 ): CloneTarget => {
-  const { volumeMode } = modesOf(image, storageClass);
+  const { volumeMode } = modesOf(image, { storageClass, profile });
   const least =
     volumeMode === clone.volumeMode
       ? clone.bytes
@@ -64,8 +64,8 @@ const targetFor = (
   return {
     storageClass,
     volumeMode,
-    bytes: image.storage.capacityBytes ?? least,
-    strategy: cloneStrategyOf(storageClass),
+    bytes: image.storage.capacityBytes ?? Math.max(least, leastBytesOf(storageClass, profile)),
+    strategy: cloneStrategyOf(storageClass, profile?.spec),
     overhead: settings.filesystemOverhead,
     obstacle: obstacleOf(storageClass),
   };
@@ -86,7 +86,7 @@ interface Copied {
 }
 
 const planCopied = (image: Image, seen: Sharing, { origin, reason, say }: Copied, context: PlanContext): Plan => {
-  const { storageClass, sourceSnapshot, flight } = seen;
+  const { storageClass, profile, sourceSnapshot, flight } = seen;
   const target = targetFor(image, seen, origin, context);
   const cloning = planCloning(image, { origin, sourceSnapshot }, target, context);
   switch (cloning.is) {
@@ -100,7 +100,7 @@ const planCopied = (image: Image, seen: Sharing, { origin, reason, say }: Copied
       break;
   }
   const { record, dataSource, touched } = cloning;
-  const shape = { storageClass, bytes: () => target.bytes, content: flight?.name, record, dataSource };
+  const shape = { storageClass, profile, bytes: () => target.bytes, content: flight?.name, record, dataSource };
   const volume = buildGoldenVolume(image, shape);
   const job = record.strategy === 'copy' ? buildImportJob(image, volume, context.settings) : undefined;
   const made = { volume: volume.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) };

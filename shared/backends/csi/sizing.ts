@@ -9,6 +9,7 @@ import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/back
 import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planCopy, planShared } from '#shared/backends/csi/sharing.ts';
+import { leastBytesOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
@@ -75,10 +76,13 @@ interface Size {
 }
 
 const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContext): Plan => {
-  const { storageClass, flight } = seen;
+  const { storageClass, profile, flight } = seen;
+  const { filesystemOverhead } = context.settings;
+  const least = leastBytesOf(storageClass, profile);
   const volume = buildGoldenVolume(image, {
     storageClass,
-    bytes: (mode) => size.bytes ?? volumeBytesFor(size.diskBytes ?? 0, mode, context.settings.filesystemOverhead),
+    profile,
+    bytes: (mode) => size.bytes ?? Math.max(least, volumeBytesFor(size.diskBytes ?? 0, mode, filesystemOverhead)),
     inspected: size.inspected,
     content: flight?.name,
   });

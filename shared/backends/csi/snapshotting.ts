@@ -6,7 +6,13 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, storageWaitingState, usableState } from '#shared/backends/state.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
-import { buildSnapshot, chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
+import {
+  type SnapshotClassChoice,
+  buildSnapshot,
+  chooseSnapshotClass,
+  contentMarkOf,
+  sayContent,
+} from '#shared/populate/snapshot.ts';
 import { type Population, provisionerOf } from '#shared/populate/volume.ts';
 
 type Filled = CsiSeen & { readonly volume: PersistentVolumeClaim };
@@ -17,9 +23,10 @@ export const planSnapshot = (image: Image, seen: Filled, population: Population,
   // A usable image that never had a snapshot is not taken out of use because a snapshot class has appeared since.
   const isUsableWithout = image.state.phase === 'Available' && image.state.children?.snapshot === undefined;
   if (isUsableWithout) return { actions: [], state: usableState(image, state) };
-  if (seen.snapshotClasses === undefined) return wait(image, state, undefined, context);
-  const choice = chooseSnapshotClass(seen.snapshotClasses, driverOf(seen), image.storage.snapshotClassName);
-  switch (choice.is) {
+  const choice = choiceOf(image, seen);
+  switch (choice?.is) {
+    case undefined:
+      return wait(image, state, undefined, context);
     case 'none': {
       const children = { ...state.children, snapshot: undefined };
       return { actions: [], state: usableState(image, { ...state, children }) };
@@ -42,6 +49,14 @@ const wait = (image: Image, state: ImageState, snapshot: VolumeSnapshot | undefi
   actions: [],
   state: snapshotState(image, state, snapshot, context),
 });
+
+/** `undefined`: nobody was asked. The user's word counts first, then that of the class's StorageProfile. */
+const choiceOf = ({ storage }: Image, seen: Filled): SnapshotClassChoice | undefined => {
+  const { snapshotClasses, snapshotClass } = seen;
+  if (snapshotClasses !== undefined)
+    return chooseSnapshotClass(snapshotClasses, driverOf(seen), storage.snapshotClassName ?? snapshotClass);
+  return snapshotClass === undefined ? undefined : { is: 'found', name: snapshotClass };
+};
 
 /** Who made the volume, from the volume itself where Kubernetes noted it: its class may be gone by now. */
 const driverOf = ({ volume, storageClass }: Filled): string | undefined =>

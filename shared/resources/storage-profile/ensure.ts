@@ -1,21 +1,33 @@
 // One StorageProfile for each storage class, and true to it: looked at each minute, with three listings and nothing else where nothing changed.
 import { isDeepStrictEqual } from 'node:util';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
+import { formatQuantity } from '#shared/api/quantity.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
+import { leastBytesOf } from '#shared/populate/profile.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
-const profileFor = ({ metadata, apiVersion, kind }: StorageClass): StorageProfile => ({
+/** Known of the driver, and an administrator's to change. */
+const leastMark = (storageClass: StorageClass): Readonly<Record<string, string>> => {
+  const bytes = leastBytesOf(storageClass);
+  return bytes === 0 ? {} : { [cdiAnnotations.leastSize]: formatQuantity(bytes) };
+};
+
+const ownedBy = ({ apiVersion, kind, metadata: { name, uid = '' } }: StorageClass) => ({ apiVersion, kind, name, uid });
+
+const profileFor = (storageClass: StorageClass): StorageProfile => ({
   apiVersion: apiVersionOf(storageProfiles),
   kind: storageProfiles.kind,
   metadata: {
-    name: metadata.name,
+    name: storageClass.metadata.name,
     labels: { 'app.kubernetes.io/managed-by': 'bullion' },
-    ownerReferences: [{ apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' }],
+    annotations: leastMark(storageClass),
+    ownerReferences: [ownedBy(storageClass)],
   },
   spec: {},
 });

@@ -9,7 +9,7 @@ import { planClone, whyNot } from '#shared/resources/volume/cloning.ts';
 import { contentMark, isGolden } from '#shared/resources/volume/content.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
-import { buildClaim, bytesFor, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
+import { atLeast, buildClaim, bytesFor, makeClaim, modesFor } from '#shared/resources/volume/making.ts';
 import { type VolumeSeen, needsInspection } from '#shared/resources/volume/seen.ts';
 import { fetchedFor, noClass, rest, unplaced } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -95,7 +95,7 @@ const makeEmpty = (
     className: storageClass.metadata.name,
     volumeMode,
     accessModes,
-    bytes: sizeFor(volume, volumeMode, storageClass, context) ?? 0,
+    bytes: atLeast(bytesFor(volume, volumeMode, context) ?? 0, volume, seen),
     inspected,
     content: contentMark(volume, seen),
   });

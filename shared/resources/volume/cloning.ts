@@ -10,7 +10,7 @@ import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { type ClaimProfile, cloneStrategyOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { contentMark } from '#shared/resources/volume/content.ts';
-import { buildClaim, makeClaim, modesFor, sizeFor } from '#shared/resources/volume/making.ts';
+import { atLeast, buildClaim, bytesFor, makeClaim, modesFor } from '#shared/resources/volume/making.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import { rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -35,11 +35,12 @@ export const targetFor = (
   const { storageClass } = seen;
   const { clone, accessModes } = seen.origin;
   const modes = modesFor(volume, seen, { volumeMode: clone.volumeMode, ...(accessModes && { accessModes }) });
+  const asked = bytesFor(volume, modes.volumeMode, context) ?? sizeLike(clone, modes.volumeMode, context);
   return {
     storageClass,
     ...modes,
-    bytes: sizeFor(volume, modes.volumeMode, storageClass, context) ?? sizeLike(clone, modes.volumeMode, context),
-    strategy: cloneStrategyOf(storageClass, seen.profile),
+    bytes: atLeast(asked, volume, seen),
+    strategy: cloneStrategyOf(storageClass, seen.profile?.spec),
     overhead: context.settings.filesystemOverhead,
     obstacle,
   };

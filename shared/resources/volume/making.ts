@@ -1,5 +1,5 @@
 // The claim of a volume, and the step that makes it together with the Job that fills it. Called by the plans of this folder.
-import type { StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type PersistentVolumeClaim,
   type StorageClass,
@@ -13,8 +13,13 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
 import { keepSpool } from '#shared/backends/spooling.ts';
 import { waitingState } from '#shared/backends/state.ts';
-import { capabilitiesOf } from '#shared/populate/capabilities.ts';
-import { type ClaimProfile, claimProfileOf, claimSetsOf, completeClaim } from '#shared/populate/profile.ts';
+import {
+  type ClaimProfile,
+  claimProfileOf,
+  claimSetsOf,
+  completeClaim,
+  leastBytesOf,
+} from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume, contentLabel } from '#shared/populate/volume.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
@@ -25,8 +30,8 @@ import type { Inspection } from '#shared/transfer/report.ts';
 
 interface Class {
   readonly storageClass: StorageClass | undefined;
-  /** Administrator's word on the class; read for claims that are completed from it. */
-  readonly profile?: StorageProfileSpec | undefined;
+  /** What is said of the class; read for claims that are completed from it. */
+  readonly profile?: StorageProfile | undefined;
 }
 
 /** `preferred` is what the source has, where there is one. */
@@ -37,7 +42,7 @@ export const modesFor = (
 ): ClaimProfile => {
   if (claim.isProfiled === true) {
     const volumeMode = claim.volumeMode ?? preferred.volumeMode;
-    return completeClaim(claimSetsOf(storageClass, profile), {
+    return completeClaim(claimSetsOf(storageClass, profile?.spec), {
       ...(volumeMode === undefined ? {} : { volumeMode }),
       ...(claim.accessModes === undefined ? {} : { accessModes: claim.accessModes }),
     });
@@ -49,17 +54,9 @@ export const modesFor = (
   };
 };
 
-/** Drivers round up what is less than their least; what they will make is what is asked for. */
-const atLeast = (bytes: number, { claim }: Volume, storageClass: StorageClass): number =>
-  claim.isProfiled === true ? Math.max(bytes, capabilitiesOf(storageClass)?.leastBytes ?? 0) : bytes;
-
-export const sizeFor = (
-  volume: Volume,
-  ...[mode, storageClass, context]: [VolumeMode, StorageClass, PlanContext]
-): number | undefined => {
-  const bytes = bytesFor(volume, mode, context);
-  return bytes === undefined ? undefined : atLeast(bytes, volume, storageClass);
-};
+/** Drivers refuse what is less than their least, or round it up; what they will make is what is asked for. */
+export const atLeast = (bytes: number, { claim }: Volume, { storageClass, profile }: Class): number =>
+  claim.isProfiled === true ? Math.max(bytes, leastBytesOf(storageClass, profile)) : bytes;
 
 /** Bytes of the claim, as far as its user or an inspection told. */
 export const bytesFor = ({ claim }: Volume, mode: VolumeMode, { settings }: PlanContext): number | undefined =>

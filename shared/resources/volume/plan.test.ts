@@ -18,6 +18,7 @@ import {
   aPod,
   aPopulation,
   aStorageClass,
+  aStorageProfile,
   aSuccess,
   anImage,
   testSettings,
@@ -57,6 +58,9 @@ const imported = aVolume({
   source: { type: 'transfer', from: { type: 'http', url: 'https://a/b' } },
   claim: { name: 'disk', bytes: gib },
 });
+
+const cloned = { source: aVolume().source };
+const profiled = (over: Partial<Volume['claim']>): Volume['claim'] => ({ name: 'disk', isProfiled: true, ...over });
 
 const adopting = aVolume({ claim: { name: 'ubuntu-image-pvc', adopts: () => true } });
 
@@ -585,6 +589,26 @@ describe('planVolume', () => {
     const told = Number(/capacityBytes\\*":(\d+)/.exec(job ?? '')?.[1]);
     expect(told).toBe(diskBytesIn(asked, 'Filesystem', overhead));
     expect(told).toBeGreaterThanOrEqual(disk);
+  });
+
+  it.each<[what: string, volume: Partial<Volume>, seen: Partial<VolumeSeen>, size: string]>([
+    ['a disk with less', { claim: profiled({ diskBytes: gib }) }, {}, '4Gi'],
+    ['a disk with more', { claim: profiled({ diskBytes: 5 * gib }) }, {}, '5Gi'],
+    ['a disk as a file', { claim: profiled({ diskBytes: gib, volumeMode: 'Filesystem' }) }, {}, '4Gi'],
+    ['a copy of a smaller volume', { ...cloned, claim: profiled({}) }, { origin: anOrigin() }, '4Gi'],
+    ['a copy with less', { ...cloned, claim: profiled({ diskBytes: 2 * gib }) }, { origin: anOrigin() }, '4Gi'],
+    ['a claim that is taken as it is', { claim: { name: 'disk', bytes: gib } }, {}, '1Gi'],
+  ])('of %s asks for no less than the profile of its class says', (_what, volume, over, size) => {
+    const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
+    const { actions } = planVolume({ ...imported, ...volume }, { pods: [], storageClass, profile, ...over }, context);
+    const [made] = actions.flatMap((one) => (one.do === 'create' ? [one.object as PersistentVolumeClaim] : []));
+    expect(made?.spec.resources?.requests?.['storage']).toBe(size);
+  });
+
+  it('is copied as the profile of its class wants it, whoever gave its size', () => {
+    const profile = aStorageProfile({ spec: { cloneStrategy: 'copy' } });
+    const { state } = planVolume(aVolume(), { pods: [], origin: anOrigin(), storageClass, profile }, context);
+    expect(state.clone).toEqual({ strategy: 'copy', because: 'class local asks for it' });
   });
 
   it('mounts the source of a copy read-only', () => {

@@ -1,6 +1,6 @@
 // What is read before the next step of a volume is decided. A Job is read before the claim it fills, since it is made after it.
 import type { MayUse } from '#shared/access/grant.ts';
-import { type StorageProfileSpec, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
   type KubeEvent,
@@ -17,7 +17,7 @@ import { cloneName } from '#shared/backends/cloning.ts';
 import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
-import { readClass, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
@@ -55,8 +55,8 @@ export interface VolumeSeen {
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
   /** Class of the claim, or the one it is to be made with. */
   readonly storageClass?: StorageClass | undefined;
-  /** An administrator's word on it; read only where the claim is completed from it. */
-  readonly profile?: StorageProfileSpec | undefined;
+  /** What is said of it; read only where the claim is completed from it, or cloned. */
+  readonly profile?: StorageProfile | undefined;
   /** Read only where the claim is to be made; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
@@ -150,7 +150,7 @@ const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginRea
   if (origin !== undefined && origin.is !== 'ready') return { origin };
   const storageClass = await readClass(kube, claim.className ?? origin?.className);
   const [profile, flight] = [
-    await readProfile(kube, volume, storageClass),
+    await readProfileFor(kube, volume, storageClass),
     await readFlightOf(kube, volume, storageClass),
   ];
   const found = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
@@ -170,14 +170,14 @@ const readFlightOf = async (
   return readFlight(kube, volume.ref, { content, className: storageClass.metadata.name });
 };
 
-/** The class of a cluster may be so new that nobody has described it yet. */
-const readProfile = async (
+/** It completes the claim, and says how volumes are cloned. */
+const readProfileFor = async (
   kube: KubeClient,
-  { claim }: Volume,
+  volume: Volume,
   storageClass: StorageClass | undefined,
-): Promise<StorageProfileSpec | undefined> => {
-  if (claim.isProfiled !== true || storageClass === undefined) return undefined;
-  return (await kube.get(storageProfiles, { name: storageClass.metadata.name }))?.spec;
+): Promise<StorageProfile | undefined> => {
+  const isCloned = volume.source?.type === 'object' || contentOfVolume(volume) !== undefined;
+  return volume.claim.isProfiled === true || isCloned ? readProfile(kube, storageClass?.metadata.name) : undefined;
 };
 
 const readStageClass = async (kube: KubeClient, { claim }: StageSeen): Promise<StorageClass | undefined> =>

@@ -46,32 +46,6 @@ describe('dataRuns', () => {
 });
 
 describe('the file sink', () => {
-  it.each([
-    ['all of its room where that is asked for', true],
-    ['the room of what was written', false],
-  ])('takes %s', async (_what, preallocated) => {
-    const wanted = { ...target('Filesystem'), diskBytes: 1024 * kib, preallocated };
-    const sink = createFileSink(wanted, signal);
-    await sink.prepare(0);
-    await sink.write(noise('s', 4 * kib), 64 * kib);
-    await sink.commit(512 * kib);
-    const { size, blocks } = statSync(wanted.path);
-    expect(size).toBe(1024 * kib);
-    expect(blocks * 512 >= size).toBe(preallocated);
-    const disk = readFileSync(wanted.path);
-    expect(disk.subarray(64 * kib, 68 * kib).equals(noise('s', 4 * kib))).toBe(true);
-    expect(disk.subarray(68 * kib).every((byte) => byte === 0)).toBe(true);
-  });
-
-  it('fails where there is no room for all of it', async () => {
-    const wanted = { ...target('Filesystem'), diskBytes: 2 ** 50, preallocated: true };
-    const sink = createFileSink(wanted, signal);
-    await sink.prepare(0);
-    await expect(sink.commit(512 * kib)).rejects.toMatchObject({ code: 'TargetFull' });
-    await sink.abandon();
-    expect(existsSync(wanted.path)).toBe(false);
-  });
-
   it('shows the disk only once it is committed, with its size and mode', async () => {
     const wanted = target('Filesystem');
     const sink = createFileSink(wanted, signal);
@@ -108,6 +82,42 @@ describe('the file sink', () => {
   });
 });
 
+describe.each(['Filesystem', 'Block'] as const)('a sink of a %s volume', (volumeMode) => {
+  /** A device is there before anybody writes to it, and holds what was in it. */
+  const open = async (bytes: number, preallocated: boolean, there = bytes) => {
+    const wanted = { ...target(volumeMode), capacityBytes: bytes, diskBytes: bytes, preallocated };
+    if (volumeMode === 'Block') writeFileSync(wanted.path, Buffer.alloc(there, 1));
+    return { path: wanted.path, sink: await openSink(wanted, signal) };
+  };
+
+  it.each([
+    ['all of its room where that is asked for', true],
+    ['the room of what was written', false],
+  ])('takes %s', async (_what, preallocated) => {
+    const { path, sink } = await open(1024 * kib, preallocated);
+    await sink.prepare(512 * kib);
+    await sink.write(noise('s', 4 * kib), 64 * kib);
+    await sink.commit(512 * kib);
+    const { size, blocks } = statSync(path);
+    expect(size).toBe(1024 * kib);
+    expect(blocks * 512 >= size).toBe(preallocated);
+    const disk = readFileSync(path);
+    expect(disk.subarray(64 * kib, 68 * kib).equals(noise('s', 4 * kib))).toBe(true);
+    expect(disk.subarray(68 * kib).every((byte) => byte === 0)).toBe(true);
+  });
+
+  it('fails where there is no room for all of it, and leaves nothing', async () => {
+    const { path, sink } = await open(2 ** 50, true, 0);
+    const write = async () => {
+      await sink.prepare(512 * kib);
+      await sink.commit(512 * kib);
+    };
+    await expect(write()).rejects.toMatchObject({ code: expect.stringMatching(/^Target/) as string });
+    await sink.abandon();
+    expect(existsSync(path) ? statSync(path).blocks : 0).toBe(0);
+  });
+});
+
 const losetup = (...args: readonly string[]): string => {
   const { status, stdout, stderr } = spawnSync('losetup', args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
@@ -131,24 +141,6 @@ describe('the block sink', () => {
     expect((await openSink(wanted, signal)).limitBytes).toBe(300 * kib);
   });
 
-  it.each([
-    ['all of its room where that is asked for', true],
-    ['the room of what was written', false],
-  ])('takes %s', async (_what, preallocated) => {
-    const wanted = { ...target('Block'), preallocated };
-    writeFileSync(wanted.path, Buffer.alloc(1024 * kib, 1));
-    const sink = await openSink(wanted, signal);
-    await sink.prepare(512 * kib);
-    await sink.write(noise('s', 4 * kib), 64 * kib);
-    await sink.commit(512 * kib);
-    const { size, blocks } = statSync(wanted.path);
-    expect(size).toBe(1024 * kib);
-    expect(blocks * 512 >= size).toBe(preallocated);
-    const disk = readFileSync(wanted.path);
-    expect(disk.subarray(64 * kib, 68 * kib).equals(noise('s', 4 * kib))).toBe(true);
-    expect(disk.subarray(68 * kib).every((byte) => byte === 0)).toBe(true);
-  });
-
   // Takes a kernel that lets us have one.
   it.runIf(canHaveDevices())('has a device allocate all of it, or none but what was written', async () => {
     const backing = target('Block').path;
@@ -170,14 +162,6 @@ describe('the block sink', () => {
     } finally {
       losetup('--detach', device);
     }
-  });
-
-  it('fails where there is no room for all of it', async () => {
-    const wanted = { ...target('Block'), capacityBytes: 2 ** 50, preallocated: true };
-    writeFileSync(wanted.path, '');
-    const sink = await openSink(wanted, signal);
-    await expect(sink.prepare(512 * kib)).rejects.toMatchObject({ code: expect.stringMatching(/^Target/) as string });
-    await sink.abandon();
   });
 
   it('leaves nothing that looks like a disk when it is abandoned', async () => {

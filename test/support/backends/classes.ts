@@ -1,10 +1,13 @@
 // The classes of the local cluster, by what they do: what backends are held against. Called by life.ts and copies.ts.
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { aStorageClass } from '#test/support/builders.ts';
 
-interface Storage {
+export interface Storage {
   readonly storageClass: StorageClass;
   readonly snapshots: boolean;
+  /** What is said of the class, where it was there for a while. */
+  readonly described?: StorageProfile;
 }
 
 export const usual: Storage = { storageClass: aStorageClass(), snapshots: true };

@@ -1,13 +1,14 @@
 // The life of an image on a backend, in a whole simulated cluster through the real handlers: what every backend owes its users. Called by contract.test.ts.
 import { describe, expect, it } from 'vitest';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { type HarvesterImage, type HarvesterImageStatus, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
-import { localClasses, usual } from '#test/support/backends/classes.ts';
-import { aFault, aHarvesterImage, aSnapshotClass, aSuccess } from '#test/support/builders.ts';
+import { type Storage, localClasses, usual } from '#test/support/backends/classes.ts';
+import { aFault, aHarvesterImage, aSnapshotClass, aStorageProfile, aSuccess } from '#test/support/builders.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import type { AttemptScript } from '#test/support/simulation/attempts.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
@@ -45,7 +46,7 @@ export const describeLife = (
   registry: BackendRegistry,
   { fails = true, disksShareIt = false, makesDataVolumes = false }: LifeOptions = {},
 ): void => {
-  const begin = (options: Partial<WorldOptions> = {}, storage = usual): Lived => {
+  const begin = (options: Partial<WorldOptions> = {}, storage: Storage = usual): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
     const seen: HarvesterImageStatus[] = [];
     let readyAt: number | undefined;
@@ -56,6 +57,7 @@ export const describeLife = (
       if (status.phase === 'Imported') readyAt ??= world.trace.length;
     });
     world.kube.seed(storageClasses, storage.storageClass);
+    if (storage.described !== undefined) world.kube.seed(storageProfiles, storage.described);
     if (storage.snapshots) world.kube.seed(volumeSnapshotClasses, aSnapshotClass());
     const { spec, ...rest } = aHarvesterImage();
     const object = { ...rest, spec: { ...spec, backend: name as 'csi', retry: 2 } };
@@ -67,7 +69,7 @@ export const describeLife = (
       callsToReady: () => world.trace.slice(0, readyAt),
     };
   };
-  const live = async (options: Partial<WorldOptions> = {}, storage = usual): Promise<Lived> => {
+  const live = async (options: Partial<WorldOptions> = {}, storage: Storage = usual): Promise<Lived> => {
     const lived = begin(options, storage);
     await lived.world.run(4 * hours);
     expect(lived.world.bugs).toEqual([]);
@@ -94,7 +96,8 @@ export const describeLife = (
     });
 
     it('costs few calls, and none while nothing changes', async () => {
-      const { world, image, callsToReady } = await live(makesDataVolumes ? { cdi: 'use' } : {});
+      const described = aStorageProfile({ status: { snapshotClass: aSnapshotClass().metadata.name } });
+      const { world, image, callsToReady } = await live(makesDataVolumes ? { cdi: 'use' } : {}, { ...usual, described });
       process.stdout.write(`${name}: ${callsToReady().length} API calls for an import of one attempt\n`);
       expect(callsToReady().length).toBeLessThan(mostCalls);
       const before = world.trace.length;

@@ -1,0 +1,71 @@
+// What flows of volumes ask a cluster: DataVolumes and how far they are, and pods that use a claim as machines do.
+import { expect } from 'vitest';
+import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { type Pod, pods } from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { namespace } from '#test/support/cluster.ts';
+
+export const aDataVolume = (
+  name: string,
+  spec: object,
+  annotations: Record<string, string> = {},
+  place = namespace,
+): DataVolume => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name, namespace: place, annotations },
+  spec: spec as DataVolume['spec'],
+});
+
+/** Does nothing with it, and ends. */
+export const aConsumer = (name: string, claimName: string, place = namespace): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: place },
+  spec: {
+    restartPolicy: 'Never',
+    containers: [{ name: 'guest', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
+    volumes: [{ name: 'disk', persistentVolumeClaim: { claimName } }],
+  },
+});
+
+export interface DataVolumeFlow {
+  /** The status once it is so. Fails with what it is after four minutes. */
+  readonly until: (name: string, isSo: (status: DataVolumeStatus) => boolean) => Promise<DataVolumeStatus>;
+  /** Created, and its status once it is so; left out: once it is over. */
+  readonly make: (object: DataVolume, isSo?: (status: DataVolumeStatus) => boolean) => Promise<DataVolumeStatus>;
+  /** What a machine does to a claim that waits for one: its pod comes, and goes once the volume is there. */
+  readonly consume: (name: string) => Promise<void>;
+}
+
+export const isOver = ({ phase }: DataVolumeStatus): boolean => phase === 'Succeeded' || phase === 'Failed';
+export const isIn =
+  (wanted: string) =>
+  ({ phase }: DataVolumeStatus): boolean =>
+    phase === wanted;
+
+/** `kube` is asked for when it is used: clusters are started by hooks. */
+export const createDataVolumeFlow = (kube: () => KubeClient): DataVolumeFlow => {
+  const { type } = dataVolumeKind;
+  const until: DataVolumeFlow['until'] = async (name, isSo) => {
+    let last: DataVolumeStatus | undefined;
+    const look = async () => {
+      last = (await kube().get(type, { namespace, name }))?.status;
+      return last !== undefined && isSo(last) ? 'so' : JSON.stringify(last, undefined, 1);
+    };
+    await expect.poll(look, { timeout: 240_000, interval: 50 }).toBe('so');
+    return last!;
+  };
+  return {
+    until,
+    make: async (object, isSo = isOver) => {
+      await kube().create(type, object);
+      return until(object.metadata.name, isSo);
+    },
+    consume: async (name) => {
+      await kube().create(pods, aConsumer(`virt-launcher-${name}`, name));
+      await until(name, isOver);
+      await kube().delete(pods, { namespace, name: `virt-launcher-${name}` });
+    },
+  };
+};
