@@ -4,10 +4,11 @@ import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { type TypedLocalReference, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import { type Action, create, patch } from '#shared/backends/actions.ts';
+import { type Action, create, ensure, patch } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import { buildRestored, restoredName } from '#shared/backends/restoring.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { CloneRecord } from '#shared/populate/clone-record.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
@@ -40,8 +41,11 @@ export const planCloning = (owner: Filled, seen: CloneSeen, target: CloneTarget,
   const choice = chooseClone({ ...origin.clone, hasSnapshot }, target);
   if (choice.is !== 'chosen') return choice;
   if (needsSnapshot(choice, seen)) return { is: 'planned', plan: planSourceSnapshot(owner, seen, context) };
-  const record = recordFor(choice, origin);
-  return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched: touch(origin, context) };
+  const record = recordFor(owner, choice, origin);
+  const restored =
+    record.from?.restored === true ? [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin))] : [];
+  const touched = [...touch(origin, context), ...restored];
+  return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched };
 };
 
 /** Milliseconds within which a use more is not worth a write: many machines may begin at once. */
@@ -62,14 +66,19 @@ type Choice = Pick<CloneRecord, 'strategy' | 'because'>;
 const needsSnapshot = ({ strategy }: Choice, { origin, sourceSnapshot }: CloneSeen): boolean =>
   strategy === 'snapshot' && origin.snapshot === undefined && sourceSnapshot?.status?.readyToUse !== true;
 
-const recordFor = (choice: Choice, { claim, clone, population }: ReadyOrigin): CloneRecord => ({
+const copiedFrom = ({ ref }: Filled, origin: ReadyOrigin): NonNullable<CloneRecord['from']> => {
+  const { claim, clone } = origin;
+  return claim === undefined
+    ? { name: restoredName(ref, origin), volumeMode: clone.volumeMode, restored: true }
+    : { name: claim.metadata.name, volumeMode: clone.volumeMode };
+};
+
+const recordFor = (owner: Filled, choice: Choice, origin: ReadyOrigin): CloneRecord => ({
   strategy: choice.strategy,
   because: choice.because,
-  ...(choice.strategy === 'copy' && claim !== undefined
-    ? { from: { name: claim.metadata.name, volumeMode: clone.volumeMode } }
-    : {}),
-  population: population ?? {
-    inspection: { format: 'raw', compression: 'none', virtualSize: clone.diskBytes },
+  ...(choice.strategy === 'copy' ? { from: copiedFrom(owner, origin) } : {}),
+  population: origin.population ?? {
+    inspection: { format: 'raw', compression: 'none', virtualSize: origin.clone.diskBytes },
     digests: {},
   },
 });

@@ -1,5 +1,6 @@
 // What a volume is made from, looked up: a golden image, a claim or a snapshot. Reads and decides nothing about the volume itself.
 import type { MayUse } from '#shared/access/grant.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import {
   type AccessMode,
   type PersistentVolumeClaim,
@@ -134,11 +135,24 @@ export const readSnapshotOrigin = async (
   const { driver, volumeMode } = await contentOf(kube, snapshot);
   const population = populationOf(snapshot);
   // 0 where the driver does not say.
-  const bytes = parseQuantity(snapshot.status.restoreSize) || (population?.inspection.virtualSize ?? 0);
+  const bytes =
+    parseQuantity(snapshot.status.restoreSize) ||
+    (parseQuantity(snapshot.metadata.annotations?.[cdiAnnotations.advisedRestoreSize]) ??
+      population?.inspection.virtualSize ??
+      0);
   return {
     is: 'ready',
     namespace: key.namespace ?? '',
-    clone: { what, driver, volumeMode, bytes, diskBytes: bytes, hasSnapshot: true, hasClaim: false },
+    clone: {
+      what,
+      driver,
+      volumeMode,
+      bytes,
+      // Known of golden images alone, and nobody writes beyond the disk on one.
+      diskBytes: population?.inspection.virtualSize ?? bytes,
+      hasSnapshot: true,
+      hasClaim: false,
+    },
     snapshot: key.name,
     restored: snapshot,
     population,
@@ -147,9 +161,11 @@ export const readSnapshotOrigin = async (
 
 const contentOf = async (
   kube: KubeClient,
-  { status }: VolumeSnapshot,
+  { metadata, status }: VolumeSnapshot,
 ): Promise<{ readonly driver: string | undefined; readonly volumeMode: VolumeMode }> => {
   const name = status?.boundVolumeSnapshotContentName;
   const content = name === undefined ? undefined : await kube.get(volumeSnapshotContents, { name });
-  return { driver: content?.spec.driver, volumeMode: content?.spec.sourceVolumeMode ?? 'Filesystem' };
+  // Older snapshotters do not note it; on golden snapshots it is noted beside.
+  const noted = metadata.annotations?.[cdiAnnotations.sourceVolumeMode] === 'Block' ? 'Block' : 'Filesystem';
+  return { driver: content?.spec.driver, volumeMode: content?.spec.sourceVolumeMode ?? noted };
 };

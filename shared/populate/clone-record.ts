@@ -8,8 +8,10 @@ import { Population } from '#shared/populate/volume.ts';
 export const CloneRecord = z.object({
   strategy: z.enum(cloneStrategies),
   because: z.string(),
-  /** The claim that a Job copies. */
-  from: z.object({ name: z.string(), volumeMode: z.enum(['Filesystem', 'Block']) }).optional(),
+  /** The claim that a Job copies. `restored`: it was made for that alone, of a snapshot. */
+  from: z
+    .object({ name: z.string(), volumeMode: z.enum(['Filesystem', 'Block']), restored: z.literal(true).optional() })
+    .optional(),
   /** The persistent volume that was filled in the source's namespace and handed over to this claim. */
   volume: z.string().optional(),
   /** What is known of the source's content. */

@@ -96,6 +96,23 @@ describe('chooseClone', () => {
     expect(chooseClone(source, target)).toEqual({ is: 'chosen', strategy, because: expect.stringMatching(because) });
   });
 
+  const left = { hasClaim: false, restoreClass: 'local' } as const;
+  it.each<[what: string, source: CloneSource, target: Partial<CloneTarget>, because: RegExp]>([
+    ['another mode', aSource(left), { volumeMode: 'Filesystem', bytes: 4 * gib }, /^a Block volume becomes/],
+    [
+      'a larger file system',
+      aSource({ ...left, volumeMode: 'Filesystem' }),
+      { volumeMode: 'Filesystem', bytes: 4 * gib },
+      /^the disk in the file system grows/,
+    ],
+    ['another driver', aSource({ ...left, driver: 'other' }), {}, /^it lies with other/],
+    ['a class that waits for a pod', aSource(left), { obstacle: 'class local waits' }, /^class local waits/],
+  ])('reads a snapshot that nothing else is left of, for %s', (_what, source, ...[target, because]) => {
+    const choice = chooseClone(source, aTarget(target));
+    expect(choice).toMatchObject({ strategy: 'copy', because: expect.stringMatching(because) as string });
+    expect(choice).toMatchObject({ because: expect.stringContaining('the snapshot is restored first') as string });
+  });
+
   it('lets a file system be as large as that of a disk whose size nobody knows', () => {
     const modes = { volumeMode: 'Filesystem' } as const;
     const source = aSource({ ...modes, bytes: gib, diskBytes: gib });
@@ -117,10 +134,10 @@ describe('chooseClone', () => {
       { is: 'refused', reason: 'TargetTooSmall' },
     ],
     [
-      'a snapshot that cannot be restored as asked',
+      'a snapshot that cannot be restored as asked, nor in any class',
       aSource({ hasClaim: false }),
       aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
-      { is: 'refused', reason: 'SnapshotNotRestorable' },
+      { is: 'refused', reason: 'SnapshotNotRestorable', message: expect.stringContaining(`is of its driver ${driver}`) },
     ],
     [
       'a copy of what is in use',

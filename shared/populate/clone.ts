@@ -26,6 +26,8 @@ export interface CloneSource {
   readonly snapshotClass?: string | undefined;
   /** Whether its claim is there: a snapshot can outlive it. */
   readonly hasClaim: boolean;
+  /** The class to restore a snapshot in that nothing else is left of, for a Job to copy from; left out: there is none of its driver. */
+  readonly restoreClass?: string | undefined;
   /** A running pod that may write to it. */
   readonly inUseBy?: string | undefined;
 }
@@ -103,12 +105,16 @@ const noMeans = ({ driver = 'no known driver' }: CloneSource): string =>
   `${driver} makes no snapshots and is not known to clone`;
 
 const chooseCopy = (source: CloneSource, because: string): CloneChoice => {
-  if (!source.hasClaim) {
-    const message = `${source.what} cannot be restored as asked (${because}), and a snapshot cannot be read any other way`;
-    return { is: 'refused', reason: 'SnapshotNotRestorable', message };
-  }
+  if (!source.hasClaim) return chooseRestored(source, because);
   if (source.inUseBy !== undefined) return inUse(source, source.inUseBy);
   return { is: 'chosen', strategy: 'copy', because };
+};
+
+const chooseRestored = ({ what, driver, restoreClass }: CloneSource, because: string): CloneChoice => {
+  if (restoreClass !== undefined)
+    return { is: 'chosen', strategy: 'copy', because: `${because}; the snapshot is restored first, for the copy alone` };
+  const message = `${what} cannot be restored as asked (${because}), nor be read: no storage class is of its driver ${driver ?? ', which nobody knows'}`;
+  return { is: 'refused', reason: 'SnapshotNotRestorable', message };
 };
 
 const inUse = ({ what }: CloneSource, pod: string): CloneChoice => ({

@@ -20,7 +20,7 @@ export type Population = z.infer<typeof Population>;
 export interface VolumeRequest {
   readonly owner: ObjectRef;
   /** `volume`, or left out: golden, and protected. `disk`: somebody's own. `kept`: for whoever wants the same bytes. */
-  readonly role?: 'volume' | 'disk' | 'kept';
+  readonly role?: 'volume' | 'disk' | 'kept' | 'restored';
   readonly name: string;
   readonly storageClassName: string | undefined;
   readonly volumeMode: VolumeMode;

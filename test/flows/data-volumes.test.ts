@@ -143,6 +143,13 @@ describe('data volumes', { timeout: 300_000 }, () => {
     const atOnce = aDataVolume('bound', { source, storage: { storageClassName: 'local-wffc' } }, immediate);
     expect(await make(atOnce)).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'snapshot' } });
     await compare('bound');
+    // Its storage cannot, and nothing but the snapshot is asked.
+    const other = { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem', storageClassName: 'local' };
+    const larger = await make(aDataVolume('other-mode', { source, pvc: sized(512, other) }));
+    expect(larger).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
+    expect(await compare('other-mode')).toBeGreaterThan(diskBytes + 400 * mib);
+    const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
+    expect(items.filter(({ metadata }) => metadata.name.startsWith('restored-'))).toEqual([]);
     await cluster.kube.delete(volumeSnapshots, { namespace, name: 'kept' });
   });
 

@@ -15,6 +15,7 @@ import { cloneName } from '#shared/backends/cloning.ts';
 import { listIfServed, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
@@ -26,6 +27,8 @@ export interface StageSeen {
   readonly pods: readonly Pod[];
   /** Taken of the source, to be restored. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
+  /** What the claim is copied from, where that was made for it alone. */
+  readonly restored?: PersistentVolumeClaim | undefined;
   /** Behind the claim; read once that is filled. */
   readonly bound?: PersistentVolume | undefined;
   /** On its way: it is marked as ours. */
@@ -47,7 +50,8 @@ export const readStage = async (kube: KubeClient, volume: Volume): Promise<Stage
   const isFilled = populationOf(claim) !== undefined && handed === undefined;
   const name = claim.spec.volumeName ?? '';
   const bound = isFilled && name !== '' ? await kube.get(persistentVolumes, { name }) : undefined;
-  return { ...(await readPlace(kube, volume, namespace)), claim, bound, volume: handed };
+  const restored = claims.items.find(({ metadata }) => metadata.name === recordOf(claim)?.from?.name);
+  return { ...(await readPlace(kube, volume, namespace)), claim, restored, bound, volume: handed };
 };
 
 /** The Job and the snapshot that there may be in a namespace. */

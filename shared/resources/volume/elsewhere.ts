@@ -75,13 +75,14 @@ const planStaged = (volume: Volume, { stage, storageClass }: Filling, context: P
     const go = planDeparture(volume, { claim, bound, record: { ...record, population: populationOf(claim) } });
     return { actions: [go, ...leave(stage)], state: stateOf(volume, volume.state, 'HandingOver', context) };
   }
-  const { job, pods, sourceSnapshot } = stage;
-  const plan = planFilling(toStage(volume), { claim, job, pods, sourceSnapshot, storageClass }, context);
+  const { job, pods, sourceSnapshot, restored } = stage;
+  const plan = planFilling(toStage(volume), { claim, job, pods, sourceSnapshot, restored, storageClass }, context);
   return moved(volume, stage, plan, context);
 };
 
-const leave = ({ claim, job }: StageSeen): readonly Action[] => [
+const leave = ({ claim, job, restored }: StageSeen): readonly Action[] => [
   ...removeJob(job),
+  ...remove(persistentVolumeClaims, restored),
   ...remove(persistentVolumeClaims, claim),
 ];
 

@@ -84,11 +84,16 @@ const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentV
 };
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
-const fill = (volume: Volume, { claim, spool, sourceSnapshot, handed }: Filling, population: Population): Plan => ({
+const fill = (
+  volume: Volume,
+  { claim, spool, sourceSnapshot, restored, handed }: Filling,
+  population: Population,
+): Plan => ({
   actions: [
     ...(handed === undefined ? [] : [arrivedAction(handed)]),
     // Before the mark: of a claim that is marked nobody asks any more what it was made through.
     ...remove(persistentVolumeClaims, spool),
+    ...remove(persistentVolumeClaims, restored),
     patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
   ],

@@ -8,6 +8,7 @@ import { diskBytesIn, volumeBytesFor } from '#shared/populate/sizing.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
+import { restoredName } from '#shared/backends/restoring.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { findPromised } from '#shared/resources/volume/promised.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
@@ -138,6 +139,15 @@ const leaving = (claim: PersistentVolumeClaim) => ({
   metadata: { ...claim.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' },
 });
 
+const copied = aPod(complete, 'a', 'Succeeded', { report: aSuccess() });
+const aRestored: PersistentVolumeClaim = { ...golden, metadata: { ...golden.metadata, name: 'restored' } };
+/** A snapshot that outlived its volume. */
+const restorable: ReadyOrigin = {
+  ...anOrigin({ hasClaim: false, restoreClass: 'local' }),
+  claim: undefined,
+  restored: { apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshot', metadata: { name: 's', uid: 'one' } },
+} as ReadyOrigin;
+
 const storageClass = aStorageClass('local', { allowVolumeExpansion: true });
 const wffc = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });
 const waitingFor = (reason: string) => ({ is: 'waiting', reason, message: 'not yet' }) as const;
@@ -191,6 +201,31 @@ const rows: readonly Row[] = [
     { origin: anOrigin({ hasSnapshot: false, snapshotClass: 'fast' }, null), storageClass },
     ['create VolumeSnapshot clone-<uid>'],
     { phase: 'Cloning', reason: 'Snapshotting' },
+  ],
+  [
+    'a snapshot that nothing else is left of is restored for a copy, where it cannot be otherwise',
+    aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
+    { origin: restorable, storageClass },
+    [
+      `create PersistentVolumeClaim ${restoredName(ref, restorable)}`,
+      'create PersistentVolumeClaim disk-vmv-pvc',
+      'create Job import-<uid>',
+    ],
+    { phase: 'Cloning', clone: { strategy: 'copy', because: expect.stringContaining('restored first') as string } },
+  ],
+  [
+    'what it was restored into goes once it is copied',
+    aVolume({ state: { phase: 'Verifying' } }),
+    { claim: aClaim(clone('copy')), job: complete, pods: [copied], storageClass, restored: aRestored },
+    ['delete PersistentVolumeClaim restored', 'patch PersistentVolumeClaim disk-vmv-pvc'],
+    { phase: 'Available' },
+  ],
+  [
+    'what it was restored into goes with what failed, when it is started over',
+    aVolume({ retryToken: '1', state: { phase: 'Failed' } }),
+    { claim: aClaim(clone('copy')), storageClass, restored: aRestored },
+    ['delete PersistentVolumeClaim disk-vmv-pvc', 'delete PersistentVolumeClaim restored'],
+    { phase: 'Pending', reason: 'Restarting' },
   ],
   [
     'a smaller volume fails',

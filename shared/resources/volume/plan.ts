@@ -111,12 +111,14 @@ const planUsable = (
 
 const dirtyOf = (
   volume: Volume,
-  { job, inspectJob, claim, spool, sourceSnapshot, pods, stage }: VolumeSeen,
+  { job, inspectJob, claim, spool, sourceSnapshot, restored, pods, stage }: VolumeSeen,
 ): readonly KubeObject[] => {
   const own = volume.claim.fills === undefined ? claim : undefined;
   const there =
-    stage?.volume === undefined ? [stage?.claim, stage?.job, stage?.sourceSnapshot, ...(stage?.pods ?? [])] : [];
-  return [job, inspectJob, own, spool, sourceSnapshot, ...pods, ...there].filter((child) => child !== undefined);
+    stage?.volume === undefined
+      ? [stage?.claim, stage?.job, stage?.sourceSnapshot, stage?.restored, ...(stage?.pods ?? [])]
+      : [];
+  return [job, inspectJob, own, spool, sourceSnapshot, restored, ...pods, ...there].filter((child) => child !== undefined);
 };
 
 /** What is not filled is thrown away; a volume that is filled stays. */
@@ -129,6 +131,7 @@ const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Pl
       ...removeJob(seen.inspectJob),
       ...(volume.claim.fills === undefined ? remove(persistentVolumeClaims, seen.claim) : []),
       ...remove(persistentVolumeClaims, seen.spool),
+      ...remove(persistentVolumeClaims, seen.restored),
       ...remove(volumeSnapshots, seen.sourceSnapshot),
       ...leftThere(seen.stage),
     ];

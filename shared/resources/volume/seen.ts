@@ -18,6 +18,7 @@ import type { FlightSeen } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
+import { readRestored, withRestoreClass } from '#shared/backends/restoring.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
@@ -53,6 +54,8 @@ export interface VolumeSeen {
   readonly pods: readonly Pod[];
   /** Taken of the source, to be restored. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
+  /** A claim that a snapshot was restored into for this one alone: the Job copies it. */
+  readonly restored?: PersistentVolumeClaim | undefined;
   /** Class of the claim, or the one it is to be made with. */
   readonly storageClass?: StorageClass | undefined;
   /** What is said of it; read only where the claim is completed from it, or cloned. */
@@ -116,8 +119,8 @@ const readWithClaim = async (
   const keepsake = isFetched ? await readKeepsake(kube, volume, storageClass) : undefined;
   const late = job === undefined ? await readLate(kube, volume, { claim, storageClass }) : {};
   const binder = await readBinder(kube, volume, { claim, storageClass });
-  const handed = await readHanded(kube, claim);
-  return { pods: workers, storageClass, warnings, keepsake, handed, ...late, ...binder };
+  const [handed, restored] = [await readHanded(kube, claim), await readRestored(kube, volume.ref, claim)];
+  return { pods: workers, storageClass, warnings, keepsake, handed, restored, ...late, ...binder };
 };
 
 const readBinder = async (
@@ -146,17 +149,18 @@ const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginRea
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
   if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
   const { claim, ref } = volume;
-  const origin = await readOrigin(kube, volume, readers);
-  if (origin !== undefined && origin.is !== 'ready') return { origin };
-  const storageClass = await readClass(kube, claim.className ?? origin?.className);
+  const found = await readOrigin(kube, volume, readers);
+  if (found !== undefined && found.is !== 'ready') return { origin: found };
+  const storageClass = await readClass(kube, claim.className ?? found?.className);
+  const origin = found && (await withRestoreClass(kube, found, storageClass));
   const [profile, flight] = [
     await readProfileFor(kube, volume, storageClass),
     await readFlightOf(kube, volume, storageClass),
   ];
-  const found = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
+  const around = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
   const isElsewhere = origin !== undefined && origin.namespace !== ref.namespace;
-  if (isElsewhere) return { ...found, stage: await readPlace(kube, volume, origin.namespace) };
-  return needsInspection(volume) ? { ...found, ...(await readInspection(kube, volume)) } : found;
+  if (isElsewhere) return { ...around, stage: await readPlace(kube, volume, origin.namespace) };
+  return needsInspection(volume) ? { ...around, ...(await readInspection(kube, volume)) } : around;
 };
 
 /** `undefined` where there is nothing to share yet: the content is not known beforehand, or a consumer is to say first where the volume lies. */
