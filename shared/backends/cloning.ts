@@ -12,6 +12,7 @@ import { buildRestored, restoredName } from '#shared/backends/restoring.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { CloneRecord } from '#shared/populate/clone-record.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
+import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
 
 /** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
@@ -78,10 +79,15 @@ const recordFor = (owner: Filled, choice: Choice, origin: ReadyOrigin): CloneRec
   because: choice.because,
   ...(choice.strategy === 'copy' ? { from: copiedFrom(owner, origin) } : {}),
   population: origin.population ?? {
-    inspection: { format: 'raw', compression: 'none', virtualSize: origin.clone.diskBytes },
+    inspection: inspectionOf(origin.clone),
     digests: {},
   },
 });
+
+const inspectionOf = ({ holdsFiles, diskBytes }: ReadyOrigin['clone']): Inspection =>
+  holdsFiles === true
+    ? { format: archiveFormat, compression: 'none' }
+    : { format: 'raw', compression: 'none', virtualSize: diskBytes };
 
 const dataSourceOf = (
   owner: Filled,

@@ -79,6 +79,13 @@ describe('chooseClone', () => {
       /grows/,
     ],
     [
+      'a larger file system, in which no disk has to grow',
+      aSource({ volumeMode: 'Filesystem', holdsFiles: true }),
+      aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
+      'snapshot',
+      /restores/,
+    ],
+    [
       'a larger volume of a class that cannot expand',
       aSource(),
       aTarget({ bytes: 3 * gib, storageClass: aStorageClass() }),
@@ -138,6 +145,12 @@ describe('chooseClone', () => {
       aSource({ hasClaim: false }),
       aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
       { is: 'refused', reason: 'SnapshotNotRestorable', message: expect.stringContaining(`is of its driver ${driver}`) },
+    ],
+    [
+      'a device of the files of an archive',
+      aSource({ volumeMode: 'Filesystem', holdsFiles: true }),
+      aTarget({ bytes: 4 * gib }),
+      { is: 'refused', reason: 'TargetNotFileSystem', message: expect.stringContaining('volumeMode Filesystem') },
     ],
     [
       'a copy of what is in use',

@@ -20,6 +20,8 @@ export interface CloneSource {
   readonly bytes: number;
   /** Bytes of the guest's disk in it; the volume's where nobody knows. */
   readonly diskBytes: number;
+  /** The files of an archive, and no disk. */
+  readonly holdsFiles?: boolean | undefined;
   /** Whether a snapshot of it is there and ready. */
   readonly hasSnapshot: boolean;
   /** The class to take a snapshot with, where there is none yet and the driver can. */
@@ -51,6 +53,7 @@ export type CloneChoice =
   | { readonly is: 'refused'; readonly reason: string; readonly message: string };
 
 export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoice => {
+  if (source.holdsFiles === true && target.volumeMode === 'Block') return noPlaceForFiles(source);
   const small = tooSmall(source, target);
   if (small !== undefined) return { is: 'refused', reason: 'TargetTooSmall', message: small };
   const hurdle = hurdleOf(source, target);
@@ -59,6 +62,12 @@ export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoi
   if (strategy === 'csi-clone' && source.inUseBy !== undefined) return inUse(source, source.inUseBy);
   return { is: 'chosen', strategy, because: reasonsOf[strategy](source) };
 };
+
+const noPlaceForFiles = ({ what }: CloneSource): CloneChoice => ({
+  is: 'refused',
+  reason: 'TargetNotFileSystem',
+  message: `${what} holds the files of an archive, and the volume asked for is a block device: ask for volumeMode Filesystem`,
+});
 
 const reasonsOf = {
   snapshot: ({ what, driver = '' }) => `driver ${driver} restores a snapshot of ${what}`,
@@ -90,7 +99,7 @@ const hurdleOf = (source: CloneSource, target: CloneTarget): string | undefined 
   if (target.strategy === 'copy') return `class ${metadata.name} asks for it`;
   if (bytes < source.bytes) return 'the new volume is smaller than the old one, though its disk fits';
   if (bytes === source.bytes) return undefined;
-  if (volumeMode === 'Filesystem') return 'the disk in the file system grows';
+  if (volumeMode === 'Filesystem' && source.holdsFiles !== true) return 'the disk in the file system grows';
   return storageClass.allowVolumeExpansion === true ? undefined : `class ${metadata.name} cannot expand volumes`;
 };
 

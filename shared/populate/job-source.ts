@@ -18,6 +18,8 @@ export interface ClaimSource {
   readonly type: 'claim';
   readonly claimName: string;
   readonly volumeMode: VolumeMode;
+  /** Its files are wanted, and not the disk that is one of them. */
+  readonly holdsFiles?: boolean;
 }
 
 /** An object of the installation's object store. */
@@ -95,6 +97,11 @@ export type JobSource =
   | NfsJobSource
   | { readonly type: 'blank' };
 
+const pathIn = ({ volumeMode, holdsFiles }: ClaimSource): string => {
+  if (volumeMode === 'Block') return devicePath;
+  return holdsFiles === true ? mountPath : `${mountPath}/disk.img`;
+};
+
 /** The source as the worker is told of it. */
 export const toTransferSource = (
   source: Exclude<JobSource, UploadJobSource>,
@@ -102,7 +109,7 @@ export const toTransferSource = (
 ): TransferSource => {
   switch (source.type) {
     case 'claim':
-      return { type: 'volume', path: source.volumeMode === 'Block' ? devicePath : `${mountPath}/disk.img` };
+      return { type: 'volume', path: pathIn(source) };
     case 'object':
       return storedObject(source, settings);
     case 'blank':

@@ -1,4 +1,5 @@
 // One attempt at a transfer, from spec to report. Called by transfer-job; knows no Kubernetes.
+import { copyFiles } from '#shared/transfer/archive/folder.ts';
 import { importArchive } from '#shared/transfer/archive/route.ts';
 import { type Tree, createTree } from '#shared/transfer/archive/tree.ts';
 import { createDigester } from '#shared/transfer/checksum.ts';
@@ -191,6 +192,8 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
     const result = await withDeadline(spec.limits.totalSeconds, options.signal, async (signal) => {
       if (spec.mode !== 'inspect' && spec.mode !== 'import')
         return takeOut(spec, { ...options, signal, meter, onRetry });
+      if (spec.source.type === 'volume' && spec.target?.content === 'archive')
+        return copyFiles(spec.source.path, spec.target, { meter, signal });
       const again = { onRetry, wait: options.wait };
       source = await openSource(spec, {
         signal,

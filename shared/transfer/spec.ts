@@ -59,7 +59,7 @@ export type RegistrySource = z.infer<typeof RegistrySource>;
 
 export const VolumeSource = z.object({
   type: z.literal('volume'),
-  /** `disk.img` in a mounted file system, or a block device. */
+  /** `disk.img` in a mounted file system, or a block device; where files are wanted, the folder that holds them. */
   path: z.string(),
 });
 export type VolumeSource = z.infer<typeof VolumeSource>;
@@ -128,7 +128,7 @@ export const TransferTarget = z.object({
   /** `disk.img` in a mounted file system, or a block device; of an archive, the folder for its files. */
   path: z.string(),
   volumeMode: z.enum(['Filesystem', 'Block']),
-  /** What is made of the file: a guest's disk (left out), or, of a tar archive, the files in it. */
+  /** What is made of the file: a guest's disk (left out), or, of a tar archive or another volume, the files in it. */
   content: z.enum(['disk', 'archive']).optional(),
   /** Bytes a guest disk, or all files, may have here. A larger image is refused before anything is written. */
   capacityBytes: z.number().int().positive(),

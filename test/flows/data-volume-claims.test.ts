@@ -83,6 +83,15 @@ describe('claims of data volumes', { timeout: 300_000 }, () => {
       expect((await readFile(join(folder, path))).equals(bytes)).toBe(true);
   });
 
+  it('the files of a volume become those of another one, also where its storage cannot clone', async () => {
+    const source = { pvc: { namespace, name: 'files-tar' } };
+    const made = await make(aDataVolume('files-copied', { source, storage: { storageClassName: 'local-plain' } }));
+    expect(made).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
+    const folder = dirname(await diskOf(cluster, { namespace, name: 'files-copied' }));
+    for (const [path, bytes] of Object.entries(files))
+      expect((await readFile(join(folder, path))).equals(bytes)).toBe(true);
+  });
+
   it('an archive that is none fails with what is wrong', async () => {
     const storage = sized({ storageClassName: 'local' });
     const status = await make(aDataVolume('no-archive', { source: http(), contentType: 'archive', storage }));

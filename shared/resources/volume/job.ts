@@ -4,20 +4,30 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { archiveFormat } from '#shared/transfer/report.ts';
 
 /** Whatever is copied was held against its digest when it was fetched. Volumes whose spec has faults never get as far as a Job. */
 const filledFrom = (
   { ref, source, checksum, faults }: Volume,
   claim: PersistentVolumeClaim,
 ): Pick<TransferRequest, 'source' | 'checksum' | 'expected'> => {
-  const from = recordOf(claim)?.from;
-  if (from !== undefined) return { source: { type: 'claim', claimName: from.name, volumeMode: from.volumeMode } };
+  const record = recordOf(claim);
+  const { name: claimName, volumeMode } = record?.from ?? {};
+  if (claimName !== undefined && volumeMode !== undefined)
+    return { source: { type: 'claim', claimName, volumeMode, holdsFiles: isArchive(record) } };
   if (source?.type === 'transfer') return { source: source.from, checksum, expected: inspectedOf(claim) };
   throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
 };
+
+const isArchive = (record: CloneRecord | undefined): boolean =>
+  record?.population?.inspection.format === archiveFormat;
+
+/** What is to come into the claim are the files of an archive, or of a volume that holds such. */
+const holdsFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
+  volume.source?.type === 'transfer' ? volume.holdsFiles === true : isArchive(recordOf(claim));
 
 export const buildLookJob = (volume: Volume, settings: PopulateSettings): Job => {
   const { ref, retries, source } = volume;
@@ -40,7 +50,7 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
         claimName: claim.metadata.name,
         volumeMode,
         capacityBytes,
-        ...(volume.holdsFiles === true && volume.source?.type === 'transfer' ? { content: 'archive' as const } : {}),
+        ...(holdsFiles(volume, claim) ? { content: 'archive' as const } : {}),
         ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
         preallocated: volume.claim.preallocated !== undefined,
       },

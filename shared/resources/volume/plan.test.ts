@@ -646,6 +646,24 @@ describe('planVolume', () => {
     expect(state.clone).toEqual({ strategy: 'copy', because: 'class local asks for it' });
   });
 
+  it.each([
+    { what: 'the disk', format: 'qcow2', source: '/source/disk.img', target: '/target/disk.img' },
+    { what: 'the files', format: 'tar', source: '/source', target: '/target' },
+  ] as const)('copies $what of a file system, by what it was filled with', ({ format, source, target }) => {
+    const population = { ...aPopulation, inspection: { ...aPopulation.inspection, format } };
+    const from = { name: 'other', volumeMode: 'Filesystem' };
+    const record = JSON.stringify({ strategy: 'copy', because: 'so', from, population });
+    const made = aClaim({ [annotations.clone]: record });
+    const claim = { ...made, spec: { ...made.spec, volumeMode: 'Filesystem' as const } };
+    const { actions } = planVolume(aVolume(), { pods: [], claim, storageClass }, context);
+    const [job] = actions.flatMap((one) => (one.do === 'create' ? [one.object as ReturnType<typeof aJob>] : []));
+    const [{ value = '' } = {}] = job?.spec.template.spec.containers[0]?.env ?? [];
+    expect(JSON.parse(value)).toMatchObject({
+      source: { type: 'volume', path: expect.stringMatching(new RegExp(`${source}$`)) as string },
+      target: { path: expect.stringMatching(new RegExp(`${target}$`)) as string },
+    });
+  });
+
   it('mounts the source of a copy read-only', () => {
     const { actions } = planVolume(aVolume(), { pods: [], claim: aClaim(clone('copy')), storageClass }, context);
     expect(actions[0]).toMatchObject({

@@ -197,3 +197,47 @@ describe('is refused, and leaves nothing', () => {
     });
   });
 });
+
+describe('the files of a volume', () => {
+  const copy = async (from: string) => {
+    const into = mkdtempSync(join(root, 'copy-'));
+    writeFileSync(join(into, 'old'), 'old');
+    const spec = TransferSpec.parse({
+      mode: 'import',
+      source: { type: 'volume', path: from },
+      target: { path: into, volumeMode: 'Filesystem', content: 'archive', capacityBytes: 64 * mib },
+      scratchDir: join(into, 'scratch'),
+      limits: { retries: 0 },
+    });
+    const signal = new AbortController().signal;
+    const report = await runTransfer(spec, { run: 'a', signal, send: () => Promise.resolve(), log: () => {} });
+    return { report, into };
+  };
+  const aVolume = (): string => {
+    const from = mkdtempSync(join(root, 'volume-'));
+    mkdirSync(join(from, 'a', 'empty'), { recursive: true });
+    mkdirSync(join(from, 'lost+found'));
+    writeFileSync(join(from, 'a', 'large'), noise('large', 3 * mib), { mode: 0o640 });
+    writeFileSync(join(from, 'nothing'), '');
+    writeFileSync(join(from, 'lost+found', 'inode'), 'x');
+    return from;
+  };
+
+  it('become those of another one, and take the place of what was there', async () => {
+    const from = aVolume();
+    const { report, into } = await copy(from);
+    expect(report).toMatchObject({ outcome: 'succeeded', inspection: { format: 'tar' }, writtenBytes: 3 * mib });
+    const { 'lost+found/inode': _, ...wanted } = filesIn(from);
+    expect(filesIn(into)).toEqual(wanted);
+    expect(statSync(join(into, 'a', 'empty')).isDirectory()).toBe(true);
+    expect(statSync(join(into, 'a', 'large')).mode & 0o777).toBe(0o640);
+  });
+
+  it('are refused with a link among them, which is not followed, and leave nothing', async () => {
+    const from = aVolume();
+    symlinkSync('/etc/passwd', join(from, 'link'));
+    const { report, into } = await copy(from);
+    expect(report).toMatchObject({ outcome: 'failed', reason: 'ExternalReference', retryable: false });
+    expect(filesIn(into)).toEqual({});
+  });
+});

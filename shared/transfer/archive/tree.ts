@@ -22,7 +22,7 @@ export interface Tree {
 }
 
 /** Made by the file system, not by us. */
-const ownOfFileSystem = 'lost+found';
+export const ownOfFileSystem = 'lost+found';
 
 /** What the process that unpacks needs itself, whatever the archive says. */
 const ownFileMode = 0o600;

@@ -1,0 +1,85 @@
+// The files of a mounted volume, as the entries of an archive would be: another volume becomes the same from them. No link is followed.
+import { constants } from 'node:fs';
+import { lstat, open, opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TarEntry } from '#shared/transfer/archive/tar.ts';
+import { type Tree, createTree, ownOfFileSystem } from '#shared/transfer/archive/tree.ts';
+import { TransferError } from '#shared/transfer/fault.ts';
+import type { Meter } from '#shared/transfer/meter.ts';
+import type { PassResult } from '#shared/transfer/pass.ts';
+import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
+import { interrupted } from '#shared/transfer/source/handle.ts';
+import type { TransferTarget } from '#shared/transfer/spec.ts';
+
+/** Permissions of owner, group and others. */
+const permissions = 0o777;
+
+async function* nothing(): AsyncGenerator<Buffer, void, undefined> {}
+
+async function* bytesOf(content: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield* content;
+  } catch (error) {
+    throw interrupted(what, error);
+  }
+}
+
+async function* fileAt(root: string, name: string): AsyncGenerator<TarEntry, void, undefined> {
+  const what = `file ${JSON.stringify(name)} of the source volume`;
+  const file = await open(join(root, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
+    throw interrupted(what, error);
+  });
+  try {
+    const { size, mode } = await file.stat();
+    const content = size === 0 ? nothing() : file.createReadStream({ autoClose: false, start: 0, end: size - 1 });
+    yield { name, kind: 'file', size, mode: mode & permissions, content: bytesOf(content, what) };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Directories before what is in them. What the file system made for itself is left out. */
+export async function* entriesIn(root: string, below = ''): AsyncGenerator<TarEntry, void, undefined> {
+  for await (const found of await opendir(join(root, below))) {
+    const name = join(below, found.name);
+    if (name === ownOfFileSystem) continue;
+    if (found.isFile()) yield* fileAt(root, name);
+    else if (found.isDirectory()) {
+      const { mode } = await lstat(join(root, name));
+      yield { name, kind: 'directory', size: 0, mode: mode & permissions, content: nothing() };
+      yield* entriesIn(root, name);
+    } else {
+      const kind = found.isSymbolicLink() ? 'a symbolic link' : 'neither file nor directory';
+      yield { name, kind, size: 0, mode: 0, content: nothing() };
+    }
+  }
+}
+
+interface Copying {
+  readonly meter: Meter;
+  readonly signal: AbortSignal;
+}
+
+const inspection: Inspection = { format: archiveFormat, compression: 'none' };
+
+const copy = async (tree: Tree, from: string, { meter, signal }: Copying): Promise<PassResult> => {
+  await meter.inspected(inspection);
+  meter.enter('Downloading', 97);
+  await tree.prepare();
+  const writtenBytes = await tree.unpack(entriesIn(from), signal);
+  meter.enter('Verifying', 99);
+  await tree.commit();
+  return { digests: {}, inspection, writtenBytes };
+};
+
+/** What is in `from` takes the place of what was in the target. Throws TransferError, and then leaves nothing. */
+export const copyFiles = async (from: string, target: TransferTarget | undefined, copying: Copying) => {
+  if (target === undefined) throw new TransferError('InvalidSpec', 'a copy of files needs a target');
+  const tree = createTree(target);
+  try {
+    return await copy(tree, from, copying);
+  } catch (error) {
+    await tree.abandon();
+    throw error;
+  }
+};
