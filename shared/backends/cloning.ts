@@ -11,9 +11,9 @@ import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { buildRestored, restoredName } from '#shared/backends/restoring.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { CloneRecord } from '#shared/populate/clone-record.ts';
-import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
-import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
+import { type CloneChoice, type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
+import { filesFound } from '#shared/populate/volume.ts';
 
 /** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
 export const cloneName = ({ ref }: { readonly ref: Pick<ObjectRef, 'uid'> }): string => `clone-${ref.uid}`;
@@ -42,9 +42,10 @@ export const planCloning = (owner: Filled, seen: CloneSeen, target: CloneTarget,
   const choice = chooseClone({ ...origin.clone, hasSnapshot }, target);
   if (choice.is !== 'chosen') return choice;
   if (needsSnapshot(choice, seen)) return { is: 'planned', plan: planSourceSnapshot(owner, seen, context) };
-  const record = recordFor(owner, choice, origin);
+  const read = snapshotRead(choice, seen);
+  const record = recordFor(owner, { ...choice, read }, origin);
   const restored =
-    record.from?.restored === true ? [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin))] : [];
+    read === undefined ? [] : [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin, read))];
   const touched = [...touch(origin, context), ...restored];
   return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched };
 };
@@ -62,32 +63,41 @@ const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly
   return restored === undefined ? [] : [patch(volumeSnapshots, restored, change)];
 };
 
-type Choice = Pick<CloneRecord, 'strategy' | 'because'>;
+type Choice = Extract<CloneChoice, { is: 'chosen' }>;
 
-const needsSnapshot = ({ strategy }: Choice, { origin, sourceSnapshot }: CloneSeen): boolean =>
-  strategy === 'snapshot' && origin.snapshot === undefined && sourceSnapshot?.status?.readyToUse !== true;
+const needsSnapshot = ({ strategy, viaSnapshot }: Choice, { origin, sourceSnapshot }: CloneSeen): boolean =>
+  (viaSnapshot === true || (strategy === 'snapshot' && origin.snapshot === undefined)) &&
+  sourceSnapshot?.status?.readyToUse !== true;
 
-const copiedFrom = ({ ref }: Filled, origin: ReadyOrigin): NonNullable<CloneRecord['from']> => {
-  const { claim, clone } = origin;
-  return claim === undefined
-    ? { name: restoredName(ref, origin), volumeMode: clone.volumeMode, restored: true }
-    : { name: claim.metadata.name, volumeMode: clone.volumeMode };
+/** What a Job is to read is in a snapshot. */
+const snapshotRead = (
+  { strategy, viaSnapshot }: Choice,
+  { origin, sourceSnapshot }: CloneSeen,
+): VolumeSnapshot | undefined => {
+  if (viaSnapshot === true) return sourceSnapshot;
+  return strategy === 'copy' && origin.claim === undefined ? origin.restored : undefined;
 };
 
-const recordFor = (owner: Filled, choice: Choice, origin: ReadyOrigin): CloneRecord => ({
+type Reading = Choice & { readonly read: VolumeSnapshot | undefined };
+
+const copiedFrom = ({ ref }: Filled, { read }: Reading, { claim, clone }: ReadyOrigin): CloneRecord['from'] => {
+  const { volumeMode } = clone;
+  if (read !== undefined) return { name: restoredName(ref, read), volumeMode, restored: true };
+  return claim && { name: claim.metadata.name, volumeMode };
+};
+
+const recordFor = (owner: Filled, choice: Reading, origin: ReadyOrigin): CloneRecord => ({
   strategy: choice.strategy,
   because: choice.because,
-  ...(choice.strategy === 'copy' ? { from: copiedFrom(owner, origin) } : {}),
+  ...(choice.strategy === 'copy' ? { from: copiedFrom(owner, choice, origin) } : {}),
   population: origin.population ?? {
-    inspection: inspectionOf(origin.clone),
+    inspection:
+      origin.clone.holdsFiles === true
+        ? filesFound
+        : { format: 'raw', compression: 'none', virtualSize: origin.clone.diskBytes },
     digests: {},
   },
 });
-
-const inspectionOf = ({ holdsFiles, diskBytes }: ReadyOrigin['clone']): Inspection =>
-  holdsFiles === true
-    ? { format: archiveFormat, compression: 'none' }
-    : { format: 'raw', compression: 'none', virtualSize: diskBytes };
 
 const dataSourceOf = (
   owner: Filled,

@@ -16,8 +16,14 @@ import { findWriter } from '#shared/backends/writer.ts';
 import { readClass, readSnapshotClass } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { CloneSource } from '#shared/populate/clone.ts';
-import { archiveFormat } from '#shared/transfer/report.ts';
-import { type Population, populationOf, provisionerOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import {
+  type Population,
+  holdsFiles,
+  populationOf,
+  provisionerOf,
+  requestedBytes,
+  volumeModeOf,
+} from '#shared/populate/volume.ts';
 
 /** A source that can be cloned now. */
 export interface ReadyOrigin {
@@ -78,7 +84,7 @@ export const readClaimOrigin = async (
       volumeMode: volumeModeOf(claim),
       bytes,
       diskBytes: diskBytesOf(claim, population, bytes),
-      holdsFiles: isArchive(population) || claim.metadata.annotations?.[cdiAnnotations.contentType] === 'archive',
+      holdsFiles: holdsFiles(population) || claim.metadata.annotations?.[cdiAnnotations.contentType] === 'archive',
       hasSnapshot: snapshot !== undefined,
       snapshotClass:
         snapshot === undefined ? await readSnapshotClass(kube, driver, claim.spec.storageClassName) : undefined,
@@ -92,8 +98,6 @@ export const readClaimOrigin = async (
     accessModes: claim.spec.accessModes,
   };
 };
-
-const isArchive = (population: Population | undefined): boolean => population?.inspection.format === archiveFormat;
 
 /** What keeps a claim from being cloned now. */
 const hurdleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefined => {
@@ -154,7 +158,7 @@ export const readSnapshotOrigin = async (
       bytes,
       // Known of golden images alone, and nobody writes beyond the disk on one.
       diskBytes: population?.inspection.virtualSize ?? bytes,
-      holdsFiles: isArchive(population),
+      holdsFiles: holdsFiles(population),
       hasSnapshot: true,
       hasClaim: false,
     },

@@ -1,5 +1,5 @@
-// A snapshot that nothing else is left of, and that its storage cannot restore as it is wanted: in another mode, class or size. It is restored as it was, into a
-// claim that a Job copies from and that goes with that Job. Called by what reads origins and by what plans clones.
+// A snapshot that its storage cannot restore as it is wanted, in another mode, class or size: of a source that is gone, or in use. It is restored as it was,
+// into a claim that a Job copies from and that goes once it has. Called by what reads origins and by what plans clones.
 import { createHash } from 'node:crypto';
 import {
   type PersistentVolumeClaim,
@@ -7,7 +7,9 @@ import {
   persistentVolumeClaims,
   storageClasses,
 } from '#shared/api/foreign/core.ts';
+import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { readOwn } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -16,21 +18,23 @@ import { defaultClassOf } from '#shared/populate/profile.ts';
 import { buildVolume } from '#shared/populate/volume.ts';
 
 /** Of the snapshot as it is now: a successor of its name holds other bytes. */
-export const restoredName = ({ uid }: Pick<ObjectRef, 'uid'>, { restored }: Pick<ReadyOrigin, 'restored'>): string => {
-  const digest = createHash('sha256').update(restored?.metadata.uid ?? '');
+export const restoredName = ({ uid }: Pick<ObjectRef, 'uid'>, snapshot: VolumeSnapshot): string => {
+  const digest = createHash('sha256').update(snapshot.metadata.uid ?? '');
   return `restored-${uid}-${digest.digest('hex').slice(0, 8)}`;
 };
 
-/** With the class to restore it in: that of the volume where the driver is the same, else the usual one of its driver. */
+/** With the class to restore it in: its own, as far as that is known; that of the volume where the driver is the same; else the usual one of its driver. */
 export const withRestoreClass = async (
   kube: KubeClient,
   origin: ReadyOrigin,
   storageClass: StorageClass | undefined,
 ): Promise<ReadyOrigin> => {
   const { driver, hasClaim } = origin.clone;
-  if (hasClaim || storageClass === undefined) return origin;
-  const restoreClass = storageClass.provisioner === driver ? storageClass : await findClass(kube, driver);
-  return { ...origin, clone: { ...origin.clone, restoreClass: restoreClass?.metadata.name } };
+  if (storageClass === undefined) return origin;
+  const withClass = (restoreClass: string | undefined) => ({ ...origin, clone: { ...origin.clone, restoreClass } });
+  if (hasClaim) return withClass(origin.className);
+  const found = storageClass.provisioner === driver ? storageClass : await findClass(kube, driver);
+  return withClass(found?.metadata.name);
 };
 
 const findClass = async (kube: KubeClient, driver: string | undefined): Promise<StorageClass | undefined> => {
@@ -49,22 +53,26 @@ export const readRestored = async (
   return from?.restored === true ? (await readOwn(kube, persistentVolumeClaims, owner, from.name)).own : undefined;
 };
 
-export const buildRestored = (owner: ObjectRef, origin: ReadyOrigin): PersistentVolumeClaim => {
-  const { restoreClass, volumeMode, bytes } = origin.clone;
+export const buildRestored = (
+  owner: ObjectRef,
+  { clone }: Pick<ReadyOrigin, 'clone'>,
+  snapshot: VolumeSnapshot,
+): PersistentVolumeClaim => {
+  const { restoreClass, volumeMode } = clone;
   const built = buildVolume({
     owner,
     role: 'restored',
-    name: restoredName(owner, origin),
+    name: restoredName(owner, snapshot),
     storageClassName: restoreClass,
     volumeMode,
     accessModes: ['ReadWriteOnce'],
-    bytes,
+    bytes: Math.max(clone.bytes, parseQuantity(snapshot.status?.restoreSize) ?? 0),
     annotations: {},
   });
   const dataSource = {
     apiGroup: 'snapshot.storage.k8s.io',
     kind: 'VolumeSnapshot',
-    name: origin.snapshot ?? '',
+    name: snapshot.metadata.name,
   } as const;
   return { ...built, spec: { ...built.spec, dataSource } };
 };

@@ -55,6 +55,13 @@ describe('chooseClone', () => {
       /clones/,
     ],
     [
+      'a class that asks for clones, of what is in use: a snapshot can be taken',
+      aSource({ ...bare, inUseBy: 'guest', snapshotClass: 'fast' }),
+      aTarget({ storageClass: annotated('csi-clone') }),
+      'snapshot',
+      /restores a snapshot/,
+    ],
+    [
       'a class that asks for copies',
       aSource(),
       aTarget({ storageClass: annotated('copy') }),
@@ -118,6 +125,16 @@ describe('chooseClone', () => {
     const choice = chooseClone(source, aTarget(target));
     expect(choice).toMatchObject({ strategy: 'copy', because: expect.stringMatching(because) as string });
     expect(choice).toMatchObject({ because: expect.stringContaining('the snapshot is restored first') as string });
+  });
+
+  it('reads a snapshot of what is in use, where one can be taken, for what cannot be restored as it is wanted', () => {
+    const used = aSource({ ...bare, inUseBy: 'guest', snapshotClass: 'fast', restoreClass: 'local' });
+    expect(chooseClone(used, aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }))).toEqual({
+      is: 'chosen',
+      strategy: 'copy',
+      because: expect.stringMatching(/becomes a Filesystem one; a snapshot of it is read, since pod guest/) as string,
+      viaSnapshot: true,
+    });
   });
 
   it('lets a file system be as large as that of a disk whose size nobody knows', () => {

@@ -28,7 +28,7 @@ export interface CloneSource {
   readonly snapshotClass?: string | undefined;
   /** Whether its claim is there: a snapshot can outlive it. */
   readonly hasClaim: boolean;
-  /** The class to restore a snapshot in that nothing else is left of, for a Job to copy from; left out: there is none of its driver. */
+  /** The class to restore a snapshot in, for a Job to copy from where the claim is gone or in use; left out: there is none of its driver. */
   readonly restoreClass?: string | undefined;
   /** A running pod that may write to it. */
   readonly inUseBy?: string | undefined;
@@ -48,7 +48,13 @@ export interface CloneTarget {
 }
 
 export type CloneChoice =
-  | { readonly is: 'chosen'; readonly strategy: CloneStrategy; readonly because: string }
+  | {
+      readonly is: 'chosen';
+      readonly strategy: CloneStrategy;
+      readonly because: string;
+      /** Of a copy: a snapshot is taken, and that is read. */
+      readonly viaSnapshot?: true;
+    }
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
   | { readonly is: 'refused'; readonly reason: string; readonly message: string };
 
@@ -103,11 +109,16 @@ const hurdleOf = (source: CloneSource, target: CloneTarget): string | undefined 
   return storageClass.allowVolumeExpansion === true ? undefined : `class ${metadata.name} cannot expand volumes`;
 };
 
-/** A snapshot that is there comes first: it is never in use. One that is taken now is as good, but takes a while longer than a clone. */
+/**
+ * A snapshot that is there comes first: it is never in use. One that is taken now is as good, but takes a while longer than a clone; of what is in use
+ * it is the only way.
+ */
 const ownMeans = (source: CloneSource, { strategy }: CloneTarget): 'snapshot' | 'csi-clone' | undefined => {
   if (source.hasSnapshot) return 'snapshot';
+  const canSnapshot = source.hasClaim && source.snapshotClass !== undefined;
+  if (source.inUseBy !== undefined && canSnapshot) return 'snapshot';
   if (source.hasClaim && strategy === 'csi-clone') return 'csi-clone';
-  return source.hasClaim && source.snapshotClass !== undefined ? 'snapshot' : undefined;
+  return canSnapshot ? 'snapshot' : undefined;
 };
 
 const noMeans = ({ driver = 'no known driver' }: CloneSource): string =>
@@ -115,9 +126,19 @@ const noMeans = ({ driver = 'no known driver' }: CloneSource): string =>
 
 const chooseCopy = (source: CloneSource, because: string): CloneChoice => {
   if (!source.hasClaim) return chooseRestored(source, because);
-  if (source.inUseBy !== undefined) return inUse(source, source.inUseBy);
+  if (source.inUseBy !== undefined) return chooseUsed(source, source.inUseBy, because);
   return { is: 'chosen', strategy: 'copy', because };
 };
+
+const chooseUsed = (source: CloneSource, pod: string, because: string): CloneChoice =>
+  source.snapshotClass === undefined || source.restoreClass === undefined
+    ? inUse(source, pod)
+    : {
+        is: 'chosen',
+        strategy: 'copy',
+        because: `${because}; a snapshot of it is read, since pod ${pod} may write to it`,
+        viaSnapshot: true,
+      };
 
 const chooseRestored = ({ what, driver, restoreClass }: CloneSource, because: string): CloneChoice => {
   if (restoreClass !== undefined)

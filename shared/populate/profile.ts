@@ -48,11 +48,12 @@ export const claimProfileOf = (
   storageClass: StorageClass | undefined,
   asked: StorageProfileSpec = {},
 ): ClaimProfile => {
-  const told = asked.claimPropertySets?.length ? asked.claimPropertySets : storageClass && annotatedSets(storageClass);
+  const isTold =
+    (asked.claimPropertySets ?? []).length > 0 || (storageClass && annotatedSets(storageClass)) !== undefined;
   const [first] = claimSetsOf(storageClass, asked);
   return {
     volumeMode: first?.volumeMode ?? 'Block',
-    accessModes: told === undefined ? ['ReadWriteOnce'] : oneOf(first?.accessModes ?? []),
+    accessModes: isTold ? oneOf(first?.accessModes ?? []) : ['ReadWriteOnce'],
   };
 };
 

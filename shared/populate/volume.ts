@@ -5,7 +5,7 @@ import { annotations, labels } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
-import { Inspection } from '#shared/transfer/report.ts';
+import { Inspection, archiveFormat } from '#shared/transfer/report.ts';
 
 /**
  * What a volume was filled from: the value of the populated annotation. It stands on the volume itself, so that a volume tells what it holds
@@ -81,6 +81,13 @@ export const provisionerOf = (volume: PersistentVolumeClaim): string | undefined
 /** `undefined` until the volume is filled, verified and flushed. */
 export const populationOf = (volume: KubeObject | undefined): Population | undefined =>
   readMark(volume, annotations.populated, Population);
+
+/** What an archive is unpacked to, and what is copied from that. */
+export const filesFound: Inspection = { format: archiveFormat, compression: 'none' };
+
+/** Of files there is no disk. */
+export const holdsFiles = (population: Population | undefined): boolean =>
+  population?.inspection.format === archiveFormat;
 
 /** By which others find what a golden volume or snapshot holds. */
 export const contentLabel = (content: string | undefined): Readonly<Record<string, string>> =>

@@ -8,8 +8,7 @@ import { namespace } from '#test/support/cluster.ts';
 export const aDataVolume = (
   name: string,
   spec: object,
-  annotations: Record<string, string> = {},
-  place = namespace,
+  ...[annotations = {}, place = namespace]: [annotations?: Record<string, string>, place?: string]
 ): DataVolume => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'DataVolume',

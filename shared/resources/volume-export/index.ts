@@ -1,4 +1,5 @@
 // How exports of volumes are driven. Called by registry.ts.
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   jobs,
   kubeEvents,
@@ -28,7 +29,7 @@ const sidecars = [
   follow(persistentVolumeClaims, ['create', 'patch', 'delete'], () => false),
 ];
 
-const reads = [pods, storageClasses, volumeSnapshotClasses, kubeEvents, namespaces] as readonly unknown[];
+const reads = [pods, storageClasses, storageProfiles, volumeSnapshotClasses, kubeEvents, namespaces] as readonly unknown[];
 
 const erased = (type: unknown): ResourceType => type as ResourceType;
 

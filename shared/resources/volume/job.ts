@@ -3,11 +3,10 @@ import type { Job, PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
-import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
+import { holdsFiles, inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
+import { recordOf } from '#shared/populate/clone-record.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
-import { archiveFormat } from '#shared/transfer/report.ts';
 
 /** Whatever is copied was held against its digest when it was fetched. Volumes whose spec has faults never get as far as a Job. */
 const filledFrom = (
@@ -17,17 +16,14 @@ const filledFrom = (
   const record = recordOf(claim);
   const { name: claimName, volumeMode } = record?.from ?? {};
   if (claimName !== undefined && volumeMode !== undefined)
-    return { source: { type: 'claim', claimName, volumeMode, holdsFiles: isArchive(record) } };
+    return { source: { type: 'claim', claimName, volumeMode, holdsFiles: holdsFiles(record?.population) } };
   if (source?.type === 'transfer') return { source: source.from, checksum, expected: inspectedOf(claim) };
   throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
 };
 
-const isArchive = (record: CloneRecord | undefined): boolean =>
-  record?.population?.inspection.format === archiveFormat;
-
 /** What is to come into the claim are the files of an archive, or of a volume that holds such. */
-const holdsFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
-  volume.source?.type === 'transfer' ? volume.holdsFiles === true : isArchive(recordOf(claim));
+const isForFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
+  volume.source?.type === 'transfer' ? volume.holdsFiles === true : holdsFiles(recordOf(claim)?.population);
 
 export const buildLookJob = (volume: Volume, settings: PopulateSettings): Job => {
   const { ref, retries, source } = volume;
@@ -50,7 +46,7 @@ export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, setti
         claimName: claim.metadata.name,
         volumeMode,
         capacityBytes,
-        ...(holdsFiles(volume, claim) ? { content: 'archive' as const } : {}),
+        ...(isForFiles(volume, claim) ? { content: 'archive' as const } : {}),
         ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
         preallocated: volume.claim.preallocated !== undefined,
       },

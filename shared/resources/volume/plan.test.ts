@@ -1,6 +1,7 @@
 // The decisions about a volume, one row per situation: what is seen, what is done, and what is said.
 import { describe, expect, it } from 'vitest';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
+import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
@@ -141,12 +142,20 @@ const leaving = (claim: PersistentVolumeClaim) => ({
 
 const copied = aPod(complete, 'a', 'Succeeded', { report: aSuccess() });
 const aRestored: PersistentVolumeClaim = { ...golden, metadata: { ...golden.metadata, name: 'restored' } };
+const kept: VolumeSnapshot = {
+  apiVersion: 'snapshot.storage.k8s.io/v1',
+  kind: 'VolumeSnapshot',
+  metadata: { name: 's', uid: 'one' },
+  spec: { source: {} },
+  status: { readyToUse: true, restoreSize: '1Gi' },
+};
 /** A snapshot that outlived its volume. */
 const restorable: ReadyOrigin = {
   ...anOrigin({ hasClaim: false, restoreClass: 'local' }),
   claim: undefined,
-  restored: { apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshot', metadata: { name: 's', uid: 'one' } },
-} as ReadyOrigin;
+  restored: kept,
+};
+const used = anOrigin({ hasSnapshot: false, snapshotClass: 'fast', restoreClass: 'local', inUseBy: 'guest' }, null);
 
 const storageClass = aStorageClass('local', { allowVolumeExpansion: true });
 const wffc = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });
@@ -207,11 +216,29 @@ const rows: readonly Row[] = [
     aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
     { origin: restorable, storageClass },
     [
-      `create PersistentVolumeClaim ${restoredName(ref, restorable)}`,
+      `create PersistentVolumeClaim ${restoredName(ref, kept)}`,
       'create PersistentVolumeClaim disk-vmv-pvc',
       'create Job import-<uid>',
     ],
     { phase: 'Cloning', clone: { strategy: 'copy', because: expect.stringContaining('restored first') as string } },
+  ],
+  [
+    'of what is in use a snapshot is taken first, also where it cannot be restored as it is wanted',
+    aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
+    { origin: used, storageClass },
+    ['create VolumeSnapshot clone-<uid>'],
+    { phase: 'Cloning', reason: 'Snapshotting' },
+  ],
+  [
+    'and that is copied',
+    aVolume({ claim: { name: 'disk-vmv-pvc', volumeMode: 'Filesystem' } }),
+    { origin: used, sourceSnapshot: kept, storageClass },
+    [
+      `create PersistentVolumeClaim ${restoredName(ref, kept)}`,
+      'create PersistentVolumeClaim disk-vmv-pvc',
+      'create Job import-<uid>',
+    ],
+    { clone: { strategy: 'copy', because: expect.stringContaining('pod guest may write to it') as string } },
   ],
   [
     'what it was restored into goes once it is copied',

@@ -4,7 +4,7 @@ import { lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TarEntry } from '#shared/transfer/archive/tar.ts';
 import { type Tree, createTree, ownOfFileSystem } from '#shared/transfer/archive/tree.ts';
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
 import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
@@ -14,7 +14,9 @@ import type { TransferTarget } from '#shared/transfer/spec.ts';
 /** Permissions of owner, group and others. */
 const permissions = 0o777;
 
-async function* nothing(): AsyncGenerator<Buffer, void, undefined> {}
+async function* listed(buffers: readonly Buffer[]): AsyncGenerator<Buffer, void, undefined> {
+  yield* buffers;
+}
 
 async function* bytesOf(content: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, undefined> {
   try {
@@ -26,12 +28,10 @@ async function* bytesOf(content: AsyncIterable<Buffer>, what: string): AsyncGene
 
 async function* fileAt(root: string, name: string): AsyncGenerator<TarEntry, void, undefined> {
   const what = `file ${JSON.stringify(name)} of the source volume`;
-  const file = await open(join(root, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
-    throw interrupted(what, error);
-  });
+  const file = await open(join(root, name), constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const { size, mode } = await file.stat();
-    const content = size === 0 ? nothing() : file.createReadStream({ autoClose: false, start: 0, end: size - 1 });
+    const content = size === 0 ? listed([]) : file.createReadStream({ autoClose: false, start: 0, end: size - 1 });
     yield { name, kind: 'file', size, mode: mode & permissions, content: bytesOf(content, what) };
   } finally {
     await file.close();
@@ -39,19 +39,27 @@ async function* fileAt(root: string, name: string): AsyncGenerator<TarEntry, voi
 }
 
 /** Directories before what is in them. What the file system made for itself is left out. */
-export async function* entriesIn(root: string, below = ''): AsyncGenerator<TarEntry, void, undefined> {
+async function* entriesBelow(root: string, below: string): AsyncGenerator<TarEntry, void, undefined> {
   for await (const found of await opendir(join(root, below))) {
     const name = join(below, found.name);
     if (name === ownOfFileSystem) continue;
     if (found.isFile()) yield* fileAt(root, name);
     else if (found.isDirectory()) {
       const { mode } = await lstat(join(root, name));
-      yield { name, kind: 'directory', size: 0, mode: mode & permissions, content: nothing() };
-      yield* entriesIn(root, name);
+      yield { name, kind: 'directory', size: 0, mode: mode & permissions, content: listed([]) };
+      yield* entriesBelow(root, name);
     } else {
       const kind = found.isSymbolicLink() ? 'a symbolic link' : 'neither file nor directory';
-      yield { name, kind, size: 0, mode: 0, content: nothing() };
+      yield { name, kind, size: 0, mode: 0, content: listed([]) };
     }
+  }
+}
+
+async function* entriesIn(root: string): AsyncGenerator<TarEntry, void, undefined> {
+  try {
+    yield* entriesBelow(root, '');
+  } catch (error) {
+    throw isTransferError(error) ? error : interrupted('the source volume', error);
   }
 }
 
