@@ -164,7 +164,7 @@ const waitingFor = (reason: string) => ({ is: 'waiting', reason, message: 'not y
 const actionsOf = ({ actions }: Plan): readonly string[] =>
   actions.map((action) => {
     const name = action.do === 'create' ? action.object.metadata.name : action.key.name;
-    return `${action.do} ${action.type.kind} ${name.replace(/[0-9a-f-]{36}$/, '<uid>')}`;
+    return `${action.do} ${action.type.kind} ${name.replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '<uid>')}`;
   });
 
 type Row = [

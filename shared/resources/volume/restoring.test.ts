@@ -20,9 +20,9 @@ const mortal = (kube: KubeClient, death: Death | undefined) => {
   let calls = 0;
   const dying = new Proxy(kube, {
     get: (target, name: keyof KubeClient) => {
-      const method = target[name] as (...args: readonly unknown[]) => unknown;
+      const method = target[name] as (...args: unknown[]) => unknown;
       if (typeof method !== 'function' || name === 'listAll') return method;
-      return async (...args: readonly unknown[]) => {
+      return async (...args: unknown[]) => {
         const isLast = calls === death?.at;
         calls += 1;
         if (isLast && death?.when === 'before') throw new Unavailable('killed');
