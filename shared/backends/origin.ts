@@ -140,24 +140,14 @@ export const readSnapshotOrigin = async (
   if (snapshot === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
   if (snapshot.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
   if (snapshot.status?.readyToUse !== true) return waitFor('SourceNotReady', `${what} is not ready yet`);
-  const { driver, volumeMode } = await contentOf(kube, snapshot);
   const population = populationOf(snapshot);
-  // 0 where the driver does not say.
-  const bytes =
-    parseQuantity(snapshot.status.restoreSize) ||
-    (parseQuantity(snapshot.metadata.annotations?.[cdiAnnotations.advisedRestoreSize]) ??
-      population?.inspection.virtualSize ??
-      0);
   return {
     is: 'ready',
     namespace: key.namespace ?? '',
     clone: {
       what,
-      driver,
-      volumeMode,
-      bytes,
-      // Known of golden images alone, and nobody writes beyond the disk on one.
-      diskBytes: population?.inspection.virtualSize ?? bytes,
+      ...(await contentOf(kube, snapshot)),
+      ...sizesOf(snapshot, population),
       holdsFiles: holdsFiles(population),
       hasSnapshot: true,
       hasClaim: false,
@@ -166,6 +156,18 @@ export const readSnapshotOrigin = async (
     restored: snapshot,
     population,
   };
+};
+
+/** What its driver says, unless that is nothing or 0; what is advised; what it is known to hold. */
+const sizesOf = (
+  { metadata, status }: VolumeSnapshot,
+  population: Population | undefined,
+): Pick<CloneSource, 'bytes' | 'diskBytes'> => {
+  const known = population?.inspection.virtualSize;
+  const advised = parseQuantity(metadata.annotations?.[cdiAnnotations.advisedRestoreSize]);
+  const bytes = parseQuantity(status?.restoreSize) || (advised ?? known ?? 0);
+  // Known of golden images alone, and nobody writes beyond the disk on one.
+  return { bytes, diskBytes: known ?? bytes };
 };
 
 const contentOf = async (

@@ -9,15 +9,15 @@ import { createMemoryKube } from '#test/support/memory-kube.ts';
 const driver = 'local.bullion.dev';
 
 describe('snapshots of a volume are made by', () => {
-  it.each<[what: string, names: readonly string[], told: string | undefined, found: string | undefined, asked?: string]>([
-    ['none where its driver has none', [], undefined, undefined],
-    ['the only class of its driver', ['b'], undefined, 'b'],
-    ['the first of them where nobody says', ['b', 'a'], undefined, 'a'],
-    ['the one that its StorageProfile names', ['b', 'a'], 'b', 'b'],
-    ['the one that is asked for there, before the one that was', ['c', 'b', 'a'], 'b', 'c', 'c'],
-    ['not by one of another driver', ['b', 'a'], 'other', 'a'],
-    ['not by one that is gone', ['b', 'a'], 'gone', 'a'],
-  ])('%s', async (_what, names, told, found, asked) => {
+  it.each<[what: string, names: readonly string[], words: readonly (string | undefined)[], found: string | undefined]>([
+    ['none where its driver has none', [], [], undefined],
+    ['the only class of its driver', ['b'], [], 'b'],
+    ['the first of them where nobody says', ['b', 'a'], [], 'a'],
+    ['the one that its StorageProfile names', ['b', 'a'], ['b'], 'b'],
+    ['the one that is asked for there, before the one that was', ['c', 'b', 'a'], ['b', 'c'], 'c'],
+    ['not by one of another driver', ['b', 'a'], ['other'], 'a'],
+    ['not by one that is gone', ['b', 'a'], ['gone'], 'a'],
+  ])('%s', async (_what, names, [told, asked], found) => {
     const kube = createMemoryKube();
     for (const name of names) kube.seed(volumeSnapshotClasses, aSnapshotClass(name, { driver }));
     kube.seed(volumeSnapshotClasses, aSnapshotClass('other', { driver: 'other.example' }));

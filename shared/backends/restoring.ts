@@ -26,11 +26,11 @@ export const restoredName = ({ uid }: Pick<ObjectRef, 'uid'>, snapshot: VolumeSn
 /** With the class to restore it in: its own, as far as that is known; that of the volume where the driver is the same; else the usual one of its driver. */
 export const withRestoreClass = async (
   kube: KubeClient,
-  origin: ReadyOrigin,
+  origin: ReadyOrigin | undefined,
   storageClass: StorageClass | undefined,
-): Promise<ReadyOrigin> => {
+): Promise<ReadyOrigin | undefined> => {
+  if (origin === undefined || storageClass === undefined) return origin;
   const { driver, hasClaim } = origin.clone;
-  if (storageClass === undefined) return origin;
   const withClass = (restoreClass: string | undefined) => ({ ...origin, clone: { ...origin.clone, restoreClass } });
   if (hasClaim) return withClass(origin.className);
   const found = storageClass.provisioner === driver ? storageClass : await findClass(kube, driver);

@@ -152,14 +152,14 @@ const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginRea
   const found = await readOrigin(kube, volume, readers);
   if (found !== undefined && found.is !== 'ready') return { origin: found };
   const storageClass = await readClass(kube, claim.className ?? found?.className);
-  const origin = found && (await withRestoreClass(kube, found, storageClass));
+  const origin = await withRestoreClass(kube, found, storageClass);
   const [profile, flight] = [
     await readProfileFor(kube, volume, storageClass),
     await readFlightOf(kube, volume, storageClass),
   ];
   const around = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
-  const isElsewhere = origin !== undefined && origin.namespace !== ref.namespace;
-  if (isElsewhere) return { ...around, stage: await readPlace(kube, volume, origin.namespace) };
+  const { namespace } = origin ?? ref;
+  if (namespace !== ref.namespace) return { ...around, stage: await readPlace(kube, volume, namespace ?? '') };
   return needsInspection(volume) ? { ...around, ...(await readInspection(kube, volume)) } : around;
 };
 
