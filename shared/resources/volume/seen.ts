@@ -32,7 +32,7 @@ import {
   readStage,
   readStrays,
 } from '#shared/resources/volume/elsewhere-seen.ts';
-import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
+import { type Origin, type ReadyOrigin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { findPromised } from '#shared/resources/volume/promised.ts';
 import { type Keepsake, mayBeKept, readKeepsake } from '#shared/resources/volume/keepsake.ts';
@@ -148,19 +148,22 @@ const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginRea
   if (promised !== undefined) return { promised };
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
   if (made !== undefined) return { stage: made, storageClass: await readStageClass(kube, made) };
-  const { claim, ref } = volume;
+  const { ref } = volume;
   const found = await readOrigin(kube, volume, readers);
   if (found !== undefined && found.is !== 'ready') return { origin: found };
-  const storageClass = await readClass(kube, claim.className ?? found?.className);
-  const origin = await withRestoreClass(kube, found, storageClass);
-  const [profile, flight] = [
-    await readProfileFor(kube, volume, storageClass),
-    await readFlightOf(kube, volume, storageClass),
-  ];
-  const around = { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
-  const { namespace } = origin ?? ref;
+  const around = await readAround(kube, volume, found);
+  const { namespace } = found ?? ref;
   if (namespace !== ref.namespace) return { ...around, stage: await readPlace(kube, volume, namespace ?? '') };
   return needsInspection(volume) ? { ...around, ...(await readInspection(kube, volume)) } : around;
+};
+
+/** The class, and what depends on it. */
+const readAround = async (kube: KubeClient, volume: Volume, found: ReadyOrigin | undefined) => {
+  const storageClass = await readClass(kube, volume.claim.className ?? found?.className);
+  const origin = await withRestoreClass(kube, found, storageClass);
+  const profile = await readProfileFor(kube, volume, storageClass);
+  const flight = await readFlightOf(kube, volume, storageClass);
+  return { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
 };
 
 /** `undefined` where there is nothing to share yet: the content is not known beforehand, or a consumer is to say first where the volume lies. */
