@@ -44,8 +44,7 @@ export const planCloning = (owner: Filled, seen: CloneSeen, target: CloneTarget,
   if (needsSnapshot(choice, seen)) return { is: 'planned', plan: planSourceSnapshot(owner, seen, context) };
   const read = snapshotRead(choice, seen);
   const record = recordFor(owner, { ...choice, read }, origin);
-  const restored =
-    read === undefined ? [] : [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin, read))];
+  const restored = read === undefined ? [] : [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin, read))];
   const touched = [...touch(origin, context), ...restored];
   return { is: 'chosen', record, dataSource: dataSourceOf(owner, record, origin), touched };
 };

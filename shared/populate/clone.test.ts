@@ -161,7 +161,11 @@ describe('chooseClone', () => {
       'a snapshot that cannot be restored as asked, nor in any class',
       aSource({ hasClaim: false }),
       aTarget({ volumeMode: 'Filesystem', bytes: 4 * gib }),
-      { is: 'refused', reason: 'SnapshotNotRestorable', message: expect.stringContaining(`is of its driver ${driver}`) },
+      {
+        is: 'refused',
+        reason: 'SnapshotNotRestorable',
+        message: expect.stringContaining(`is of its driver ${driver}`),
+      },
     ],
     [
       'a device of the files of an archive',

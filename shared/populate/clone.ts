@@ -142,7 +142,11 @@ const chooseUsed = (source: CloneSource, pod: string, because: string): CloneCho
 
 const chooseRestored = ({ what, driver, restoreClass }: CloneSource, because: string): CloneChoice => {
   if (restoreClass !== undefined)
-    return { is: 'chosen', strategy: 'copy', because: `${because}; the snapshot is restored first, for the copy alone` };
+    return {
+      is: 'chosen',
+      strategy: 'copy',
+      because: `${because}; the snapshot is restored first, for the copy alone`,
+    };
   const message = `${what} cannot be restored as asked (${because}), nor be read: no storage class is of its driver ${driver ?? ', which nobody knows'}`;
   return { is: 'refused', reason: 'SnapshotNotRestorable', message };
 };

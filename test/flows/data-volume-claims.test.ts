@@ -129,7 +129,10 @@ describe('claims of data volumes', { timeout: 300_000 }, () => {
   it('a claim that a restore brings after its DataVolume is taken as it is, and none is made before', async () => {
     asked.length = 0;
     const annotations = { [`${cdi}/storage.prePopulated`]: 'restored' };
-    const status = await make(aDataVolume('restored', { source: http(), storage: sized() }, annotations), isIn('Pending'));
+    const status = await make(
+      aDataVolume('restored', { source: http(), storage: sized() }, annotations),
+      isIn('Pending'),
+    );
     expect(bound(status)).toMatchObject({ status: 'False', reason: 'NotFound', message: 'No PVC found' });
     await sleep(2_000);
     expect(await claimOf('restored')).toBeUndefined();

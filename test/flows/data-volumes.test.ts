@@ -117,10 +117,7 @@ describe('data volumes', { timeout: 300_000 }, () => {
   });
 
   it('clones a volume that is made only later', async () => {
-    await make(
-      aDataVolume('early', { source: { pvc: { namespace, name: 'late' } }, storage: {} }),
-      isIn('Pending'),
-    );
+    await make(aDataVolume('early', { source: { pvc: { namespace, name: 'late' } }, storage: {} }), isIn('Pending'));
     await make(
       aDataVolume('late', { source: { http: { url } }, storage: sized(0, { storageClassName: 'local-plain' }) }),
     );

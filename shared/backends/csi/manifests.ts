@@ -1,10 +1,5 @@
 // The golden volume of an image, and the Jobs that look at its source and fill it. Called by the plans of this folder.
-import type {
-  Job,
-  PersistentVolumeClaim,
-  TypedLocalReference,
-  VolumeMode,
-} from '#shared/api/foreign/core.ts';
+import type { Job, PersistentVolumeClaim, TypedLocalReference, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type FetchedSource, type Image, isFetched } from '#shared/backends/image.ts';
 import type { Described } from '#shared/backends/reading.ts';

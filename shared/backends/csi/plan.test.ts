@@ -491,7 +491,9 @@ describe('initialize', () => {
     });
     const image = anImage({ storage: { className: 'local', capacityBytes: 2 ** 30 } });
     const { actions } = initialize(image, seen({ storageClass: unknown, profile }), context);
-    expect(actions[0]).toMatchObject({ object: { spec: { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } } });
+    expect(actions[0]).toMatchObject({
+      object: { spec: { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } },
+    });
   });
 
   it('holds the import against what the inspection found, also after a crash between volume and Job', () => {

@@ -41,10 +41,7 @@ export const readSnapshotting = async (
 };
 
 /** Told when the volume was made; looked for anew where that came to nothing. */
-const markedClass = (
-  { storage, trustsStatus }: Image,
-  { metadata }: PersistentVolumeClaim,
-): string | undefined =>
+const markedClass = ({ storage, trustsStatus }: Image, { metadata }: PersistentVolumeClaim): string | undefined =>
   trustsStatus === true && storage.snapshotClassName === undefined
     ? metadata.annotations?.[annotations.snapshotClass]
     : undefined;

@@ -29,7 +29,14 @@ const sidecars = [
   follow(persistentVolumeClaims, ['create', 'patch', 'delete'], () => false),
 ];
 
-const reads = [pods, storageClasses, storageProfiles, volumeSnapshotClasses, kubeEvents, namespaces] as readonly unknown[];
+const reads = [
+  pods,
+  storageClasses,
+  storageProfiles,
+  volumeSnapshotClasses,
+  kubeEvents,
+  namespaces,
+] as readonly unknown[];
 
 const erased = (type: unknown): ResourceType => type as ResourceType;
 

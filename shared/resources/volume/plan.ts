@@ -118,7 +118,9 @@ const dirtyOf = (
     stage?.volume === undefined
       ? [stage?.claim, stage?.job, stage?.sourceSnapshot, stage?.restored, ...(stage?.pods ?? [])]
       : [];
-  return [job, inspectJob, own, spool, sourceSnapshot, restored, ...pods, ...there].filter((child) => child !== undefined);
+  return [job, inspectJob, own, spool, sourceSnapshot, restored, ...pods, ...there].filter(
+    (child) => child !== undefined,
+  );
 };
 
 /** What is not filled is thrown away; a volume that is filled stays. */

@@ -32,7 +32,13 @@ import {
   readStage,
   readStrays,
 } from '#shared/resources/volume/elsewhere-seen.ts';
-import { type Origin, type ReadyOrigin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
+import {
+  type Origin,
+  type ReadyOrigin,
+  readClaimOrigin,
+  readSnapshotOrigin,
+  waitFor,
+} from '#shared/backends/origin.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { findPromised } from '#shared/resources/volume/promised.ts';
 import { type Keepsake, mayBeKept, readKeepsake } from '#shared/resources/volume/keepsake.ts';

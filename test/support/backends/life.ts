@@ -97,7 +97,10 @@ export const describeLife = (
 
     it('costs few calls, and none while nothing changes', async () => {
       const described = aStorageProfile({ status: { snapshotClass: aSnapshotClass().metadata.name } });
-      const { world, image, callsToReady } = await live(makesDataVolumes ? { cdi: 'use' } : {}, { ...usual, described });
+      const { world, image, callsToReady } = await live(makesDataVolumes ? { cdi: 'use' } : {}, {
+        ...usual,
+        described,
+      });
       process.stdout.write(`${name}: ${callsToReady().length} API calls for an import of one attempt\n`);
       expect(callsToReady().length).toBeLessThan(mostCalls);
       const before = world.trace.length;
