@@ -8,7 +8,9 @@ export default defineConfig({
     globalSetup: 'test/support/setup.ts',
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // Long: a machine that is busy with other things makes everything late. Who waits for a state says how long; who does not, waits as long as this.
+    testTimeout: 120_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

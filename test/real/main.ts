@@ -1,6 +1,6 @@
 // `npm run test:real [-- <part of a file's path> …]`: every test that can run on a real control plane, on one, a file at a time. Builds the
 // control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing. Ends with the counts. With
-// `--reports <folder>` a report in JSON is left there for each file, and what fails is tried once more.
+// `--reports <folder>` a report in JSON is left there for each file, and a file that fails is run once more.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,17 +31,20 @@ const ensureAssets = (): string | undefined => {
   return /^KUBEBUILDER_ASSETS=(.+)$/m.exec(stdout)?.[1];
 };
 
-const runFile = async (file: string, env: NodeJS.ProcessEnv, options: readonly string[]): Promise<boolean> => {
-  const args = ['node_modules/vitest/vitest.mjs', 'run', file, ...options];
+const runProgram = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<boolean> => {
   const child = spawn(process.execPath, args, { stdio: 'inherit', env });
   return (await new Promise((resolve) => child.once('exit', resolve))) === 0;
 };
 
-const reporting = (report: string): readonly string[] => [
+const once = (file: string, report: string): readonly string[] => [
+  'node_modules/vitest/vitest.mjs',
+  'run',
+  file,
   '--reporter=default',
   '--reporter=json',
   `--outputFile.json=${report}`,
 ];
+const twice = (file: string, report: string): readonly string[] => ['test/twice/main.ts', '--report', report, file];
 
 /** What is counted in vitest's reports, and how it is called. */
 const counted = { numPassedTests: 'passed', numFailedTests: 'failed', numPendingTests: 'skipped' } as const;
@@ -74,8 +77,8 @@ const main = async (wanted: readonly string[], kept: string | undefined): Promis
   const reports = selected.map((_, index) => join(folder, `real-${index}.json`));
   const failed: string[] = [];
   for (const [index, file] of selected.entries()) {
-    const options = [...reporting(reports[index] ?? ''), ...(kept === undefined ? [] : ['--retry=1'])];
-    if (!(await runFile(file, env, options))) failed.push(file);
+    const program = kept === undefined ? once : twice;
+    if (!(await runProgram(program(file, reports[index] ?? ''), env))) failed.push(file);
   }
   const ofFiles = `${selected.length - failed.length} of ${selected.length} files passed on ${assets}`;
   console.log(`test:real: ${countsOf(reports)}; ${ofFiles}`);

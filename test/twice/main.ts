@@ -1,0 +1,57 @@
+// `npm run test:twice [-- --report <file>] [<part of a file's path> …]`: tests as `npm test` runs them, and what failed once more, since a shared
+// machine can make a bounded wait too short: what fails twice has failed. A file is run again as a whole, in a process of its own and with no other
+// beside it. Tests of one file build on each other, and vitest's own `--retry` would meet what the first try left behind: objects of the same name,
+// counters, a cluster that `beforeAll` starts but once. `--report`: counts, in the form of vitest's reporter `json`.
+import { writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type TestCase, type TestModule, type TestUserConfig, startVitest } from 'vitest/node';
+
+interface Pass {
+  readonly modules: readonly TestModule[];
+  /** Files during which an error came up that no test had thrown; undefined where nobody knows the file. */
+  readonly strays: readonly (string | undefined)[];
+}
+
+const runPass = async (files: readonly string[], options: TestUserConfig = {}): Promise<Pass> => {
+  const vitest = await startVitest('test', [...files], { run: true, watch: false, ...options });
+  const errors = vitest.state.getUnhandledErrors() as readonly { readonly VITEST_TEST_PATH?: string }[];
+  return { modules: vitest.state.getTestModules(), strays: errors.map((error) => error.VITEST_TEST_PATH) };
+};
+
+const isGood = (module: TestModule): boolean => module.ok() && !['pending', 'queued'].includes(module.state());
+
+/** Files that have to be run again; `lost`: something is wrong that belongs to none. */
+const failuresOf = ({ modules, strays }: Pass): { readonly files: readonly string[]; readonly lost: boolean } => {
+  const bad = modules.filter((module) => !isGood(module)).map(({ moduleId }) => moduleId);
+  const files = [...new Set([...bad, ...strays.filter((file) => file !== undefined)])];
+  return { files, lost: modules.length === 0 || strays.includes(undefined) };
+};
+
+/** A file that failed without a test of it having failed counts as one. */
+const countsOf = (modules: readonly TestModule[]) => {
+  const states = modules.flatMap((module) => {
+    const tests = [...module.children.allTests()].map((test: TestCase) => test.result().state);
+    return isGood(module) || tests.includes('failed') ? tests : [...tests, 'failed'];
+  });
+  const count = (state: string): number => states.filter((one) => one === state).length;
+  return {
+    numPassedTests: count('passed'),
+    numFailedTests: count('failed'),
+    numPendingTests: count('skipped'),
+    numTodoTests: 0,
+  };
+};
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { report: { type: 'string' } } });
+const first = await runPass(positionals);
+let { files, lost } = failuresOf(first);
+let modules = first.modules;
+if (files.length > 0 && !lost) {
+  console.log(`failed once, and run again: ${files.map((file) => relative('.', file)).join(' ')}`);
+  const second = await runPass(files, { maxWorkers: 1 });
+  modules = [...modules.filter(({ moduleId }) => !files.includes(moduleId)), ...second.modules];
+  ({ files, lost } = failuresOf(second));
+}
+if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(countsOf(modules)));
+process.exit(files.length > 0 || lost ? 1 : 0);
