@@ -15,6 +15,7 @@ import { convertDisk, noise } from '#test/support/disk.ts';
 import { type Answer, type Origin, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { slowness } from '#test/support/slowness.ts';
 
 const root = temporaryDirectory();
 const mib = 1024 * 1024;
@@ -48,7 +49,7 @@ const startJob = (origin: Origin, more: { env?: Record<string, string>; spec?: o
     source: { type: 'http', url: `http://user:pa55word@127.0.0.1:${origin.port}/disk?sig=s1gnature` },
     target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
     scratchDir: join(directory, 'scratch'),
-    limits: { retries: 1, idleSeconds: 5 },
+    limits: { retries: 1, idleSeconds: 20 },
     allowedAddresses: ['127.0.0.0/8'],
     ...more.spec,
   };
@@ -180,11 +181,11 @@ describe('transfer-job', () => {
     'is gone within a second of %s, leaves a report and nothing else',
     async (signal) => {
       const job = startJob(await open(serve(disk, { pace: 150 })));
-      await expect.poll(() => existsSync(`${job.target}.partial`), { timeout: 30_000, interval: 20 }).toBe(true);
+      await expect.poll(() => existsSync(`${job.target}.partial`), { interval: 20 }).toBe(true);
       const begin = Date.now();
       job.child.kill(signal);
       const { status, report } = await job.over;
-      expect(Date.now() - begin).toBeLessThan(1000);
+      expect((Date.now() - begin) / slowness()).toBeLessThan(1000);
       expect(status).toBe(1);
       expect(report).toMatchObject({ outcome: 'failed', reason: 'Cancelled', retryable: true });
       expect(readdirSync(job.directory)).toEqual(['report']);
@@ -234,7 +235,7 @@ describe('transfer-job', () => {
   it('begins anew after it was killed', async () => {
     const origin = await open(serve(disk, { pace: 20 }));
     const first = startJob(origin);
-    await expect.poll(() => existsSync(`${first.target}.partial`), { timeout: 30_000, interval: 20 }).toBe(true);
+    await expect.poll(() => existsSync(`${first.target}.partial`), { interval: 20 }).toBe(true);
     first.child.kill('SIGKILL');
     expect((await first.over).report).toBeUndefined();
     expect(existsSync(first.target)).toBe(false);
@@ -273,11 +274,12 @@ describe('progress events', () => {
 
   it('come at most every two seconds, phase changes aside', async () => {
     const sink = await openSink(() => '');
+    const begin = Date.now();
     const job = startJob(await open(serve(disk, { pace: 40 })), { env: { K_SINK: sink.url } });
     await job.over;
     const phases = new Set(sink.events.map(({ data }) => data.progress.phase)).size;
-    // 128 pieces, 40 ms each: about five seconds.
-    expect(sink.events.length).toBeLessThanOrEqual(phases + 1 + 4);
+    // 128 pieces, 40 ms each: about five seconds, or more.
+    expect(sink.events.length).toBeLessThanOrEqual(phases + 1 + Math.ceil((Date.now() - begin) / 2000));
     expect(sink.events.length).toBeGreaterThanOrEqual(phases + 2);
     expect(
       sink.events.some(({ data }) => (data.progress.bytesPerSecond ?? 0) > 0 && data.progress.etaSeconds !== undefined),
@@ -294,7 +296,7 @@ describe('progress events', () => {
     const begin = Date.now();
     const job = startJob(await open(serve(disk)), { env: { K_SINK: sink.url } });
     expect(await job.over).toMatchObject({ status: 0, report: { outcome: 'succeeded' } });
-    expect(Date.now() - begin).toBeLessThan(12_000);
+    expect((Date.now() - begin) / slowness()).toBeLessThan(12_000);
   });
 });
 

@@ -191,7 +191,7 @@ describe.skipIf(assetsDir === undefined)('on a real API server', () => {
       await kube.create(storageClasses, defaultClass);
       const isRefused = async (): Promise<boolean> =>
         (await fieldsOf(create(aHyperCloudImage({ checksum: 'x' }), true))) !== 'accepted';
-      await vi.waitUntil(isRefused, { timeout: 20_000, interval: 100 });
+      await vi.waitUntil(isRefused, { timeout: 100_000, interval: 100 });
     });
 
     interface Configured extends KubeObject {

@@ -79,7 +79,7 @@ describe('the data directory', () => {
     await release();
   });
 
-  it('is refused at once, with words, where nothing can be kept', { timeout: 5_000 }, async () => {
+  it('is refused at once, with words, where nothing can be kept', { timeout: 30_000 }, async () => {
     const file = join(dir, 'file');
     await writeFile(file, '');
     await expect(lockDataDir(file)).rejects.toThrow(
@@ -89,7 +89,7 @@ describe('the data directory', () => {
     await expect(below).rejects.toThrow(/no folder can be made in .*file \(ENOTDIR\); choose another/);
   });
 
-  it.skipIf(!existsSync('/proc/self'))('is refused below /proc', { timeout: 5_000 }, async () => {
+  it.skipIf(!existsSync('/proc/self'))('is refused below /proc', { timeout: 30_000 }, async () => {
     await expect(lockDataDir('/proc/bullion/cluster')).rejects.toThrow(/no folder can be made in \/proc \(ENOENT\)/);
     await expect(lockDataDir('/proc')).rejects.toThrow(/nothing can be kept in \/proc: no file can be written/);
   });

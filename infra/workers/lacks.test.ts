@@ -21,13 +21,13 @@ const aWorker = (name: string) => ({
   },
 });
 
-describe('a Worker', { timeout: 60_000 }, () => {
+describe('a Worker', { timeout: 240_000 }, () => {
   const server = createServer({ cert: own.certificate, key: own.key }, (_, response) => response.end());
   let workers: RunningWorkers;
   beforeAll(async () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     workers = await startWorkers([aWorker('lacks')]);
-  }, 60_000);
+  }, 240_000);
   afterAll(async () => {
     await workers?.close();
     server.closeAllConnections();

@@ -33,7 +33,7 @@ const forAWhile = {
   AWS_SESSION_TOKEN: `${temporary.sessionToken}\n`,
 };
 
-describe('a store behind TLS', { timeout: 60_000 }, () => {
+describe('a store behind TLS', { timeout: 240_000 }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-store-access-'));
   const disk = join(dir, 'disk.img');
   const authority = createAuthority('an authority', {

@@ -26,7 +26,7 @@ type How = 'pass' | 'refused' | 'busy' | 'cut' | 'slow' | 'empty';
 
 const error = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`;
 
-describe('a backup target that is ill', { timeout: 60_000 }, () => {
+describe('a backup target that is ill', { timeout: 300_000 }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullion-ill-store-'));
   const disk = join(dir, 'disk.img');
   let backup: BackupStore;
@@ -97,7 +97,7 @@ describe('a backup target that is ill', { timeout: 60_000 }, () => {
   const transfer = async (over: object) => {
     const spec = TransferSpec.parse({
       scratchDir: join(dir, 'scratch'),
-      limits: { idleSeconds: 5, totalSeconds: 60, retries: 4 },
+      limits: { idleSeconds: 20, totalSeconds: 240, retries: 4 },
       allowedAddresses: ['127.0.0.0/8'],
       ...over,
     });

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { silentLogger } from '#shared/runtime/log.ts';
 import type { Span } from '#shared/runtime/trace.ts';
 import { createTracer } from '#shared/runtime/tracer.ts';
@@ -48,14 +48,14 @@ it('keeps a bounded number of spans while the collector is slow, however often t
   const tracer = createTracer({ endpoint: collector.url, service: 'x', log: silentLogger })!;
   tracer.record(span);
   const first = tracer.flush();
-  await vi.waitFor(() => expect(collector.counts).toEqual([1]));
+  await expect.poll(() => collector.counts).toEqual([1]);
   for (let round = 0; round < 3; round += 1) {
     for (let count = 0; count < 1_500; count += 1) tracer.record(span);
     void tracer.flush();
   }
   collector.answers[0]?.();
   await first;
-  await vi.waitFor(() => expect(collector.counts).toEqual([1, 2_048]));
+  await expect.poll(() => collector.counts).toEqual([1, 2_048]);
   collector.answers[1]?.();
   await tracer.flush();
   expect(collector.counts).toEqual([1, 2_048]);

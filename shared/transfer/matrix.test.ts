@@ -80,7 +80,7 @@ const makeImages = (raw: string): ReadonlyMap<Format, Buffer> => {
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };
 const bucket = 'images';
 
-describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', { timeout: 60_000 }, () => {
+describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', { timeout: 240_000 }, () => {
   let images: ReadonlyMap<Format, Buffer>;
   let reference: Buffer;
   let origin: Origin;
@@ -121,7 +121,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', {
       registry: Number(registry.direct.split(':')[1]),
     };
     for (const kind of sources) lines.set(kind, await startShakyLine(ports[kind]));
-  }, 60_000);
+  }, 240_000);
   afterAll(async () => {
     await Promise.all([...lines.values()].map((line) => line.close()));
     await Promise.all([origin.close(), store.close(), registry.close()]);
@@ -188,7 +188,7 @@ describe.skipIf(!hasTools('qemu-img', 'xz') || !hasRegistry())('what arrives', {
       source: sourceOf(source, format),
       target: { path, volumeMode: sink, capacityBytes: diskBytes + mib },
       scratchDir: join(folder, 'scratch'),
-      limits: { retries: 5, idleSeconds: trouble === 'silent' ? 0.5 : 20 },
+      limits: { retries: 20, idleSeconds: trouble === 'silent' ? 1 : 20 },
       allowedAddresses: ['127.0.0.0/8'],
     });
     if (trouble === 'ended') await endedAttempt(spec, source, published.length);

@@ -24,7 +24,7 @@ const fromGolden = (name: string): Draft => ({
   },
 });
 
-describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 300_000 }, () => {
+describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 500_000 }, () => {
   let cluster: TestCluster;
   let dir: string;
   let asTenant: string;
@@ -76,7 +76,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 30
   });
 
   const until = (args: readonly string[], says: RegExp) =>
-    vi.waitFor(async () => expect(await asAdmin(args)).toMatch(says), { timeout: 60_000, interval: 200 });
+    vi.waitFor(async () => expect(await asAdmin(args)).toMatch(says), { timeout: 150_000, interval: 200 });
 
   it('keeps a storage class that an image is kept in', async () => {
     await asAdmin(
@@ -95,7 +95,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 30
         expect(await create(fromGolden('early'))).toMatch(
           /Forbidden.*user system:serviceaccount:default:tenant is not allowed to clone from golden\/fedora/s,
         ),
-      { timeout: 60_000 },
+      { timeout: 150_000 },
     );
     await applyObjects(cluster.kube, [
       {
@@ -107,7 +107,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 30
       binding('sourcer', 'golden'),
     ] as unknown as readonly KubeObject[]);
     // An authorizer may be a moment behind.
-    await vi.waitFor(async () => expect(await create(fromGolden('late'))).toMatch(/created/), { timeout: 60_000 });
+    await vi.waitFor(async () => expect(await create(fromGolden('late'))).toMatch(/created/), { timeout: 150_000 });
   });
 
   it('lets an image of Longhorn go once no volume and no backup of one stands on it (D3, D4)', async () => {
@@ -145,7 +145,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 30
     await until(ready, /used by VirtualMachineBackup default\/nightly/);
     await asAdmin(['delete', backups, 'nightly']);
     await vi.waitFor(async () => expect(await asAdmin(['get', 'vmimage', 'stays'])).toMatch(/NotFound/), {
-      timeout: 60_000,
+      timeout: 150_000,
     });
     await server.close();
   });
@@ -167,7 +167,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 30
         const losers = told.filter((reason) => reason === 'DisplayNameTaken').length;
         expect([losers + refused, told.length - losers]).toEqual([1, 1]);
       },
-      { timeout: 60_000, interval: 200 },
+      { timeout: 150_000, interval: 200 },
     );
   });
 

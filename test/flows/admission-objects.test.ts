@@ -169,7 +169,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       await vi.waitFor(
         async () => expect((await create()).refused.join()).toMatch(/could not decide|failed calling webhook/),
         {
-          timeout: 20_000,
+          timeout: 120_000,
         },
       );
     });

@@ -19,7 +19,7 @@ const type = harvesterImageKind.type;
 const mib = 2 ** 20;
 type Status = NonNullable<HarvesterImage['status']>;
 
-describe('images kept as DataVolumes', { timeout: 300_000 }, () => {
+describe('images kept as DataVolumes', { timeout: 500_000 }, () => {
   let dir: string;
   let raw: string;
   let url: string;
@@ -40,7 +40,7 @@ describe('images kept as DataVolumes', { timeout: 300_000 }, () => {
   });
   const settle = async (image: HarvesterImage): Promise<Status> => {
     await vi.waitFor(() => cluster.kube.create(type, image), { timeout: 60_000, interval: 1_000 });
-    const deadline = Date.now() + 120_000;
+    const deadline = Date.now() + 200_000;
     for (;;) {
       const { status } = (await cluster.kube.get(type, { namespace, name: image.metadata.name })) ?? {};
       if (status?.phase === 'Imported' || status?.phase === 'Failed') return status;
@@ -110,6 +110,6 @@ describe('images kept as DataVolumes', { timeout: 300_000 }, () => {
     for await (const { metadata } of cluster.kube.listAll(type)) {
       await cluster.kube.delete(type, { namespace, name: metadata.name });
     }
-    expect(await leftOvers(cluster.kube, cluster.dataDir, 60)).toEqual([]);
+    expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 });

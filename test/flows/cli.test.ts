@@ -12,7 +12,7 @@ import { type TestCluster, run, startTestCluster } from '#test/support/cluster.t
 
 const mib = 2 ** 20;
 
-describe('bullion, the command line', { timeout: 120_000 }, () => {
+describe('bullion, the command line', { timeout: 300_000 }, () => {
   let dir: string;
   let cluster: TestCluster;
   let server: FileServer;
@@ -181,7 +181,7 @@ describe('bullion, the command line', { timeout: 120_000 }, () => {
       exitCodes.timedOut,
       expect.stringContaining('the export goes on: kubectl describe vmve nothing-export -n default'),
     ]);
-  }, 120_000);
+  }, 300_000);
 
   it('says what is wrong with an upload before it sends any of it', async () => {
     const notes = join(dir, 'notes.txt');

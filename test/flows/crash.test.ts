@@ -79,7 +79,7 @@ const processesOf = async (dataDir: string): Promise<readonly string[]> => {
   return found;
 };
 
-describe('a cluster that is killed and started again', { timeout: 240_000 }, () => {
+describe('a cluster that is killed and started again', { timeout: 500_000 }, () => {
   let dir: string;
   let dataDir: string;
   let raw: string;
@@ -109,7 +109,7 @@ describe('a cluster that is killed and started again', { timeout: 240_000 }, () 
 
   /** Resolves at the first change that is as asked. Follows from before it is called. */
   const reach = async ({ type, isSo }: Moment): Promise<void> => {
-    const stop = AbortSignal.timeout(40_000);
+    const stop = AbortSignal.timeout(150_000);
     for await (const { type: change, object } of cluster.kube.watch(type, { signal: stop })) {
       if (change !== 'BOOKMARK' && isSo(object as never)) return;
     }

@@ -29,7 +29,7 @@ const aClaim = (name: string, annotations: Record<string, string> = {}): Persist
   spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', volumeMode: 'Block', ...sized() },
 });
 
-describe('claims of data volumes', { timeout: 300_000 }, () => {
+describe('claims of data volumes', { timeout: 500_000 }, () => {
   const dir = temporaryDirectory();
   let cluster: TestCluster;
   let origin: Origin;
@@ -171,6 +171,6 @@ describe('claims of data volumes', { timeout: 300_000 }, () => {
   it('all of them go with their DataVolumes', async () => {
     for await (const { metadata } of cluster.kube.listAll(type))
       await cluster.kube.delete(type, { namespace, name: metadata.name });
-    expect(await leftOvers(cluster.kube, cluster.dataDir, 30)).toEqual([]);
+    expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 });

@@ -13,7 +13,7 @@ import { conditionOf, createGoldenFlow } from '#test/support/golden.ts';
 
 const never = 86_400;
 
-describe('images driven by Workers', { timeout: 120_000 }, () => {
+describe('images driven by Workers', { timeout: 500_000 }, () => {
   let workers: DriverWorkers;
   let offered: DiskCluster;
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe('images driven by Workers', { timeout: 120_000 }, () => {
       spec: { virtualMachineImage: { name: 'jammy' } },
     });
     const state = async () => (await cluster.kube.get(type, { namespace, name: 'root' }))?.status?.state;
-    await expect.poll(state, { timeout: 60_000 }).toBe('Available');
+    await expect.poll(state, { timeout: 150_000 }).toBe('Available');
     await cluster.kube.delete(type, { namespace, name: 'root' });
     await deleteImage(cluster.kube, 'jammy');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);

@@ -6,7 +6,7 @@ import { pods } from '#shared/api/foreign/core.ts';
 import { anImage, deleteImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 
-describe('a cluster that does not tick', { timeout: 120_000 }, () => {
+describe('a cluster that does not tick', { timeout: 400_000 }, () => {
   let disk: DiskCluster;
   let cluster: DiskCluster['cluster'];
   let silent: Server;
@@ -33,7 +33,7 @@ describe('a cluster that does not tick', { timeout: 120_000 }, () => {
     const http = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/disk.raw`;
     await cluster.kube.create(images, anImage('mute', { source: { http } }));
     const phases = async () => (await cluster.kube.list(pods, { namespace })).items.map(({ status }) => status?.phase);
-    await expect.poll(phases, { timeout: 60_000 }).toContain('Running');
+    await expect.poll(phases, { timeout: 150_000 }).toContain('Running');
     await deleteImage(cluster.kube, 'mute');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });

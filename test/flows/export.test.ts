@@ -197,7 +197,7 @@ describe('exports of volumes', { timeout: 400_000 }, () => {
     await removed('files');
     await expect
       .poll(() => cluster.kube.get(persistentVolumeClaims, { namespace, name: 'files-export-pvc' }), {
-        timeout: 30_000,
+        timeout: 120_000,
       })
       .toBeUndefined();
     expect(dirname(file)).not.toBe('');

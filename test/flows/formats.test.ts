@@ -18,7 +18,7 @@ import {
 } from '#test/support/cluster.ts';
 import { forms, makeDebianIso, makeLinuxDisk, publish } from '#test/support/disks.ts';
 
-describe('importing every published form', { timeout: 180_000 }, () => {
+describe('importing every published form', { timeout: 400_000 }, () => {
   let dir: string;
   let raw: string;
   let cluster: TestCluster;

@@ -21,7 +21,7 @@ const mib = 2 ** 20;
 /** Of the proxy, between two reads and writes, in seconds. */
 const patience = 25;
 
-describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 120_000 }, () => {
+describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000 }, () => {
   const dir = temporaryDirectory();
   const [raw, qcow2, vmdk] = [join(dir, 'disk.raw'), join(dir, 'disk.qcow2'), join(dir, 'disk.vmdk')];
   let cluster: ExchangeCluster;
@@ -61,7 +61,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 120_000
       now: () => new Date(),
     };
     const common = ['--kubeconfig', cluster.kubeconfigPath];
-    const code = await runCommandLine([...args, ...common], { terminal, signal: AbortSignal.timeout(100_000) });
+    const code = await runCommandLine([...args, ...common], { terminal, signal: AbortSignal.timeout(250_000) });
     return { code, ...said };
   };
   const through = (): string[] => ['--transfer-url', base(), '--transfer-ca', nginx.ca];
@@ -164,7 +164,7 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 120_000
   });
 });
 
-describe.skipIf(nginxPath === undefined)('an ingress that was told nothing', { timeout: 120_000 }, () => {
+describe.skipIf(nginxPath === undefined)('an ingress that was told nothing', { timeout: 300_000 }, () => {
   const dir = temporaryDirectory();
   const raw = join(dir, 'disk.raw');
   let cluster: ExchangeCluster;
@@ -193,7 +193,7 @@ describe.skipIf(nginxPath === undefined)('an ingress that was told nothing', { t
     };
     const args = ['upload', 'mine', raw, '--storage-class', 'local', '--kubeconfig', cluster.kubeconfigPath];
     const way = ['--transfer-url', `${nginx.url}/up`, '--transfer-insecure'];
-    const code = await runCommandLine([...args, ...way], { terminal, signal: AbortSignal.timeout(60_000) });
+    const code = await runCommandLine([...args, ...way], { terminal, signal: AbortSignal.timeout(250_000) });
     expect([code, err]).toEqual([exitCodes.failed, expect.stringMatching(/413.*proxy.*larger/is)]);
   });
 

@@ -21,7 +21,7 @@ import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.t
 
 const mib = 2 ** 20;
 
-describe('the life of an image', { timeout: 180_000 }, () => {
+describe('the life of an image', { timeout: 500_000 }, () => {
   let offered: DiskCluster;
   let raw: string;
   let url: string;
@@ -86,9 +86,9 @@ describe('the life of an image', { timeout: 180_000 }, () => {
     const image = anImage('guest', { source: { http: url } });
     await cluster.kube.create(images, { ...image, metadata: { name: 'guest', namespace: home } });
     const state = async () => (await cluster.kube.get(images, { namespace: home, name: 'guest' }))?.status?.state;
-    await expect.poll(state, { timeout: 60_000 }).toBe('Available');
+    await expect.poll(state, { timeout: 150_000 }).toBe('Available');
     await cluster.kube.delete(namespaces, { name: home });
-    await expect.poll(() => cluster.kube.get(namespaces, { name: home }), { timeout: 30_000 }).toBeUndefined();
+    await expect.poll(() => cluster.kube.get(namespaces, { name: home }), { timeout: 120_000 }).toBeUndefined();
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });
 
@@ -121,7 +121,7 @@ describe('the life of an image', { timeout: 180_000 }, () => {
         | undefined;
       return image?.status?.conditions?.find((condition) => condition.type === 'Imported')?.status;
     };
-    await expect.poll(imported, { timeout: 40_000 }).toBe('True');
+    await expect.poll(imported, { timeout: 150_000 }).toBe('True');
     await cluster.kube.delete(type, { namespace, name: 'harvested' });
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
   });

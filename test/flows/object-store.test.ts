@@ -26,7 +26,7 @@ import {
 
 const mib = 2 ** 20;
 
-describe('an image from the object store', { timeout: 180_000 }, () => {
+describe('an image from the object store', { timeout: 500_000 }, () => {
   let dir: string;
   let qcow2: string;
   let secretKey: string;
@@ -101,7 +101,7 @@ describe('an image from the object store', { timeout: 180_000 }, () => {
     await cluster.kube.create(images, { ...image, metadata: { ...image.metadata, namespace: where } });
     const statusNow = async () => (await cluster.kube.get(images, { namespace: where, name: 'elsewhere' }))?.status;
     await expect
-      .poll(async () => (await statusNow())?.state, { timeout: 60_000, interval: 100 })
+      .poll(async () => (await statusNow())?.state, { timeout: 150_000, interval: 100 })
       .toMatch(/Error|Available/);
     return statusNow();
   };
@@ -125,7 +125,7 @@ describe('an image from the object store', { timeout: 180_000 }, () => {
   it('keeps trying while the store is down, and says so', async () => {
     await cluster.objectStore.close();
     await cluster.kube.create(images, fromBucket('down'));
-    const seen = await followUntil(cluster.kube, 'down', (status) => (status.failed ?? 0) > 0 || isOver(status), 90);
+    const seen = await followUntil(cluster.kube, 'down', (status) => (status.failed ?? 0) > 0 || isOver(status));
     expect(JSON.stringify(seen.at(-1))).toContain('cannot connect to 127.0.0.1');
     expect(seen.at(-1)?.state).toBe('Creating');
     await deleteImage(cluster.kube, 'down');

@@ -25,7 +25,7 @@ const quotaOf = (pods: number) => ({
 });
 const nothing = Object.fromEntries(Object.keys(quotaOf(0)).map((name) => [name, '0']));
 
-describe.skipIf(flowApiServer !== 'real')('an image in a namespace with a quota', { timeout: 120_000 }, () => {
+describe.skipIf(flowApiServer !== 'real')('an image in a namespace with a quota', { timeout: 400_000 }, () => {
   let cluster: TestCluster;
   let origin: Origin;
   const key = { namespace, name: 'quota' };
@@ -64,12 +64,12 @@ describe.skipIf(flowApiServer !== 'real')('an image in a namespace with a quota'
     await cluster.kube.create(images, { ...image, metadata: { ...metadata, namespace } });
     const said = async () => readyOf(await statusOf('within'))?.message;
     await vi.waitFor(async () => expect(await said()).toMatch(/exceeded quota: quota, requested: pods=1/), {
-      timeout: 60_000,
+      timeout: 150_000,
       interval: 100,
     });
     await setQuota(10);
     await vi.waitFor(async () => expect((await statusOf('within'))?.state).toBe('Available'), {
-      timeout: 90_000,
+      timeout: 150_000,
       interval: 200,
     });
   });

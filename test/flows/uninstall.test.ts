@@ -25,7 +25,7 @@ const ofNothing = JSON.stringify([
   { metadata: { name: 'web-root', annotations: { [harvesterAnnotations.imageId]: 'default/none' } } },
 ]);
 
-describe('bullion uninstall', { timeout: 180_000 }, () => {
+describe('bullion uninstall', { timeout: 400_000 }, () => {
   let offered: DiskCluster;
   beforeAll(async () => {
     offered = await startDiskCluster();
@@ -79,7 +79,7 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
 
   it('lists what would go, and touches nothing before it is told to', async () => {
     const held = async () => (await offered.cluster.kube.get(virtualMachines, machine))?.metadata.finalizers;
-    await expect.poll(held, { timeout: 60_000 }).toContain(finalizers.machine);
+    await expect.poll(held, { timeout: 150_000 }).toContain(finalizers.machine);
     const { code, said } = await bullion();
     expect(code).toBe(exitCodes.failed);
     expect(said).toContain('virtualmachineimage.hypercloud.tmaxanc.com/ready -n default');
@@ -110,7 +110,7 @@ describe('bullion uninstall', { timeout: 180_000 }, () => {
 
   it('then goes on to the end: no object, no volume, no kind, no namespace', async () => {
     const { kube, dataDir } = offered.cluster;
-    const { code, said } = await bullion('--yes', '--timeout', '90s');
+    const { code, said } = await bullion('--yes', '--timeout', '240s');
     expect(said).toContain('Bullion is gone.');
     expect(code).toBe(exitCodes.done);
     expect(await ourKinds()).toBe(0);

@@ -14,14 +14,13 @@ import { namespace, run } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { anUploadImage, anUploadVolume } from '#test/support/exchange.ts';
 import { type Participant, type Stage, endClient, participants, startStage } from '#test/support/interruptions.ts';
-import { shuffle } from '#test/support/random.ts';
+import { seed, shuffle } from '#test/support/random.ts';
 
 const mib = 2 ** 20;
 const perSecond = 4 * mib;
-const seed = Number(process.env['SEED'] ?? NaN) || Math.floor(Math.random() * 2 ** 31);
 const dir = temporaryDirectory();
 const [raw, file] = [join(dir, 'disk.raw'), join(dir, 'disk.qcow2')];
-let [size, tries] = [0, 0];
+let size = 0;
 let stage: Stage;
 
 beforeAll(async () => {
@@ -58,7 +57,7 @@ const standingOf = async (name: string): Promise<number> => {
   return at === 'done' ? size : (upload?.offset ?? 0);
 };
 
-describe(`uploads over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
+describe(`uploads over deaths (seed ${seed})`, { timeout: 500_000 }, () => {
   it('by `bullion upload`, resumed: what had arrived is not sent again', async () => {
     const start = () => stage.bullion('upload', 'resumed', file, '--storage-class', 'local');
     let client = start();
@@ -82,7 +81,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
       if (who === 'client') await endClient(client, stage.random);
       else await stage.kill(who);
       if (who === 'client') client = start();
-      await expect.poll(() => standingOf('resumed').catch(() => 0), { timeout: 60_000 }).toBeGreaterThan(mib);
+      await expect.poll(() => standingOf('resumed').catch(() => 0), { timeout: 150_000 }).toBeGreaterThan(mib);
     }
     const { code, said } = await client.over;
     expect({ code, said }).toEqual({ code: 0, said: expect.stringMatching(/resumed: 100% the image is ready to use/) });
@@ -94,9 +93,9 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
       .digest('hex');
     expect(status?.digests?.['sha256']).toBe(hex);
     await expectDisk(`virtualmachineimages/${namespace}/resumed`);
-    const claims = await stage.cluster.kube.list(persistentVolumeClaims, { namespace });
-    const left = claims.items.filter((claim) => claim.metadata.deletionTimestamp === undefined);
-    expect(left.map((claim) => claim.metadata.name)).toEqual([`vmi-${metadata.uid}`]);
+    const left = async (): Promise<readonly string[]> =>
+      (await stage.cluster.kube.list(persistentVolumeClaims, { namespace })).items.map((claim) => claim.metadata.name);
+    await expect.poll(left).toEqual([`vmi-${metadata.uid}`]);
   });
 
   const kind = { apiVersion: 'upload.cdi.kubevirt.io/v1beta1', kind: 'UploadTokenRequest' };
@@ -129,8 +128,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
       },
     ],
   ])('%s, whose clients are told and begin again', async (_what, name, prepare) => {
-    // Another try of this test finds what the one before left behind.
-    const { path, authorization, place, untilThere } = await prepare(`${name}-${(tries += 1)}`);
+    const { path, authorization, place, untilThere } = await prepare(name);
     const send = async (server: string, signal?: AbortSignal): Promise<number> => {
       const { statusCode, body } = await request(`${server}${path}`, {
         method: 'POST',
@@ -145,11 +143,15 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
     /** One that is under way: while the connection of before is still known, it is refused, and comes again. */
     const begin = async (bytes: number, signal: AbortSignal): Promise<{ readonly status: Promise<number> }> => {
       for (;;) {
+        const over = new AbortController();
+        // What a worker writes while it starts is less.
+        const written = stage.untilWritten(mib, over.signal);
         const status = send(stage.line.url, signal).catch(() => 0);
         const isUnderWay = await Promise.race([
-          Promise.all([stage.untilMore('sent', bytes), stage.untilBusy()]).then(() => true),
+          Promise.all([stage.untilMore('sent', bytes, over.signal), written]).then(() => true),
           status.then(() => false),
         ]);
+        over.abort();
         if (isUnderWay) return { status };
         await sleep(200);
       }
@@ -169,7 +171,7 @@ describe(`uploads over deaths (seed ${seed})`, { timeout: 300_000 }, () => {
       expect({ who, status: await status }).toEqual({ who, status: expect.toBeOneOf([...left[who]]) });
     }
     const again = () => send(stage.cluster.transferUrl).catch(() => 0);
-    await expect.poll(again, { timeout: 120_000, interval: 500 }).toBe(200);
+    await expect.poll(again, { timeout: 200_000, interval: 500 }).toBe(200);
     await untilThere();
     await expectDisk(place);
   });
@@ -194,5 +196,5 @@ it('a file of which nobody sends the rest does not stay', async () => {
   expect(begun.status).toBe(201);
   expect(await left()).toHaveLength(1);
   await cluster.kube.delete(harvesterImageKind.type, { namespace, name: 'left' });
-  await expect.poll(left, { timeout: 60_000 }).toEqual([]);
-}, 120_000);
+  await expect.poll(left, { timeout: 150_000 }).toEqual([]);
+}, 300_000);

@@ -76,6 +76,8 @@ const diskOf = async (claimName: string): Promise<string> => {
   const path = (volume as unknown as { spec: { csi?: { volumeHandle?: string } } }).spec.csi?.volumeHandle ?? '';
   const { stdout } = await run('find', [
     join(cluster.dataDir, 'storage', 'volumes'),
+    // Other volumes may go meanwhile.
+    '-ignore_readdir_race',
     '-path',
     `*${path}*`,
     '-type',
@@ -93,12 +95,12 @@ const expectDisk = async (claimName: string): Promise<void> => {
 
 const imageOf = (name: string) => cluster.kube.get(harvesterImageKind.type, { namespace, name });
 const untilImage = async (name: string, phase: string): Promise<HarvesterImage> => {
-  await expect.poll(async () => (await imageOf(name))?.status?.phase, { timeout: 90_000, interval: 100 }).toBe(phase);
+  await expect.poll(async () => (await imageOf(name))?.status?.phase, { timeout: 150_000, interval: 100 }).toBe(phase);
   return (await imageOf(name))!;
 };
 const untilVolume = async (name: string, phase: string): Promise<void> => {
   const read = async () => (await cluster.kube.get(dataVolumeKind.type, { namespace, name }))?.status?.phase;
-  await expect.poll(read, { timeout: 90_000, interval: 100 }).toBe(phase);
+  await expect.poll(read, { timeout: 150_000, interval: 100 }).toBe(phase);
 };
 
 const actionOf = (name: string, query: string): string =>
@@ -132,7 +134,7 @@ describe('the upload action of an image', () => {
       expect(status).toMatchObject({ size, virtualSize: 96 * 2 ** 20, progress: 100 });
       await expectDisk(`vmi-${metadata.uid}`);
     },
-    120_000,
+    300_000,
   );
 
   it.each(['chunk', 'file'])(
@@ -156,7 +158,7 @@ describe('the upload action of an image', () => {
       await untilImage(name, 'Imported');
       await expectDisk(`vmi-${(await imageOf(name))!.metadata.uid}`);
     },
-    120_000,
+    300_000,
   );
 
   it('says what is wrong with a file that is no disk, and takes a better one', async () => {
@@ -173,7 +175,7 @@ describe('the upload action of an image', () => {
       headers,
     });
     expect({ status: taken.statusCode, text: await taken.body.text() }).toEqual({ status: 200, text: '' });
-  }, 120_000);
+  }, 300_000);
 
   it('holds the file against its checksum', async () => {
     await cluster.kube.create(harvesterImageKind.type, anUploadImage('sum'));
@@ -192,7 +194,7 @@ describe('the upload action of an image', () => {
     const taken = await send(file);
     expect([taken.statusCode, await taken.body.text()]).toEqual([200, '']);
     await untilImage('sum', 'Imported');
-  }, 120_000);
+  }, 300_000);
 
   it.each([
     ['nobody', {}, 401],
@@ -264,7 +266,7 @@ describe('what virtctl does', () => {
       '-n',
       namespace,
       '--for=jsonpath={.status.phase}=UploadReady',
-      '--timeout=60s',
+      '--timeout=150s',
     ]);
     const bearer = { authorization: `Bearer ${await uploadToken('virtctl')}` };
     const head = await request(`${cluster.transferUrl}/v1beta1/upload-async`, { method: 'HEAD', headers: bearer });
@@ -280,14 +282,14 @@ describe('what virtctl does', () => {
       (await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'virtctl' }))?.metadata.annotations?.[
         'cdi.kubevirt.io/storage.pod.phase'
       ];
-    await expect.poll(phase, { timeout: 60_000 }).toBe('Succeeded');
+    await expect.poll(phase, { timeout: 150_000 }).toBe('Succeeded');
     await untilVolume('virtctl', 'Succeeded');
     await expectDisk('virtctl');
     expect(await post('/v1beta1/upload', Buffer.from('x'), bearer)).toMatchObject({
       status: 503,
       text: 'rejecting Upload Request for PVC virtctl that already finished uploading',
     });
-  }, 120_000);
+  }, 300_000);
 
   it.each(['/v1beta1/upload', '/v1alpha1/upload'])(
     'waits for the end of %s',
@@ -301,7 +303,7 @@ describe('what virtctl does', () => {
       expect(sent).toEqual({ status: 200, text: '' });
       await expectDisk(name);
     },
-    120_000,
+    300_000,
   );
 
   it.each(['/v1beta1/upload-form', '/v1alpha1/upload-form-async'])(
@@ -321,7 +323,7 @@ describe('what virtctl does', () => {
       expect([sent.status, await sent.text()]).toEqual([200, '']);
       await expectDisk(name);
     },
-    120_000,
+    300_000,
   );
 
   it('finds the asynchronous paths by HEAD, and is told that somebody else is sending', async () => {
@@ -353,7 +355,7 @@ describe('what virtctl does', () => {
     const url = `${cluster.transferUrl}/v1beta1/upload`;
     const first = request(url, { method: 'POST', body: slow, headers, headersTimeout: 120_000 });
     const second = () => post('/v1beta1/upload', Buffer.from(bytes), headers);
-    await expect.poll(() => offsetOf('busy'), { timeout: 60_000 }).toBeGreaterThan(0);
+    await expect.poll(() => offsetOf('busy'), { timeout: 150_000 }).toBeGreaterThan(0);
     expect(await second()).toEqual({
       status: 503,
       text: 'rejecting Upload Request for PVC busy: another upload is running',
@@ -362,7 +364,7 @@ describe('what virtctl does', () => {
     const { statusCode, body } = await first;
     expect([statusCode, await body.text()]).toEqual([200, '']);
     await expectDisk('busy');
-  }, 120_000);
+  }, 300_000);
 
   it('is told at once that a volume is too small', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('small', '32Mi'));
@@ -375,7 +377,7 @@ describe('what virtctl does', () => {
       text: expect.stringMatching(/^Saving stream failed: .*100663296 bytes.*larger volume/),
     });
     await untilVolume('small', 'Failed');
-  }, 120_000);
+  }, 300_000);
 
   it('is told what became of a file after its last byte, and so is the status', async () => {
     await cluster.kube.create(dataVolumeKind.type, aDataVolume('broken'));
@@ -389,7 +391,7 @@ describe('what virtctl does', () => {
     const volume = await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'broken' });
     const said = sent.text.replace('Saving stream failed: ', '');
     expect(volume?.status?.conditions?.map(({ message }) => message)).toContainEqual(expect.stringContaining(said));
-  }, 120_000);
+  }, 300_000);
 
   it.each<[string, () => Promise<Record<string, string>>, number, string]>([
     ['no token', () => Promise.resolve({}), 400, ''],

@@ -75,7 +75,7 @@ const aClaim = (name: string, more: Partial<PersistentVolumeClaim['spec']> = {})
   },
 });
 
-describe('virtctl image-upload dv', { timeout: 120_000 }, () => {
+describe('virtctl image-upload dv', { timeout: 400_000 }, () => {
   it('makes a DataVolume, fills it, and names it with --datasource', async () => {
     await upload('dv', 'fedora-dv', { dataSource: true, volumeMode: 'block' });
     await expectDisk('fedora-dv', 'block');
@@ -85,7 +85,7 @@ describe('virtctl image-upload dv', { timeout: 120_000 }, () => {
           (await cluster.kube.get(dataSourceKind.type, { namespace, name: 'fedora-dv' }))?.status?.conditions?.find(
             ({ type }) => type === 'Ready',
           )?.status,
-        { timeout: 30_000 },
+        { timeout: 120_000 },
       )
       .toBe('True');
     await expect(upload('dv', 'fedora-dv')).rejects.toThrow('already successfully imported/cloned/updated');
@@ -101,7 +101,7 @@ describe('virtctl image-upload dv', { timeout: 120_000 }, () => {
         storage: { resources: { requests: { storage: '64Mi' } }, storageClassName: 'local' },
       },
     });
-    await expect.poll(() => read('prepared'), { timeout: 30_000 }).toBeDefined();
+    await expect.poll(() => read('prepared'), { timeout: 120_000 }).toBeDefined();
     await imageUpload({
       kube: cluster.kube,
       namespace,
@@ -137,7 +137,10 @@ describe('virtctl image-upload dv', { timeout: 120_000 }, () => {
         method: incoming.method as 'HEAD' | 'POST',
         headers: headers as Record<string, string>,
         ...(incoming.method === 'POST' ? { body: incoming } : {}),
-      }).then(async ({ statusCode, body }) => answer.writeHead(statusCode).end(await body.text()));
+      }).then(
+        async ({ statusCode, body }) => answer.writeHead(statusCode).end(await body.text()),
+        () => answer.destroy(),
+      );
     });
     await new Promise<void>((resolve) => flaky.listen(0, '127.0.0.1', resolve));
     try {
@@ -155,7 +158,7 @@ describe('virtctl image-upload dv', { timeout: 120_000 }, () => {
   });
 });
 
-describe('virtctl image-upload pvc', { timeout: 120_000 }, () => {
+describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
   it('makes a claim, fills it, and leaves it to whoever made it', async () => {
     await upload('pvc', 'fedora-pvc', { volumeMode: 'block' });
     await expectDisk('fedora-pvc', 'block');
@@ -167,8 +170,8 @@ describe('virtctl image-upload pvc', { timeout: 120_000 }, () => {
     // What served it goes with it.
     await cluster.kube.delete(persistentVolumeClaims, { namespace, name: 'fedora-pvc' });
     const served = () => cluster.kube.get(dataVolumeKind.type, { namespace, name: 'fedora-pvc' });
-    await expect.poll(served, { timeout: 30_000 }).toBeUndefined();
-    await expect.poll(() => read('fedora-pvc'), { timeout: 30_000 }).toBeUndefined();
+    await expect.poll(served, { timeout: 120_000 }).toBeUndefined();
+    await expect.poll(() => read('fedora-pvc'), { timeout: 120_000 }).toBeUndefined();
   });
 
   it('fills one that is there, a file system, with --no-create', async () => {
@@ -228,7 +231,7 @@ describe('virtctl image-upload pvc', { timeout: 120_000 }, () => {
         ({ message }) => message,
       );
     await expect
-      .poll(said, { timeout: 30_000 })
+      .poll(said, { timeout: 120_000 })
       .toContain('claim busy is not made an upload target while pod guest may write to it: stop it');
     expect(await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'busy' })).toBeUndefined();
   });

@@ -37,7 +37,7 @@ export const startBackupStore = async (
   });
   await sdk.send(new CreateBucketCommand({ Bucket: backupBucket }));
   sdk.destroy();
-  const http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1/32']), idleMs: 10_000 });
+  const http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1/32']), idleMs: 30_000 });
   const s3 = createS3Client({
     http,
     endpoint: server.url,

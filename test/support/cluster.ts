@@ -68,7 +68,7 @@ export const anImage = (name: string, spec: HyperCloudImage['spec']): HyperCloud
 export const followUntil = async (
   kube: KubeClient,
   name: string,
-  ...[isSo, seconds = 60]: [(status: ImageStatus) => boolean, number?]
+  ...[isSo, seconds = 150]: [(status: ImageStatus) => boolean, number?]
 ): Promise<readonly ImageStatus[]> => {
   const seen: ImageStatus[] = [];
   const deadline = Date.now() + seconds * 1000;
@@ -91,7 +91,7 @@ export const settle = async (kube: KubeClient, image: HyperCloudImage, seconds?:
   return seen.at(-1)!;
 };
 
-export const deleteImage = async (kube: KubeClient, name: string, seconds = 30): Promise<void> => {
+export const deleteImage = async (kube: KubeClient, name: string, seconds = 120): Promise<void> => {
   await kube.delete(images, { namespace, name });
   const deadline = Date.now() + seconds * 1000;
   while ((await kube.get(images, { namespace, name })) !== undefined) {
@@ -110,7 +110,7 @@ const childKinds = [
 ] as readonly unknown[] as readonly ResourceType[];
 
 /** What is left of images in the API and on disk, as `Kind/name` and paths. Files are given a moment to go. */
-export const leftOvers = async (kube: KubeClient, dataDir: string, seconds = 10): Promise<readonly string[]> => {
+export const leftOvers = async (kube: KubeClient, dataDir: string, seconds = 90): Promise<readonly string[]> => {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
     const left: string[] = [];

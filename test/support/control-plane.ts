@@ -68,7 +68,7 @@ export const startControlPlane = async (kind: ApiServerKind): Promise<ControlPla
 export const eventually = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
-  ...[key, isSo, seconds = 20]: [ObjectKey, (object: T | undefined) => boolean, number?]
+  ...[key, isSo, seconds = 90]: [ObjectKey, (object: T | undefined) => boolean, number?]
 ): Promise<T | undefined> => {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {

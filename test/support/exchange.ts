@@ -38,7 +38,7 @@ export const anUploadVolume = (name: string, spec: Partial<DataVolume['spec']> =
   },
 });
 
-const patienceMs = 120_000;
+const patienceMs = 200_000;
 
 /** Also outside of a test. */
 const until = async <T>(read: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> => {

@@ -5,11 +5,12 @@ import { type ExchangeCluster, startExchangeCluster } from '#test/support/exchan
 import { type Random, createRandom } from '#test/support/random.ts';
 import {
   type SlowLine,
-  isWorkerBusy,
   killWorker,
+  killWorkers,
   startSlowLine,
   startTransferProcess,
   workerPids,
+  writtenByWorkers,
 } from '#test/support/transfer-process.ts';
 
 /** `bullion` as a process. */
@@ -32,10 +33,13 @@ export interface Stage {
   readonly bullion: (...args: readonly string[]) => Client;
   /** Everybody but clients, who are the test's. `cluster`: half of the times with whatever works in it, as a node that loses its power. */
   readonly kill: (who: Exclude<Participant, 'client'>) => Promise<void>;
-  /** Until so many bytes more went one way. */
-  readonly untilMore: (way: 'sent' | 'taken', bytes: number) => Promise<void>;
-  /** Until bytes came as far as a worker: what is before it may hold some megabytes. */
-  readonly untilBusy: () => Promise<void>;
+  /** Until so many bytes more went one way, or nobody waits for them any more. */
+  readonly untilMore: (way: 'sent' | 'taken', bytes: number, signal?: AbortSignal) => Promise<void>;
+  /**
+   * Until so many bytes more came as far as a worker, or nobody waits for them any more: what is before it may hold some megabytes. One that is
+   * killed before costs nobody anything, another takes its place.
+   */
+  readonly untilWritten: (bytes: number, signal?: AbortSignal) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -84,7 +88,7 @@ export const startStage = async (bytesPerSecond: number, seed: number): Promise<
   const random = createRandom(seed);
   const restartCluster = async (): Promise<void> => {
     const workers = random.chance(0.5) ? await workerPids(cluster.dataDir) : [];
-    for (const pid of workers) process.kill(pid, 'SIGKILL');
+    killWorkers(workers);
     await cluster.restart();
   };
   const restartFunction = async (): Promise<void> => {
@@ -98,15 +102,20 @@ export const startStage = async (bytesPerSecond: number, seed: number): Promise<
     random,
     bullion: (...args) => startClient([...args, '--kubeconfig', cluster.kubeconfigPath], clients),
     kill: (who) => deaths[who](),
-    untilMore: async (way, bytes) => {
+    untilMore: async (way, bytes, signal) => {
       const enough = line[way]() + bytes;
-      for (const deadline = Date.now() + patienceMs; line[way]() < enough; await sleep(20)) {
+      const isSo = () => line[way]() >= enough || signal?.aborted === true;
+      for (const deadline = Date.now() + patienceMs; !isSo(); await sleep(20)) {
         if (Date.now() > deadline) throw new Error(`only ${line[way]()} of ${enough} bytes were ${way}; seed ${seed}`);
       }
     },
-    untilBusy: async () => {
-      for (const deadline = Date.now() + patienceMs; !(await isWorkerBusy(cluster.dataDir)); await sleep(20)) {
-        if (Date.now() > deadline) throw new Error(`no worker was busy; seed ${seed}`);
+    untilWritten: async (bytes, signal) => {
+      const before = await writtenByWorkers(cluster.dataDir);
+      const isSo = async (): Promise<boolean> =>
+        signal?.aborted === true ||
+        [...(await writtenByWorkers(cluster.dataDir))].some(([pid, now]) => now - (before.get(pid) ?? 0) > bytes);
+      for (const deadline = Date.now() + patienceMs; !(await isSo()); await sleep(50)) {
+        if (Date.now() > deadline) throw new Error(`no worker wrote ${bytes} bytes; seed ${seed}`);
       }
     },
     close: async () => {

@@ -2,12 +2,11 @@
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePorts } from '#infra/local/free-ports.ts';
 
 const run = promisify(execFile);
 
@@ -31,14 +30,6 @@ export interface NginxOptions {
   /** Path that stays. */
   readonly kept?: string;
 }
-
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
 
 const forwarded = `
       proxy_http_version 1.1;
@@ -82,7 +73,8 @@ ${location('/', upstream)}
 /** Its own certificate, which nobody knows. */
 export const startNginx = async (options: NginxOptions): Promise<Nginx> => {
   const dir = await mkdtemp(join(tmpdir(), 'bullion-nginx-'));
-  const [port, ca] = [await freePort(), join(dir, 'tls.crt')];
+  const [port = 0] = await freePorts(1);
+  const ca = join(dir, 'tls.crt');
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', join(dir, 'tls.key')];
   await run('openssl', ['req', '-x509', ...key, '-out', ca, '-days', '2', ...subject]);
@@ -90,7 +82,7 @@ export const startNginx = async (options: NginxOptions): Promise<Nginx> => {
   const child = spawn(nginxPath ?? 'nginx', ['-p', dir, '-c', join(dir, 'nginx.conf')], { stdio: 'ignore' });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const url = `https://localhost:${port}`;
-  for (let attempt = 0; attempt < 100; attempt++) {
+  for (let attempt = 0; attempt < 600; attempt++) {
     const isUp = await run('curl', ['-sk', '-o', '/dev/null', url]).then(
       () => true,
       () => false,

@@ -1,5 +1,8 @@
 // A seeded source of randomness: the same seed gives the same run.
 
+/** Another one in each run, unless `SEED` says which. Tests name it in their titles: what failed can be run again as it was. */
+export const seed = Number(process.env['SEED'] ?? NaN) || Math.floor(Math.random() * 2 ** 31);
+
 export interface Random {
   /** 0 ≤ x < 1. */
   next(): number;

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lookAtProcess } from '#infra/local/controllers/jobs/process.ts';
+import { freePorts } from '#infra/local/free-ports.ts';
 
 export interface TransferProcess {
   readonly url: string;
@@ -15,20 +16,12 @@ export interface TransferProcess {
   readonly kill: (signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
 }
 
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
-
 /** `functions/transfer` as a pod has it. `PORT`: that of one before. */
 export const startTransferProcess = async (
   kubeconfig: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TransferProcess> => {
-  const port = environment['PORT'] ?? String(await freePort());
+  const port = environment['PORT'] ?? String((await freePorts(1))[0]);
   const child = spawn(process.execPath, ['functions/transfer/index.ts'], {
     env: {
       PATH: process.env['PATH'],
@@ -120,24 +113,32 @@ export const workerPids = async (dataDir: string): Promise<readonly number[]> =>
   return found;
 };
 
-/** Bytes of a file that a worker has on its hands once it has begun; what it writes while it starts is less. */
-const begunBytes = 1024 * 1024;
-
-/** Whether bytes have come as far as a worker: one that is killed before costs nobody anything, another takes its place. */
-export const isWorkerBusy = async (dataDir: string): Promise<boolean> => {
+/** Bytes that each worker has written so far, by its process number. */
+export const writtenByWorkers = async (dataDir: string): Promise<ReadonlyMap<number, number>> => {
+  const written = new Map<number, number>();
   for (const pid of await workerPids(dataDir)) {
     const io = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => '');
-    if (Number(/^wchar: (\d+)$/m.exec(io)?.[1] ?? 0) > begunBytes) return true;
+    written.set(pid, Number(/^wchar: (\d+)$/m.exec(io)?.[1] ?? 0));
   }
-  return false;
+  return written;
 };
+
+/** Of those, whether it was still there. */
+export const killWorkers = (pids: readonly number[]): boolean =>
+  pids
+    .map((pid) => {
+      try {
+        return process.kill(pid, 'SIGKILL');
+      } catch {
+        return false;
+      }
+    })
+    .includes(true);
 
 /** As a node that dies takes its pods along. Waits until there is one. */
 export const killWorker = async (dataDir: string): Promise<void> => {
   for (let attempt = 0; attempt < 600; attempt += 1) {
-    const pids = await workerPids(dataDir);
-    for (const pid of pids) process.kill(pid, 'SIGKILL');
-    if (pids.length > 0) return;
+    if (killWorkers(await workerPids(dataDir))) return;
     await sleep(100);
   }
   throw new Error('no worker was there to be killed');

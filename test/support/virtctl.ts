@@ -112,7 +112,7 @@ const failOnEvents = async ({ kube, namespace, name }: ImageUpload): Promise<voi
 };
 
 const waitForServer = (upload: ImageUpload): Promise<void> =>
-  until(upload.waitSeconds ?? 90, `PVC ${upload.name} upload pod to be ready`, async () => {
+  until(upload.waitSeconds ?? 200, `PVC ${upload.name} upload pod to be ready`, async () => {
     if (upload.type === 'pvc') {
       const isReady = (await marksOf(upload))[`${cdi}.pod.ready`] === 'true';
       if (!isReady) await failOnEvents(upload);

@@ -88,7 +88,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
     await kube.create(crds, looseCrd(widgets));
     await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'bullion' } });
     await prepareKnative(kube);
-    await vi.waitFor(() => kube.list(widgets), { timeout: 30_000 });
+    await vi.waitFor(() => kube.list(widgets), { timeout: 100_000 });
   }, 480_000);
 
   afterAll(async () => {
@@ -140,7 +140,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
         if (adapter.hasEnded()) throw new Error(adapter.output());
         return [theirs, ours].every(({ seen }) => new Set(seen.map(({ headers }) => headers['ce-kind'])).size === 3);
       };
-      await expect.poll(probe, { timeout: 60_000 }).toBe(true);
+      await expect.poll(probe, { timeout: 100_000 }).toBe(true);
 
       const name = `same-${mode.toLowerCase()}`;
       const key = { namespace: 'bullion', name };
@@ -161,10 +161,10 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
           ({ headers }) => headers['ce-kind'] ?? '',
         );
       const count = (seen: readonly Seen[]) => Object.values(about(seen)).flat().length;
-      await expect.poll(() => [count(theirs.seen), count(ours.seen)], { timeout: 20_000 }).toEqual([9, 9]);
+      await expect.poll(() => [count(theirs.seen), count(ours.seen)], { timeout: 100_000 }).toEqual([9, 9]);
 
       expect(about(ours.seen)).toEqual(about(theirs.seen));
-    }, 120_000);
+    }, 300_000);
   });
 
   describe('the broker', () => {
@@ -222,7 +222,7 @@ describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knativ
         if (status !== 405) throw new Error(`the filter answers ${status}`);
       };
       await vi.waitFor(isUp, { timeout: 60_000, interval: 500 });
-    }, 90_000);
+    }, 240_000);
 
     /** One Trigger, in the cluster and in our broker; an event through both. */
     const compare = async (spec: object, event: CloudEvent) => {

@@ -114,8 +114,8 @@ describe.skipIf(!canRun)('behind queue-proxy', () => {
       const status = await send();
       if (status !== 204) throw new Error(`queue-proxy answers ${status}`);
     };
-    await vi.waitFor(isUp, { timeout: 30_000, interval: 100 });
-  }, 60_000);
+    await vi.waitFor(isUp, { timeout: 100_000, interval: 100 });
+  }, 240_000);
   afterAll(() => {
     agent.destroy();
     for (const child of children) child.kill('SIGKILL');

@@ -97,7 +97,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       .filter(({ involvedObject }) => involvedObject.name === name)
       .map(({ message }) => message ?? '');
   const saidAbout = async (name: string, words: string) => {
-    for (let tries = 0; tries < 100; tries += 1) {
+    for (let tries = 0; tries < 900; tries += 1) {
       if ((await messagesAbout(name)).some((message) => message.includes(words))) return true;
       await sleep(100);
     }
@@ -299,14 +299,14 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
       await aJob('brief', 'true', { ttlSecondsAfterFinished: 1 });
       await ended('brief');
       await eventually(plane.kube, jobs, { namespace, name: 'brief' }, gone);
-      for (let tries = 0; tries < 100 && (await podsOf('brief')).length > 0; tries += 1) await sleep(100);
+      for (let tries = 0; tries < 900 && (await podsOf('brief')).length > 0; tries += 1) await sleep(100);
       expect(await podsOf('brief')).toEqual([]);
     });
 
     it('says which images there are when it does not know one', async () => {
       await aJob('unknown', 'true', {}, { image: 'nobody/knows' });
       let [pod] = await podsOf('unknown');
-      for (let tries = 0; tries < 100 && pod?.status?.containerStatuses === undefined; tries += 1) {
+      for (let tries = 0; tries < 900 && pod?.status?.containerStatuses === undefined; tries += 1) {
         await sleep(100);
         [pod] = await podsOf('unknown');
       }
@@ -326,7 +326,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
           podSpec: { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }] },
         },
       );
-      for (let tries = 0; tries < 100 && !existsSync(file); tries += 1) await sleep(100);
+      for (let tries = 0; tries < 900 && !existsSync(file); tries += 1) await sleep(100);
       return {
         go: join(await pathOf(name), 'go'),
         pids: async () => (await readFile(file, 'utf8')).trim().split('\n').map(Number),
@@ -352,7 +352,7 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
     it('pauses and goes on as told', async () => {
       const job = await aSteadyJob('paused');
       await plane.kube.mergePatch(jobs, { namespace, name: 'paused' }, { spec: { suspend: true } });
-      for (let tries = 0; tries < 100 && (await podsOf('paused')).length > 0; tries += 1) await sleep(100);
+      for (let tries = 0; tries < 900 && (await podsOf('paused')).length > 0; tries += 1) await sleep(100);
       await writeFile(job.go, '');
       await plane.kube.mergePatch(jobs, { namespace, name: 'paused' }, { spec: { suspend: false } });
       expect(verdictOf(await ended('paused'))).toEqual(['Complete CompletionsReached']);

@@ -37,7 +37,8 @@ describe('createWorkQueue', () => {
       backOffMs: { first: 20, most: 1000 },
     });
     queue.add('a');
-    await sleep(300);
+    await expect.poll(() => times.length).toBe(4);
+    await sleep(50);
     await queue.stop();
     const pauses = times.slice(1).map((time, index) => Math.round(time - (times[index] ?? 0)));
     expect(times).toHaveLength(4);
@@ -57,7 +58,8 @@ describe('createWorkQueue', () => {
     queue.addAfter('a', 10_000);
     queue.addAfter('a', 10);
     queue.addAfter('a', 10_000);
-    await sleep(60);
+    await expect.poll(() => seen.length).toBe(1);
+    await sleep(20);
     await queue.stop();
     expect(seen).toEqual(['a']);
   });

@@ -34,7 +34,7 @@ const temporary = { accessKeyId: 'guest', secretAccessKey: 'other-s3cret', sessi
 const Bucket = 'images';
 const mib = 2 ** 20;
 
-describe('the object store, asked by the AWS SDK', { timeout: 60_000 }, () => {
+describe('the object store, asked by the AWS SDK', { timeout: 240_000 }, () => {
   let dir: string;
   let store: ObjectStore;
   let s3: S3Client;

@@ -14,7 +14,7 @@ const image = {
   status: { phase: 'Available', conditions: [{ type: 'Ready', status: 'True' }] },
 };
 
-describe('the Worker for metrics', { timeout: 60_000 }, () => {
+describe('the Worker for metrics', { timeout: 240_000 }, () => {
   let api: RunningServer;
   let workers: RunningWorkers;
   beforeAll(async () => {

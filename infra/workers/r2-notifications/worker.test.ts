@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Hono } from 'hono';
 import { receiveEvent } from '#events/receive.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
+import { freePorts } from '#infra/local/free-ports.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { type R2, anR2Message, startR2 } from '#test/support/r2.ts';
 
@@ -30,7 +31,7 @@ const oddKeys = [
   '日本語.qcow2',
 ];
 
-describe('the Worker between R2 and import-object', { timeout: 90_000 }, () => {
+describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => {
   const told: Told[] = [];
   let answerTo: (key: string) => Response;
   let door: RunningServer | undefined;
@@ -46,7 +47,8 @@ describe('the Worker between R2 and import-object', { timeout: 90_000 }, () => {
   const open = async (port: number) => (door = await startServer({ app, log: silentLogger, port, drainMs: 100 }));
 
   beforeAll(async () => {
-    const { url } = await open(0);
+    // Of ports that nobody takes while it is closed.
+    const { url } = await open((await freePorts(1))[0] ?? 0);
     r2 = await startR2(url);
   });
   afterAll(async () => {
@@ -55,7 +57,7 @@ describe('the Worker between R2 and import-object', { timeout: 90_000 }, () => {
   });
 
   const taken = () => new Response(null, { status: 204 });
-  const until = (isSo: () => void) => vi.waitFor(isSo, { timeout: 30_000, interval: 50 });
+  const until = (isSo: () => void) => vi.waitFor(isSo, { timeout: 100_000, interval: 50 });
   const toldOf = (key: string) => told.filter((one) => one.key === key);
   const reasonsOf = (key: string) => r2.logged().flatMap((line) => (line['key'] === key ? [line['reason']] : []));
 
@@ -99,7 +101,8 @@ describe('the Worker between R2 and import-object', { timeout: 90_000 }, () => {
     answerTo = () => new Response(null, { status: answers.shift() ?? 204 });
     await r2.notify(anR2Message('CopyObject', 'later.img'));
     await until(() => expect(toldOf('later.img')).toHaveLength(5));
-    expect(reasonsOf('later.img')).toEqual(['HTTP 503', 'HTTP 401', 'HTTP 500', 'HTTP 404', undefined]);
+    const reasons = ['HTTP 503', 'HTTP 401', 'HTTP 500', 'HTTP 404', undefined];
+    await until(() => expect(reasonsOf('later.img')).toEqual(reasons));
     expect(r2.deadLetters).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataPrefix, metadataPrefix, sweepMarkKey } from '#shared/backup/place.ts';
 import { type ImageMetadata, parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
 import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
@@ -220,7 +220,7 @@ describe('a sweep', () => {
     };
     const swept = sweeping(failing);
     swept.catch(() => {});
-    await vi.waitFor(() => expect(asked).toBe(3));
+    await expect.poll(() => asked).toBe(3);
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(store.objects.get(sweepKey(dataPrefix))?.toString()).toContain('"sweeping"');
     goOn();
@@ -255,7 +255,7 @@ describe('a sweep', () => {
     const now = () => clock;
     const died = sweeping(store, { now, wait: () => new Promise(() => {}) });
     void died;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await expect.poll(() => store.objects.has(sweepKey(dataPrefix))).toBe(true);
     await expect(sweeping(store, { now })).rejects.toThrow('being cleared away');
     expect(await outsideSweeps(store, clock, () => Promise.resolve(1))).toMatchObject({ is: 'swept' });
     clock += announcedMs + 4 * 3_600_000;

@@ -88,8 +88,8 @@ describe('the raw HTTP client', () => {
     it('all of it, however late it is asked for', async () => {
       const body = Buffer.alloc(4 * 1024 * 1024, 'bytes');
       const origin = await open((request) => fileAnswer(request, body));
-      const response = await client(['127.0.0.1'], 100).get({ url: new URL(origin.url) });
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      const response = await client(['127.0.0.1'], 1_000).get({ url: new URL(origin.url) });
+      await new Promise((resolve) => setTimeout(resolve, 1_300));
       const parts: Buffer[] = [];
       await response.pour((chunk) => void parts.push(Buffer.from(chunk)));
       expect(Buffer.concat(parts).equals(body)).toBe(true);
@@ -119,10 +119,10 @@ describe('the raw HTTP client', () => {
   it('never says Stalled because the reader is slow', async () => {
     const body = Buffer.alloc(4 * 1024 * 1024, 7);
     const origin = await open((request) => fileAnswer(request, body));
-    const response = await client(['127.0.0.1'], 100).get({ url: new URL(origin.url) });
+    const response = await client(['127.0.0.1'], 1_000).get({ url: new URL(origin.url) });
     let received = 0;
     for await (const chunk of response.body) {
-      if (received === 0) await new Promise((resolve) => setTimeout(resolve, 400));
+      if (received === 0) await new Promise((resolve) => setTimeout(resolve, 1_300));
       received += chunk.length;
     }
     expect(received).toBe(body.length);

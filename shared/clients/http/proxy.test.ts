@@ -63,7 +63,7 @@ const keep = <T extends { close(): Promise<unknown> }>(opened: T): T => {
 };
 
 const client = (use: Partial<Proxies>): HttpClient =>
-  keep(createHttpClient({ isRefused: createAddressPolicy([]), idleMs: 2000, proxies: { none: [], ...use } }));
+  keep(createHttpClient({ isRefused: createAddressPolicy([]), idleMs: 10_000, proxies: { none: [], ...use } }));
 
 const read = async (http: HttpClient, url: string): Promise<string> => {
   const parts: Buffer[] = [];

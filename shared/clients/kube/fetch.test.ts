@@ -82,7 +82,7 @@ describe('the client by fetch', () => {
   it('reads a watch line by line, until it ends', async () => {
     const lines = ['a', 'b'].map((name) => JSON.stringify({ type: 'ADDED', object: { metadata: { name } } }));
     const { kube } = await clientOf(() => new Response(`${lines.join('\n')}\n`));
-    const watch = kube.watch(namespaces, { signal: AbortSignal.timeout(10_000) });
+    const watch = kube.watch(namespaces, { signal: AbortSignal.timeout(60_000) });
     const names = await Array.fromAsync(watch, ({ object }) => object.metadata.name);
     expect(names).toEqual(['a', 'b']);
   });

@@ -71,7 +71,9 @@ describe('watch', () => {
   });
 
   it('ends quietly when the server falls silent', async () => {
-    expect(await watch((response) => void response.write(line('ADDED', 'a')), { idleMs: 50 })).toEqual({ seen: ['a'] });
+    expect(await watch((response) => void response.write(line('ADDED', 'a')), { idleMs: 1_000 })).toEqual({
+      seen: ['a'],
+    });
     server?.closeAllConnections();
     server?.close();
     expect(await watch(() => undefined, { idleMs: 50 })).toEqual({ seen: [] });
@@ -83,7 +85,7 @@ describe('watch', () => {
       await wait(30);
       response.end(line('ADDED', 'c'));
     };
-    expect(await watch((response) => void script(response), { idleMs: 500 })).toEqual({ seen: ['a', 'b', 'c'] });
+    expect(await watch((response) => void script(response), { idleMs: 3_000 })).toEqual({ seen: ['a', 'b', 'c'] });
   });
 
   it('ends quietly when told to', async () => {

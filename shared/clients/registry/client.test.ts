@@ -11,7 +11,7 @@ import { newestTag } from '#shared/clients/registry/tags.ts';
 import { type PushTarget, pushDisk, pushIndex, sha256 } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 
-const http = createHttpClient({ isRefused: () => false, idleMs: 5000 });
+const http = createHttpClient({ isRefused: () => false, idleMs: 20_000 });
 afterAll(() => http.close());
 
 const clientOf = (host: string, options: Partial<SessionOptions> = {}) =>

@@ -22,7 +22,7 @@ const bytesOf = async ({ body }: ObjectContent): Promise<Buffer> => {
   return Buffer.concat(parts);
 };
 
-describe('an object store', { timeout: 30_000 }, () => {
+describe('an object store', { timeout: 100_000 }, () => {
   let dir: string;
   let store: ObjectStore;
   let http: HttpClient;
@@ -36,7 +36,7 @@ describe('an object store', { timeout: 30_000 }, () => {
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'bullion-s3-'));
     store = await startObjectStore({ dir, credentials: [credentials, temporary], region: 'eu-west-9' });
-    http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1']), idleMs: 5000 });
+    http = createHttpClient({ isRefused: createAddressPolicy(['127.0.0.1']), idleMs: 20_000 });
     const sdk = new Sdk({ endpoint: store.url, region: store.region, forcePathStyle: true, credentials });
     await sdk.send(new CreateBucketCommand({ Bucket: bucket }));
     await sdk.send(new CreateBucketCommand({ Bucket: 'public', ACL: 'public-read' }));

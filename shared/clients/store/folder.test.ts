@@ -44,7 +44,7 @@ describe('two writers of one key', () => {
     }
   };
 
-  it('never lose what the other one wrote', { timeout: 60_000 }, async () => {
+  it('never lose what the other one wrote', { timeout: 240_000 }, async () => {
     const stores = Array.from({ length: 4 }, () => createFolderStore(root));
     await stores[0]!.write('a/count', bytes('0'));
     await Promise.all(stores.map((store) => countUp(store, 8)));
@@ -52,7 +52,7 @@ describe('two writers of one key', () => {
     expect(filesIn('a')).toEqual(['count']);
   });
 
-  it('never lose it in any order of their steps', { timeout: 60_000 }, async () => {
+  it('never lose it in any order of their steps', { timeout: 240_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         root = mkdtempSync(join(dir, 'order-'));

@@ -15,7 +15,7 @@ import { TransferSpec } from '#shared/transfer/spec.ts';
 const prefix = 'backups/';
 const mib = 2 ** 20;
 
-describe('a disk in chunks', { timeout: 60_000 }, () => {
+describe('a disk in chunks', { timeout: 240_000 }, () => {
   let root: string;
   let disk: string;
   let place: string;
@@ -46,7 +46,7 @@ describe('a disk in chunks', { timeout: 60_000 }, () => {
       source: { type: 'folder', dir: place, key },
       target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
       scratchDir: join(root, 'scratch'),
-      limits: { idleSeconds: 5, totalSeconds: 60, retries: 0 },
+      limits: { idleSeconds: 20, totalSeconds: 240, retries: 0 },
     });
     const signal = new AbortController().signal;
     const report = await runTransfer(spec, { run: 'run', signal, send: () => Promise.resolve(), log: () => {} });

@@ -177,7 +177,7 @@ describe('an upload', () => {
       expect(readFileSync(last.target).equals(disk)).toBe(true);
     };
     await fc.assert(fc.asyncProperty(cuts, check), { numRuns: 5 });
-  }, 60_000);
+  }, 240_000);
 
   it('is converted by the next worker when the last one died with all of it', async () => {
     const directory = newDirectory();
@@ -287,7 +287,7 @@ describe('an upload', () => {
   });
 
   it('that nobody goes on with expires', async () => {
-    const worker = await startWorker(newDirectory(), { idleSeconds: 0.5 });
+    const worker = await startWorker(newDirectory(), { idleSeconds: 3 });
     await send(worker.url, disk.subarray(0, 1000), { begin: { length: disk.length }, more: true });
     const report = await worker.report;
     expect(report).toMatchObject({ outcome: 'failed', reason: 'UploadExpired', retryable: false });

@@ -40,8 +40,8 @@ export interface KubectlResult {
 
 export interface KubectlOptions {
   readonly stdin?: string;
-  /** Milliseconds; then it gets SIGTERM. 30 s when left out. */
-  readonly timeoutMs?: number;
+  /** Called with all of standard output so far as it comes; `stop` sends SIGTERM. */
+  readonly onOutput?: (stdout: string, stop: () => void) => void;
 }
 
 export interface WatchedEvent {
@@ -50,7 +50,7 @@ export interface WatchedEvent {
 }
 
 export interface Watch {
-  /** The next event that is not a bookmark, or the next of any type with `bookmarks`; fails after 10 s. */
+  /** The next event that is not a bookmark, or the next of any type with `bookmarks`; fails after 60 s. */
   readonly next: (options?: { readonly bookmarks?: boolean }) => Promise<WatchedEvent>;
   /** Resolves when the server ends the stream. */
   readonly ended: Promise<void>;

@@ -20,7 +20,7 @@ export interface Runner {
 }
 
 /** Milliseconds after which a case has failed. */
-const caseTimeoutMs = 60_000;
+const caseTimeoutMs = 110_000;
 
 export const createRunner = async (server: ConformanceServer, records = false): Promise<Runner> => {
   const http = createHttp(server);

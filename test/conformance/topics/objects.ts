@@ -56,13 +56,13 @@ export const apply = (t: CaseContext, path: string, body: unknown, query = 'fiel
 export const namesOf = (list: JsonValue): readonly string[] =>
   itemsAt(list).map((item) => textAt(item, 'metadata.name'));
 
-/** Polls until the check holds; fails after 45 s with what it saw last. Garbage collection learns of new kinds only every 30 s. */
+/** Polls until the check holds; fails after 90 s with what it saw last. Garbage collection learns of new kinds only every 30 s. */
 export const eventually = async <T>(what: string, read: () => Promise<T>, holds: (seen: T) => boolean): Promise<T> => {
-  const deadline = Date.now() + 45_000;
+  const deadline = Date.now() + 90_000;
   for (;;) {
     const seen = await read();
     if (holds(seen)) return seen;
-    if (Date.now() > deadline) throw new Error(`${what}: not within 45 s; last seen ${JSON.stringify(seen)}`);
+    if (Date.now() > deadline) throw new Error(`${what}: not within 90 s; last seen ${JSON.stringify(seen)}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 };

@@ -6,7 +6,7 @@ import { type ConfigMap, collection, selector, toShown } from '#test/faults/api-
 import type { Http, OpenWatch } from '#test/support/api-server/http.ts';
 
 /** Milliseconds in which a watch must have shown everything there is. */
-const patience = 10_000;
+const patience = 60_000;
 
 export interface Follower {
   /** Follows from where it was; resolves when everything up to now has been shown and compared. Goes on until the server dies. */

@@ -59,7 +59,7 @@ ${login}`;
 };
 
 const untilUp = async (port: number, child: ChildProcess): Promise<void> => {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 120_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`);
     const isUp = await fetch(`http://127.0.0.1:${port}/v2/`).then(

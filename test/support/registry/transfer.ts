@@ -17,7 +17,7 @@ export const transferSpec = (url: string, path: string, options: TransferOptions
     source: { type: 'registry', url, plainHttp: true, ...source },
     target: { path, volumeMode: 'Filesystem', capacityBytes },
     scratchDir: join(dirname(path), 'scratch'),
-    limits: { retries, idleSeconds: 5 },
+    limits: { retries, idleSeconds: 20 },
     allowedAddresses: ['127.0.0.0/8'],
   });
 };

@@ -17,4 +17,4 @@ it('closes although a client has connected and never shakes hands', async () => 
 
   await expect(listener.close()).resolves.toBeUndefined();
   await rm(dir, { recursive: true, force: true });
-}, 10_000);
+}, 240_000);

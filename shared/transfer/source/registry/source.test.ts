@@ -171,7 +171,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
         .slice(1)
         .every(({ headers }) => headers.range !== undefined),
     ).toBe(true);
-  }, 60_000);
+  }, 240_000);
 
   it('is downloaded anew when its bytes are not those of the digest, and refused when that does not help', async () => {
     const pushed = await pushDisk(target, disk, 'rot', 'none');
@@ -188,7 +188,7 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     expect((await take(':rot')).bytes?.equals(disk)).toBe(true);
     answers = 100;
     expect((await take(':rot', { retries: 1 })).report).toMatchObject({ outcome: 'failed', reason: 'ImageCorrupt' });
-  }, 60_000);
+  }, 240_000);
 
   it('stops at the size of the target, whatever the archive claims', async () => {
     await pushDisk(target, Buffer.alloc(9 * megabyte), 'large');

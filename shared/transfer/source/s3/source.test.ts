@@ -20,7 +20,7 @@ type How = 'cut' | 'answered' | 'pass';
 /** A proxy in front of the store, which may spoil an answer. */
 type Spoil = (request: IncomingMessage, response: ServerResponse) => How | Promise<How>;
 
-describe('an image in an object store', { timeout: 60_000 }, () => {
+describe('an image in an object store', { timeout: 240_000 }, () => {
   let dir: string;
   let store: ObjectStore;
   let sdk: S3Client;
@@ -88,7 +88,7 @@ describe('an image in an object store', { timeout: 60_000 }, () => {
       },
       target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
       scratchDir: join(own, 'scratch'),
-      limits: { idleSeconds: 5, totalSeconds: 60, retries: 2 },
+      limits: { idleSeconds: 20, totalSeconds: 240, retries: 2 },
       allowedAddresses: ['127.0.0.0/8'],
     });
     const lines: unknown[] = [];

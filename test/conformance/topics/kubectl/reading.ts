@@ -61,8 +61,14 @@ export const reading: Topic['cases'] = {
   'get watches': async (t) => {
     const ns = await t.namespace();
     await create(t, core(ns, 'configmaps'), configMap('a', { k: 'v' }));
-    const watching = t.kubectl(['-n', ns, 'get', 'cm', '-w', '--output-watch-events'], { timeoutMs: 4000 });
-    await new Promise((resolve) => setTimeout(resolve, 2000));
+    const begun = Promise.withResolvers<void>();
+    const watching = t.kubectl(['-n', ns, 'get', 'cm', '-w', '--output-watch-events'], {
+      onOutput: (stdout, stop) => {
+        if (/ADDED .*\n/.test(stdout)) begun.resolve();
+        if (/DELETED .*\n/.test(stdout)) stop();
+      },
+    });
+    await Promise.race([begun.promise, watching]);
     await mergePatch(t, core(ns, 'configmaps', 'a'), { data: { l: 'w' } });
     await create(t, core(ns, 'configmaps'), configMap('b'));
     await t.call('DELETE', core(ns, 'configmaps', 'a'));
