@@ -25,6 +25,7 @@ beforeAll(async () => {
     await runCommandLine(['completion', shell], { terminal, signal: new AbortController().signal });
     await writeFile(scriptOf(shell), out);
   }
+  await writeFile(join(dir, 'disk.qcow2'), '');
   // Stands for the command itself, with the names it would list: of the cluster that was asked for.
   const fake =
     '#!/bin/sh\ncase "$*" in *"-n far"*) echo virtualmachineimage.harvesterhci.io/other ;; *) echo x/jammy; echo x/noble ;; esac\n';
@@ -52,6 +53,10 @@ describe.skipIf(!has('bash'))('bash completes', () => {
     ["bullion why ''", 'jammy noble'],
     ["bullion -n far why ''", 'other'],
     ['bullion why jammy -o w', 'wide'],
+    [`bullion download jammy -o ${dir}/disk`, `${dir}/disk.qcow2`],
+    [`bullion download jammy --output = ${dir}/disk`, `${dir}/disk.qcow2`],
+    ['bullion download jammy --format r', 'raw'],
+    ["bullion download jammy -n ''", ''],
     ['bullion completion f', 'fish'],
     ['bullion help re', 'retry'],
   ])('%s', async (words, offered) => {
@@ -66,6 +71,7 @@ describe.skipIf(!has('fish'))('fish completes', () => {
     ['bullion why j', ['jammy']],
     ['bullion import --group h', ['harvester', 'hypercloud']],
     ['bullion images -o w', ['wide']],
+    [`bullion download jammy -o ${dir}/disk`, [`${dir}/disk.qcow2`]],
     ['bullion completion z', ['zsh']],
   ])('%s', async (words, offered) => {
     const said = await shell('fish', '--no-config', '-c', `source ${scriptOf('fish')}; complete -C '${words}'`);

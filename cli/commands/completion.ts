@@ -1,5 +1,5 @@
 // `bullion completion <shell>`: what a shell needs to complete commands, options and image names.
-import { type Command, type OptionSpec, type PlainCommand, exitCodes } from '#cli/command.ts';
+import { type Command, type OptionSpec, type Options, type PlainCommand, exitCodes } from '#cli/command.ts';
 import { commonOptions } from '#cli/options.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
@@ -37,13 +37,32 @@ const argumentOf = ({ name, completes }: Command): string => {
   return `    ${name}) [ "$place" -eq 0 ] && { COMPREPLY=($(compgen -W "${words}" -- "$current")); return; } ;;\n`;
 };
 
-const choices = (commands: readonly Command[]): string =>
-  optionsWhere(commands, ({ oneOf }) => oneOf !== undefined)
-    .map(
-      (entry) =>
-        `    ${patternOf(entry)}) COMPREPLY=($(compgen -W "${entry[1].oneOf?.join(' ')}" -- "$current")); return ;;\n`,
-    )
-    .join('');
+/** What is offered behind options: the words there are, files, or nothing that a shell could know. `behind` says where they stand. */
+const valuesBehind = (options: Options, behind: (flag: string) => string): string => {
+  const entries = Object.entries<OptionSpec>(options);
+  const linesOf = (some: readonly Entry[], offer: string): string => {
+    const flags = some.flatMap((entry) => patternOf(entry).split('|'));
+    return flags.length === 0 ? '' : `    ${flags.map(behind).join('|')}) ${offer}return ;;\n`;
+  };
+  return [
+    ...entries
+      .filter(([, { oneOf }]) => oneOf !== undefined)
+      .map((entry) => linesOf([entry], `COMPREPLY=($(compgen -W "${entry[1].oneOf?.join(' ')}" -- "$current")); `)),
+    linesOf(
+      entries.filter(([, spec]) => takesFile(spec)),
+      'COMPREPLY=($(compgen -f -- "$current")); ',
+    ),
+    linesOf(
+      entries.filter(([, spec]) => takesWord(spec) && !takesFile(spec)),
+      '',
+    ),
+  ].join('');
+};
+
+/** An option of one name may take something else in each command. */
+const values = (commands: readonly Command[]): string =>
+  commands.map(({ name, options }) => valuesBehind(options, (flag) => `"${name} ${flag}"`)).join('') +
+  valuesBehind(commonOptions, (flag) => `*" ${flag}"`);
 
 const patterns = (entries: readonly Entry[]): string => entries.map(patternOf).join('|');
 
@@ -66,10 +85,8 @@ _bullion() {
     esac
     at=$((at+1))
   done
-  case "$before" in
-${choices(commands)}    ${patterns(optionsWhere(commands, takesFile))}) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    ${patterns(optionsWhere(commands, (spec) => takesWord(spec) && !takesFile(spec)))}) return ;;
-  esac
+  case "$command $before" in
+${values(commands)}  esac
   case "$command" in
     "") flags="${Object.keys(commonOptions)
       .map((name) => `--${name}`)

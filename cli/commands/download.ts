@@ -23,6 +23,15 @@ const queryFor = ({ values }: Call): string => {
   return queryOf(formOf(query, { format: 'qcow2', compression: 'none' }));
 };
 
+/** As an argument, or as curl has it: one of the two. */
+const fileOf = ({ positionals, values }: Call): string | undefined => {
+  const [, file] = positionals;
+  const output = textOf(values, 'output');
+  if (file !== undefined && output !== undefined)
+    throw new InvalidInput(`one download is one file: ${file} and --output ${output} are two, leave one out`);
+  return output ?? file;
+};
+
 /** A folder that is there takes the file by the name that the cluster has for it. */
 const placeOf = async (file: string | undefined): Promise<Pick<Fetching, 'file' | 'folder'>> => {
   if (file === undefined) return { file, folder: '' };
@@ -35,14 +44,15 @@ const placeOf = async (file: string | undefined): Promise<Pick<Fetching, 'file' 
 
 const run = async (call: Call): Promise<ExitCode> => {
   const { kube, bearer, values, terminal, signal, positionals } = call;
-  const [wanted = '', file] = positionals;
+  const [wanted = ''] = positionals;
+  const place = await placeOf(fileOf(call));
   const target = await sourceTarget(call, wanted);
   const line = createLine(terminal);
   const server = textOf(values, 'transfer-url');
   const connection = await openConnection(values);
   try {
     const made = await fetchFile({
-      ...(await placeOf(file)),
+      ...place,
       connection,
       query: queryFor(call),
       signal,
@@ -71,6 +81,12 @@ export const downloadCommand: ClusterCommand = {
   completes: 'images',
   options: {
     ...targetOptions,
+    output: {
+      type: 'string',
+      short: 'o',
+      value: 'FILE',
+      help: 'file or folder, in place of the argument (a file here, of the name that the cluster has for it)',
+    },
     format: { type: 'string', value: 'FORMAT', help: 'form of the disk (qcow2)', oneOf: ['qcow2', 'raw'] },
     compression: {
       type: 'string',

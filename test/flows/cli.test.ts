@@ -108,6 +108,8 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     ['an image that is not there', ['why', 'nothing'], exitCodes.notFound, /there is no image nothing in namespace/],
     ['what is no command', ['imports'], exitCodes.usage, /there is no command imports/],
     ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is no source/],
+    ['two files for one download', ['download', 'x', 'a', '-o', 'b'], exitCodes.usage, /a and --output b are two/],
+    ['a stream that cannot go on', ['download', 'x', '-o', '-'], exitCodes.usage, /- is no file: .* goes on after a cut/],
     ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
     [
       'what admission refuses',
@@ -148,7 +150,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     const other = await bullion('upload', 'sent', join(dir, 'disk.raw'));
     expect([other.code, other.err]).toEqual([exitCodes.failed, expect.stringContaining('uploaded already')]);
     const back = join(dir, 'back.qcow2');
-    const { code, out } = await bullion('download', 'sent', back, '--compression', 'zstd');
+    const { code, out } = await bullion('download', 'sent', '-o', back, '--compression', 'zstd');
     expect({ code, out }).toEqual({ code: exitCodes.done, out: `${back}\n` });
     await run('qemu-img', ['compare', file, back]);
   });
