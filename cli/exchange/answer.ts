@@ -79,7 +79,7 @@ export const persist = async (
       return;
     } catch (error) {
       if (signal.aborted) throw new Unavailable('interrupted; start the same command again to go on', { cause: error });
-      if (error instanceof AppError && !error.retryable) throw error;
+      if (error instanceof TimeIsOver || (error instanceof AppError && !error.retryable)) throw error;
       requireTrust(error);
       const hasMoved = progress() > before;
       if (hasMoved) movedAt = performance.now();

@@ -10,7 +10,7 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** The last bytes are answered when the disk is written and verified; what packs a large disk takes its time before the first. */
+/** What packs a large disk takes its time before the first byte: each request says itself how long it waits. */
 const timeouts = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 10_000 };
 
 const readAuthority = async (path: string): Promise<string> => {

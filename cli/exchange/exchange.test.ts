@@ -160,6 +160,34 @@ describe('an upload', () => {
     expect(tries).toBe(2);
   });
 
+  it('is cut where nothing moves, and goes on', async () => {
+    let patches = 0;
+    answer = (request, response) => {
+      const upload = { id: 'a', offset: 0, length: 3, checksum };
+      if (request.method === 'GET') return void standing(response, { stage: 'open', upload });
+      // As a machine that has gone without a word: it has taken all of it, and says nothing.
+      if ((patches += 1) > 1) request.resume().on('end', () => response.writeHead(204, { 'upload-offset': '3' }).end());
+    };
+    const file = join(dir, 'file');
+    await writeFile(file, 'abc');
+    await sendFile({ ...common(), tries: 1, file, size: 3, checksum, virtualSize: undefined, silenceMs: 300 });
+    expect(patches).toBe(2);
+  });
+
+  it('waits for the disk of a file that has arrived no longer than it was told', async () => {
+    answer = (_request, response) =>
+      standing(response, { stage: 'open', upload: { id: 'a', offset: 3, length: 3, checksum } });
+    const arrived = {
+      ...common(),
+      file: join(dir, 'file'),
+      size: 3,
+      checksum,
+      virtualSize: undefined,
+      patienceMs: 100,
+    };
+    await expect(sendFile(arrived)).rejects.toThrow('all of the file has arrived');
+  });
+
   it('waits for the disk of a file that has arrived', async () => {
     let looks = 0;
     answer = (request, response) => {

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
-import { type Persistence, persist, toError } from '#cli/exchange/answer.ts';
+import { type Persistence, TimeIsOver, persist, toError } from '#cli/exchange/answer.ts';
 import type { Ticket } from '#cli/exchange/ticket.ts';
 import { Standing } from '#shared/exchange/upload/standing.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
@@ -17,14 +17,30 @@ export interface Sending extends Persistence {
   readonly virtualSize: number | undefined;
   readonly getTicket: () => Promise<Ticket>;
   readonly onProgress: (sent: number) => void;
+  /** Milliseconds in which something has to move, or, once all of it was sent, an answer to come; five minutes where left out. */
+  readonly silenceMs?: number;
 }
 
 const tus = { 'tus-resumable': '1.0.0' };
 
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 
-const ask = ({ connection }: Sending, ...[url, options]: [string, Omit<Dispatcher.RequestOptions, 'path'>]) =>
-  request(url, { dispatcher: connection.to(url), ...options } as never);
+/**
+ * The other side looks for its pod for minutes before it takes a byte, and answers within a minute of the last one: whoever is silent for longer
+ * is not there any more.
+ */
+const longestSilenceMs = 300_000;
+
+const ask = (
+  { connection, silenceMs = longestSilenceMs }: Sending,
+  ...[url, options]: [string, Omit<Dispatcher.RequestOptions, 'path'>]
+) =>
+  request(url, {
+    dispatcher: connection.to(url),
+    headersTimeout: silenceMs,
+    bodyTimeout: silenceMs,
+    ...options,
+  } as never);
 
 const lookUp = async (sending: Sending, { url, headers }: Ticket): Promise<Standing> => {
   const answer = await ask(sending, url, { method: 'GET', headers, signal: sending.signal });
@@ -75,12 +91,16 @@ export const sendFile = async (sending: Sending): Promise<void> => {
   let sent = 0;
   // What has left this machine may have come nowhere: only what the other side has is progress.
   let arrivedBytes = 0;
+  let arrivedAt = Number.POSITIVE_INFINITY;
   const step = async (): Promise<void> => {
     const ticket = await sending.getTicket();
     const where = await begin(sending, ticket, sent);
     if (where === 'done') return;
     if (where === 'arrived') {
       sending.onProgress(sending.size);
+      arrivedAt = Math.min(arrivedAt, performance.now());
+      if (performance.now() - arrivedAt >= (sending.patienceMs ?? Number.POSITIVE_INFINITY))
+        throw new TimeIsOver('all of the file has arrived, and its disk is still being written');
       await sleep(lookMs, undefined, { signal: sending.signal });
       return step();
     }

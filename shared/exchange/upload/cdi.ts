@@ -70,7 +70,7 @@ export const answerOf = (sent: Sent, name: Pick<TargetName, 'name'>): Response =
   if ([200, 204, arrivedStatus].includes(sent.status)) return new Response(null, { status: 200 });
   if (sent.status === 423) throw text(503, `rejecting Upload Request for PVC ${name.name}: another upload is running`);
   if (sent.status === 409) throw text(409, `PVC ${name.name} has been uploaded already`);
-  const status = sent.status === 503 ? 503 : noCapacity.includes(sent.reason) ? 400 : 500;
+  const status = noCapacity.includes(sent.reason) ? 400 : sent.status === 503 ? 503 : 500;
   throw text(status, `Saving stream failed: ${sent.message}`);
 };
 

@@ -25,6 +25,8 @@ export interface Sending {
   /** Seconds to wait, from the last byte on, until the disk is written and verified; left out: not at all. */
   readonly waits?: number | undefined;
   readonly signal: AbortSignal;
+  /** Milliseconds in which some of the bytes that are there have to be taken; a minute where left out. */
+  readonly silenceMs?: number;
 }
 
 /** All bytes are there, and what becomes of them will be told by the object. */
@@ -65,18 +67,30 @@ const lost = (): Problem =>
 const isRefusedConnection = (error: unknown): boolean =>
   ['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT'].includes(String((error as { code?: unknown }).code));
 
+/** Milliseconds for a look: a pod whose node has died says nothing, not even no. */
+const lookPatienceMs = 15_000;
+
+/** Far longer than it takes a pod to write down what it has, and to answer beyond what it was let wait. */
+const longestSilenceMs = 60_000;
+
 /** A pod that runs listens a moment later. */
 const listenTries = 40;
 const listenPauseMs = 250;
 
 /** Throws a Problem (503) when nobody listens. */
-export const lookAtUpload = async ({ url, token }: Worker, signal: AbortSignal): Promise<UploadState> => {
+export const lookAtUpload = async (
+  { url, token }: Worker,
+  signal: AbortSignal,
+  patienceMs = lookPatienceMs,
+): Promise<UploadState> => {
   for (let attempt = 1; ; attempt++) {
     try {
       const { statusCode, headers, body } = await request(`${url}/upload`, {
         method: 'HEAD',
         dispatcher: patientAgent(),
         headers: { authorization: `Bearer ${token}` },
+        headersTimeout: patienceMs,
+        bodyTimeout: patienceMs,
         signal,
       });
       await body.dump();
@@ -92,11 +106,13 @@ export const lookAtUpload = async ({ url, token }: Worker, signal: AbortSignal):
 
 /** Look first: a body cannot be sent twice. Throws a Problem (503) when the Job goes away. */
 export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Promise<Sent> => {
-  const { body, offset, begins, isLast, takesOver, waits, signal } = sending;
+  const { body, offset, begins, isLast, takesOver, waits, signal, silenceMs = longestSilenceMs } = sending;
   try {
     const answer = await request(`${url}/upload`, {
       method: 'PATCH',
       dispatcher: patientAgent(),
+      headersTimeout: silenceMs + 1000 * (waits ?? 0),
+      bodyTimeout: silenceMs,
       signal,
       body,
       headers: {

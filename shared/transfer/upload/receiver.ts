@@ -24,11 +24,12 @@ export interface Delivery {
  * - `busy`: another client is sending. `closed`: all bytes are there already.
  * - `interrupted`: the client went away in the middle.
  * - `refused`: what came can be no disk here, or is not what was announced.
+ * - `ended`: this Job takes no more, for a reason that is none of the file's; another one takes its place.
  */
 export type Taken =
   | { readonly is: 'taken'; readonly offset: number; readonly whole: boolean }
   | { readonly is: 'misplaced' | 'busy' | 'closed' | 'interrupted'; readonly offset: number }
-  | { readonly is: 'refused'; readonly offset: number; readonly reason: string; readonly message: string };
+  | { readonly is: 'refused' | 'ended'; readonly offset: number; readonly reason: string; readonly message: string };
 
 export interface Receiver {
   readonly spool: Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'>;
@@ -108,11 +109,11 @@ const finish = async (spool: Spool): Promise<Taken> => {
   return { is: 'taken', offset, whole: true };
 };
 
-/** `isOver`: what the transfer came to is known. */
+/** `isRefused`: the transfer came to a bad end that no other attempt mends. */
 const receive = async (
   spool: Spool,
   delivery: Delivery,
-  ...[stop, isOver]: [AbortSignal, () => boolean]
+  ...[stop, isRefused]: [AbortSignal, () => boolean]
 ): Promise<Taken> => {
   // While this one waited for its turn, another has completed the file, or has taken its place.
   if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
@@ -121,7 +122,7 @@ const receive = async (
   if (delivery.offset !== spool.offset()) return { is: 'misplaced', offset: spool.offset() };
   const ended = await pour(spool, delivery, stop);
   // Of what is refused nothing is kept, and the client waits for the word on it.
-  if (isOver()) return interrupted(spool);
+  if (isRefused()) return interrupted(spool);
   await spool.flush();
   if (ended !== undefined) return ended;
   const isWhole = delivery.isLast || spool.offset() === spool.length();
@@ -135,16 +136,17 @@ export const createReceiver = (spool: Spool): Receiver => {
   let active: AbortController | undefined;
   let turn: Promise<unknown> = Promise.resolve();
 
-  const hasFailed = (): boolean => outcome?.outcome === 'failed';
+  const isRefused = (): boolean => outcome?.outcome === 'failed' && !outcome.retryable;
   const tellFailure = (): Taken | undefined => {
     if (outcome?.outcome !== 'failed') return undefined;
     told.resolve();
-    return refusal(spool, outcome.reason, outcome.message);
+    const { reason, message, retryable } = outcome;
+    return { is: retryable ? 'ended' : 'refused', offset: spool.offset(), reason, message };
   };
 
   /** Waits for the one before to stop, which it does at once. */
   const inTurn = async (delivery: Delivery, stop: AbortController): Promise<Taken> => {
-    const work = turn.then(() => receive(spool, delivery, stop.signal, hasFailed));
+    const work = turn.then(() => receive(spool, delivery, stop.signal, isRefused));
     turn = work.catch(() => undefined);
     active = stop;
     try {

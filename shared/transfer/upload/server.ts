@@ -1,7 +1,7 @@
 // The receiver over HTTP, inside the pod that fills the volume. Its one client is the transfer function, which speaks to people.
 //
 //   HEAD  /upload                  Upload-Offset, Upload-Length, Upload-Complete
-//   PATCH /upload  Upload-Offset   204; 409 misplaced or closed, 422 refused, 423 busy
+//   PATCH /upload  Upload-Offset   204; 409 misplaced or closed, 422 refused, 423 busy, 503 this Job ends and another takes its place
 //     Prefer: wait=50                200 and the report, or 202: all of it is here, and 50 s were not enough for the rest
 //     Upload-Begin: <Announcement as JSON>      a new file
 //     Upload-Incomplete: ?1                     more requests follow
@@ -44,7 +44,8 @@ const refusals = {
 
 const toAnswer = (taken: Taken): Answer => {
   if (taken.is === 'taken') return { status: 204 };
-  if (taken.is === 'refused') return { status: 422, body: { reason: taken.reason, message: taken.message } };
+  if (taken.is === 'refused' || taken.is === 'ended')
+    return { status: taken.is === 'ended' ? 503 : 422, body: { reason: taken.reason, message: taken.message } };
   const [status, reason, message] = refusals[taken.is];
   return { status, body: { reason, message } };
 };

@@ -219,6 +219,22 @@ describe('an upload', () => {
     expect(given).toBeLessThan(file.length);
   });
 
+  it('whose Job is told to end in the middle is no failed one', async () => {
+    const directory = newDirectory();
+    const first = await startWorker(directory);
+    const rest = new Readable({ read: () => undefined });
+    rest.push(disk.subarray(0, mib));
+    const cut = send(first.url, rest, { begin: { length: disk.length } });
+    await expect.poll(() => offsetOf(first.url)).toBe(mib);
+    const killed = first.kill();
+    expect(await cut).toMatchObject({ status: 503, reason: 'Cancelled', offset: mib });
+    rest.destroy();
+    await killed;
+    const second = await startWorker(directory);
+    expect(await send(second.url, disk.subarray(mib), { offset: mib, waits: true })).toMatchObject({ status: 200 });
+    expect(readFileSync(second.target).equals(disk)).toBe(true);
+  });
+
   it('refused between two pieces is told to the client that comes with the next one', async () => {
     let port = 0;
     const reception = await openReception({

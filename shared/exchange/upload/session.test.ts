@@ -1,0 +1,55 @@
+// A pod that is not there any more without having said so, as one whose node has died: nobody waits for it for ever.
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { lookAtUpload, sendToUpload } from '#shared/exchange/upload/session.ts';
+
+let server: Server;
+let worker = { url: '', token: 'x' };
+let answer: (request: IncomingMessage, response: ServerResponse) => void;
+beforeEach(async () => {
+  server = createServer((request, response) => answer(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  worker = { ...worker, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+});
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const { signal } = new AbortController();
+const gone = { status: 503, reason: 'Interrupted' };
+
+it('a look that nobody answers ends', async () => {
+  answer = () => undefined;
+  await expect(lookAtUpload(worker, signal, 300)).rejects.toMatchObject(gone);
+});
+
+const chunk = Buffer.alloc(2 ** 20);
+/** Comes without end, as fast as it is taken. */
+const endless = () => new Readable({ read: (): void => void body.push(chunk) });
+let body: Readable;
+
+it.each<[what: string, takes: boolean, make: () => Readable | Buffer]>([
+  ['bytes that nobody takes are not kept for ever', false, () => (body = endless())],
+  ['a file that was taken, and of which nobody says anything, neither', true, () => chunk],
+])('%s', async (_what, takes, make) => {
+  answer = (request) => void (takes ? request.resume() : request.pause());
+  const sending = { body: make(), offset: 0, isLast: true, takesOver: false, waits: 0, signal, silenceMs: 300 };
+  await expect(sendToUpload(worker, sending)).rejects.toMatchObject(gone);
+});
+
+it('a client that sends slowly is waited for', async () => {
+  answer = (request, response) => request.resume().on('end', () => response.writeHead(204).end());
+  const slow = Readable.from(
+    (async function* slowly() {
+      for (let sent = 0; sent < 4; sent += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 700));
+        yield Buffer.from('a few');
+      }
+    })(),
+  );
+  const sending = { body: slow, offset: 0, isLast: true, takesOver: false, waits: 0, signal, silenceMs: 300 };
+  expect(await sendToUpload(worker, sending)).toMatchObject({ status: 204 });
+});
