@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bearerOf, configOf, namespaceOf } from '#cli/cluster.ts';
 import { exitCodes } from '#cli/command.ts';
-import { runCommandLine } from '#cli/run.ts';
+import { runBullion } from '#test/support/bullion.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const kubeconfig = join(temporaryDirectory(), 'config');
@@ -101,9 +101,8 @@ describe('which cluster is meant, and as whom', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    const terminal = { out: () => undefined, err: () => undefined, isLive: false, now: () => new Date() };
     const args = ['--as', 'jane', '--as-group', 'a', '--as-group', 'b', '-s', `http://127.0.0.1:${port}`, 'images'];
-    await runCommandLine(['--kubeconfig', kubeconfig, ...args], { terminal, signal: new AbortController().signal });
+    await runBullion(['--kubeconfig', kubeconfig, ...args]);
     expect(await heard.promise).toMatchObject({ 'impersonate-user': 'jane', 'impersonate-group': 'a, b' });
     server.close();
   });
@@ -118,16 +117,9 @@ describe('which cluster is meant, and as whom', () => {
     [{ user: 'x' }, /has no user x: it has me, robot, plugin/],
     [{ kubeconfig: '/nowhere' }, /kubeconfig \/nowhere cannot be read: ENOENT/],
   ])('%j is refused with words and an exit code', async (values, words) => {
-    let said = '';
-    const terminal = {
-      out: () => undefined,
-      err: (text: string) => void (said += text),
-      isLive: false,
-      now: () => new Date(),
-    };
     const args = Object.entries({ kubeconfig, ...values }).flatMap(([name, value]) => [`--${name}`, value]);
-    const code = await runCommandLine(['images', ...args], { terminal, signal: new AbortController().signal });
-    expect(said).toMatch(words);
-    expect(code).toBe(said.includes('ECONNREFUSED') ? exitCodes.failed : exitCodes.usage);
+    const { code, err } = await runBullion(['images', ...args]);
+    expect(err).toMatch(words);
+    expect(code).toBe(err.includes('ECONNREFUSED') ? exitCodes.failed : exitCodes.usage);
   });
 });

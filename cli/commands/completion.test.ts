@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { runCommandLine } from '#cli/run.ts';
+import { runBullion } from '#test/support/bullion.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const run = promisify(execFile);
@@ -15,14 +15,7 @@ const has = (shell: string): boolean => [`/bin/${shell}`, `/usr/bin/${shell}`].s
 
 beforeAll(async () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
-    let out = '';
-    const terminal = {
-      out: (text: string) => void (out += text),
-      err: () => undefined,
-      isLive: false,
-      now: () => new Date(),
-    };
-    await runCommandLine(['completion', shell], { terminal, signal: new AbortController().signal });
+    const { out } = await runBullion(['completion', shell]);
     await writeFile(scriptOf(shell), out);
   }
   await writeFile(join(dir, 'disk.qcow2'), '');

@@ -3,7 +3,6 @@ import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommandLine } from '#cli/run.ts';
 import { bootDisk } from '#infra/local/demo/boot.ts';
 import { bootLine, writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
@@ -29,6 +28,7 @@ import {
   targetSecret,
   untilImage,
 } from '#test/support/backup.ts';
+import { runBullion } from '#test/support/bullion.ts';
 import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
 
 const mib = 2 ** 20;
@@ -222,24 +222,14 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
   });
 
   it('is listed, with what a restore would do', async () => {
-    const out: string[] = [];
-    const terminal = {
-      out: (text: string) => void out.push(text),
-      err: () => {},
-      isLive: false,
-      now: () => new Date(),
-    };
-    const args = ['backups', '--dry-run', '--kubeconfig', second.kubeconfigPath];
-    const code = await runCommandLine(args, { terminal, signal: new AbortController().signal });
+    const backups = (...args: readonly string[]) =>
+      runBullion(['backups', ...args, '--dry-run', '--kubeconfig', second.kubeconfigPath]);
+    const { code, out } = await backups();
     expect(code).toBe(0);
-    expect(out.join('')).toMatch(
-      /default\/jammy .*hypercloud.* none: it is here .*default-jammy\/vmimage-metadata\.yaml/,
-    );
-    expect(out.join('')).toMatch(/default\/longhorn .*by Longhorn/);
-    out.length = 0;
-    const sweep = ['backups', '--sweep', '--dry-run', '--kubeconfig', second.kubeconfigPath];
-    expect(await runCommandLine(sweep, { terminal, signal: new AbortController().signal })).toBe(0);
-    expect(out.join('')).toBe('a sweep would remove 0 disks and 0 chunks that nothing names, 0 B; 1 disks stay\n');
+    expect(out).toMatch(/default\/jammy .*hypercloud.* none: it is here .*default-jammy\/vmimage-metadata\.yaml/);
+    expect(out).toMatch(/default\/longhorn .*by Longhorn/);
+    const swept = 'a sweep would remove 0 disks and 0 chunks that nothing names, 0 B; 1 disks stay\n';
+    expect(await backups('--sweep')).toMatchObject({ code: 0, out: swept });
   });
 
   it('is restored into a namespace once its owner has given the credentials', async () => {

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
-import { runCommandLine } from '#cli/run.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
+import { type Said, runBullion } from '#test/support/bullion.ts';
 import { type TestCluster, run, startTestCluster } from '#test/support/cluster.ts';
 
 const mib = 2 ** 20;
@@ -34,21 +34,8 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
   });
 
   const bullion = (...args: readonly string[]) => bullionUntil(new AbortController().signal, ...args);
-  const bullionUntil = async (
-    signal: AbortSignal,
-    ...args: readonly string[]
-  ): Promise<{ code: ExitCode; out: string; err: string }> => {
-    const said = { out: '', err: '' };
-    const terminal = {
-      out: (text: string) => void (said.out += text),
-      err: (text: string) => void (said.err += text),
-      isLive: false,
-      now: () => new Date(),
-    };
-    const withCluster = args[0] === 'completion' ? args : [...args, '--kubeconfig', cluster.kubeconfigPath];
-    const code = await runCommandLine(withCluster, { terminal, signal });
-    return { code, ...said };
-  };
+  const bullionUntil = (signal: AbortSignal, ...args: readonly string[]): Promise<Said> =>
+    runBullion(args[0] === 'completion' ? args : [...args, '--kubeconfig', cluster.kubeconfigPath], signal);
 
   it('imports, telling how it goes, and ends when the image is usable', async () => {
     const { code, err } = await bullion('import', 'disk', url, '--storage-class', 'local');
@@ -109,7 +96,12 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     ['what is no command', ['imports'], exitCodes.usage, /there is no command imports/],
     ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is no source/],
     ['two files for one download', ['download', 'x', 'a', '-o', 'b'], exitCodes.usage, /a and --output b are two/],
-    ['a stream that cannot go on', ['download', 'x', '-o', '-'], exitCodes.usage, /- is no file: .* goes on after a cut/],
+    [
+      'a stream that cannot go on',
+      ['download', 'x', '-o', '-'],
+      exitCodes.usage,
+      /- is no file: .* goes on after a cut/,
+    ],
     ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
     [
       'what admission refuses',

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exitCodes } from '#cli/command.ts';
-import { runCommandLine } from '#cli/run.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import { runBullion } from '#test/support/bullion.ts';
 import { namespace } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { noise, writeDisk } from '#test/support/disk.ts';
@@ -52,18 +52,8 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
   });
 
   const base = () => `${nginx.url}/bullion`;
-  const bullion = async (...args: readonly string[]) => {
-    const said = { out: '', err: '' };
-    const terminal = {
-      out: (text: string) => void (said.out += text),
-      err: (text: string) => void (said.err += text),
-      isLive: false,
-      now: () => new Date(),
-    };
-    const common = ['--kubeconfig', cluster.kubeconfigPath];
-    const code = await runCommandLine([...args, ...common], { terminal, signal: AbortSignal.timeout(250_000) });
-    return { code, ...said };
-  };
+  const bullion = (...args: readonly string[]) =>
+    runBullion([...args, '--kubeconfig', cluster.kubeconfigPath], AbortSignal.timeout(250_000));
   const through = (): string[] => ['--transfer-url', base(), '--transfer-ca', nginx.ca];
   const curl = async (...args: readonly string[]) => {
     const { authorization } = cluster.editor;
@@ -184,16 +174,9 @@ describe.skipIf(nginxPath === undefined)('an ingress that was told nothing', { t
   });
 
   it('refuses what is over its limit, and the command line says who did and what to do', async () => {
-    let err = '';
-    const terminal = {
-      out: () => undefined,
-      err: (text: string) => void (err += text),
-      isLive: false,
-      now: () => new Date(),
-    };
     const args = ['upload', 'mine', raw, '--storage-class', 'local', '--kubeconfig', cluster.kubeconfigPath];
     const way = ['--transfer-url', `${nginx.url}/up`, '--transfer-insecure'];
-    const code = await runCommandLine([...args, ...way], { terminal, signal: AbortSignal.timeout(250_000) });
+    const { code, err } = await runBullion([...args, ...way], AbortSignal.timeout(250_000));
     expect([code, err]).toEqual([exitCodes.failed, expect.stringMatching(/413.*proxy.*larger/is)]);
   });
 
