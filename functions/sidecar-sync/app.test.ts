@@ -2,6 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Hono } from 'hono';
 import { createApp } from '#functions/sidecar-sync/app.ts';
 import { eventTypes } from '#events/catalogue.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
@@ -98,6 +100,24 @@ describe('sidecar-sync answers 204', () => {
       expect(kube.calls).toHaveLength(before);
     },
   );
+
+  it('and gives a claim that is to be uploaded into a DataVolume, once', async () => {
+    const marks = { labels: { [cdiLabels.applyProfile]: 'true' }, annotations: { [cdiAnnotations.uploadTarget]: '' } };
+    const claim = kube.seed(persistentVolumeClaims, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'disk', namespace: 'vms', uid: 'that of the claim', ...marks },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    });
+    for (const change of ['add', 'update'] as const) expect((await sendChange(app, change, claim)).status).toBe(204);
+    expect(kube.all(dataVolumeKind.type).map(({ metadata, spec }) => [metadata.name, spec.source])).toEqual([
+      ['disk', { upload: {} }],
+    ]);
+    await kube.delete(dataVolumeKind.type, { namespace: 'vms', name: 'disk' });
+    await kube.delete(persistentVolumeClaims, { namespace: 'vms', name: 'disk' });
+    expect((await sendChange(app, 'update', claim)).status).toBe(204);
+    expect(kube.all(dataVolumeKind.type)).toEqual([]);
+  });
 
   it('to children of nobody', async () => {
     const job = { ...jobNow(), metadata: { ...jobNow().metadata, labels: {} } };

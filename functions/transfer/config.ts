@@ -2,7 +2,14 @@
 import { z } from 'zod';
 import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
-import { kubeSettings, serverSettings, setting, tlsSettings, wholeNumber } from '#shared/runtime/config.ts';
+import {
+  kubeSettings,
+  publicUrlSettings,
+  serverSettings,
+  setting,
+  tlsSettings,
+  wholeNumber,
+} from '#shared/runtime/config.ts';
 
 const list = z
   .string()
@@ -21,11 +28,7 @@ export const TransferConfig = z.object({
   ...kubeSettings,
   ...tlsSettings,
   ...jobSettings,
-  publicUrl: setting(
-    'PUBLIC_URL',
-    'Where people reach this function, for links; without it as they called it.',
-    z.url().optional(),
-  ),
+  ...publicUrlSettings,
   corsOrigins: setting('CORS_ORIGINS', 'Origins whose pages may send files, separated by commas; `*`: all.', list),
   longhornUrl: setting(
     'LONGHORN_URL',

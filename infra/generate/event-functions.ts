@@ -54,6 +54,8 @@ export interface EventFunction {
   readonly asksStores?: true;
   /** Whether it makes crons and DataSources of templates. */
   readonly carriesOutTemplates: boolean;
+  /** Whether it tells clients of the cluster what they ask for beside volumes. */
+  readonly tells?: true;
   /** What it does with virtual machines, where it makes the disks they ask for: it holds them until those that go with them are gone. */
   readonly machines?: readonly ('get' | 'list' | 'patch')[];
   /** All it may do, where it drives no images. */
@@ -134,6 +136,7 @@ export const eventFunctions: readonly EventFunction[] = [
     concurrency: 1,
     polls: true,
     carriesOutTemplates: true,
+    tells: true,
     machines: ['get', 'list', 'patch'],
     subscriptions: [
       {

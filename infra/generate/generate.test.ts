@@ -121,17 +121,29 @@ describe('Knative manifests', () => {
       readonly resources: readonly { readonly selector?: { readonly matchExpressions: readonly object[] } }[];
     }
     const children = ofKind<Source>('ApiServerSource').filter(({ metadata }) => metadata.name.startsWith('children'));
-    for (const { selector } of children.flatMap(({ spec }) => spec.resources)) {
-      expect(selector?.matchExpressions).toEqual([{ key: 'bullion.dev/owner-uid', operator: 'Exists' }]);
-    }
+    const selectors = children.flatMap(({ spec }) => spec.resources).map(({ selector }) => selector?.matchExpressions);
+    const [ours, others] = [true, false].map((isOurs) =>
+      selectors.filter((terms) => JSON.stringify(terms).includes('"Exists"}]') === isOurs),
+    );
+    for (const terms of ours ?? []) expect(terms).toEqual([{ key: 'bullion.dev/owner-uid', operator: 'Exists' }]);
+    expect(ours?.length).toBeGreaterThan(3);
+    // But for claims that are to be uploaded into, which are nobody's yet.
+    expect(others).toEqual([
+      [
+        { key: 'cdi.kubevirt.io/applyStorageProfile', operator: 'Exists' },
+        { key: 'bullion.dev/owner-uid', operator: 'DoesNotExist' },
+      ],
+    ]);
   });
 
   it('tell of each change once', () => {
     interface Source {
-      readonly resources: readonly { readonly apiVersion: string; readonly kind: string }[];
+      readonly resources: readonly { readonly apiVersion: string; readonly kind: string; readonly selector?: object }[];
     }
+    // What has no owner of ours is told apart from what has one.
+    const isOurs = (selector: object | undefined) => !JSON.stringify(selector ?? {}).includes('DoesNotExist');
     const watched = ofKind<Source>('ApiServerSource').flatMap(({ spec }) =>
-      spec.resources.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`),
+      spec.resources.map(({ apiVersion, kind, selector }) => `${apiVersion} ${kind}${isOurs(selector) ? '' : ' free'}`),
     );
     expect(watched.toSorted()).toEqual([...new Set(watched)].toSorted());
     // It is a child of images and served itself.

@@ -8,6 +8,8 @@ import {
   backupHolders,
 } from '#infra/generate/event-functions.ts';
 import { deadLetterFunction, diskUsers, templateHolders } from '#infra/generate/wiring.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 
@@ -134,9 +136,24 @@ const childResource = (type: ResourceType): object => ({
   selector: { matchExpressions: [{ key: labels.ownerUid, operator: 'Exists' }] },
 });
 
+/** Claims that people make to upload into, as `virtctl image-upload` labels them. Ours have an owner, and are told of above. */
+const uploadClaims = {
+  apiVersion: apiVersionOf(persistentVolumeClaims),
+  kind: persistentVolumeClaims.kind,
+  selector: {
+    matchExpressions: [
+      { key: cdiLabels.applyProfile, operator: 'Exists' },
+      { key: labels.ownerUid, operator: 'DoesNotExist' },
+    ],
+  },
+};
+
 /** What we serve is watched as such already, labelled or not: Triggers go by the kind, and a second watch would bring each change twice. */
 export const watchedChildren = ({ objects, children }: EventSources): readonly ResourceType[] =>
   children.filter(({ group, kind }) => !objects.some((served) => served.group === group && served.kind === kind));
+
+const isClaim = ({ group, kind }: ResourceType): boolean =>
+  group === persistentVolumeClaims.group && kind === persistentVolumeClaims.kind;
 
 export const buildApiServerSources = (sources: EventSources): readonly Manifest[] => [
   apiServerSource(
@@ -145,7 +162,10 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
   ),
   ...Map.groupBy(watchedChildren(sources), (type) => sourceOfChild(type, sources))
     .entries()
-    .map(([name, types]) => apiServerSource(name, types.map(childResource))),
+    .map(([name, types]) => {
+      const resources = types.map(childResource);
+      return apiServerSource(name, types.some(isClaim) ? [...resources, uploadClaims] : resources);
+    }),
 ];
 
 /** One for each kind, since a source whose kind is not there never becomes ready. Told by its label from those that must. */

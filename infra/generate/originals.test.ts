@@ -10,7 +10,7 @@ import { type ApiServerHandle, startApiServer } from '#infra/local/api.ts';
 import { freePorts } from '#infra/local/free-ports.ts';
 import { installCrds } from '#infra/local/install.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
-import { servedKinds } from '#shared/api/kinds.ts';
+import { servedKinds, toldKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
@@ -72,7 +72,8 @@ const columnsOf = (original: OriginalCrd | undefined): readonly string[] => {
 };
 
 /** A kind that was designed and never released has no original. */
-const pairs = servedKinds.flatMap((kind) => {
+const kinds = [...servedKinds, ...toldKinds];
+const pairs = kinds.flatMap((kind) => {
   const original = originalOf(kind);
   return original === undefined ? [] : [{ kind, original }];
 });
@@ -196,7 +197,7 @@ describe.skipIf(pairs.length === 0).each(presentApiServers)(
       kube = createKubeClient(loadKubeConfig(api.kubeconfigPath));
       await installCrds(
         kube,
-        servedKinds.map((kind) => buildCrd(kind) as unknown as KubeObject),
+        kinds.map((kind) => buildCrd(kind) as unknown as KubeObject),
       );
     });
     afterAll(async () => {

@@ -10,6 +10,7 @@ import {
   templateHolders,
 } from '#infra/generate/wiring.ts';
 import { cdis } from '#shared/api/foreign/cdi.ts';
+import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents } from '#shared/api/foreign/snapshot.ts';
@@ -144,6 +145,7 @@ export const buildDriverAccess = (
     ...(fn.machines === undefined ? [] : diskUsers.map((type) => rule(type, fn.machines ?? []))),
     // Whether the service account of a cron may clone a volume of another namespace.
     rule(subjectAccessReviews, ['create']),
+    ...(fn.tells ? [rule(cdiConfigs, ['list', 'create']), rule(cdiConfigs, ['update'], 'status')] : []),
     // Dead letters about one object, and polls of one cron, are counted on one Event.
     rule(kubeEvents, fn.polls || fn.name === deadLetterFunction.name ? ['get', 'create', 'patch'] : ['create']),
   ]);

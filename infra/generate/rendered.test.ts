@@ -169,7 +169,9 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
       }
       for (const { roleRef, subjects } of ofKind('ClusterRoleBinding')) {
         expect(names('ClusterRole')).toContain(roleRef?.name);
-        for (const { name } of subjects ?? []) expect(names('ServiceAccount')).toContain(name);
+        // Whoever may log in may ask one thing: where files are sent to.
+        const others = roleRef?.name === 'bullion-config-reader' ? ['system:authenticated'] : [];
+        for (const { name } of subjects ?? []) expect([...names('ServiceAccount'), ...others]).toContain(name);
       }
       const pods = objects.flatMap(({ spec }) => (spec?.template?.spec === undefined ? [] : [spec.template.spec]));
       for (const pod of pods) expect(names('ServiceAccount')).toContain(pod.serviceAccountName);

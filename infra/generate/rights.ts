@@ -21,7 +21,7 @@ interface Rule {
 
 interface Binding extends Manifest {
   readonly roleRef: { readonly kind: string; readonly name: string };
-  readonly subjects: readonly { readonly name: string; readonly namespace: string }[];
+  readonly subjects: readonly { readonly kind: string; readonly name: string }[];
 }
 
 /** Every right of every account of ours, each once. Roles that are not among the manifests are Kubernetes' own and left out. */
@@ -35,7 +35,8 @@ export const rightsOf = (manifests: readonly Manifest[]): readonly Right[] => {
         (roleRef.kind === 'ClusterRole' || one.metadata.namespace === metadata.namespace),
     );
     const rules = (role?.['rules'] ?? []) as readonly Rule[];
-    return subjects.flatMap(({ name }) => rules.flatMap((rule) => rightsOfRule(name, metadata.namespace, rule)));
+    const accounts = subjects.filter(({ kind }) => kind === 'ServiceAccount');
+    return accounts.flatMap(({ name }) => rules.flatMap((rule) => rightsOfRule(name, metadata.namespace, rule)));
   });
   return [...new Map(rights.map((right) => [describe(right), right])).values()];
 };

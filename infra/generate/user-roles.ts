@@ -3,6 +3,7 @@ import { type Manifest, partOf } from '#infra/generate/manifest.ts';
 import type { Verb } from '#infra/generate/event-functions.ts';
 import { type Rule, rule } from '#infra/generate/rbac.ts';
 import { uploadTokenResource } from '#shared/exchange/target-name.ts';
+import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 /** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
@@ -12,7 +13,24 @@ export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manif
     { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
   ),
   userRole('view', ['view'], objects, ['get', 'list', 'watch']),
+  ...forEverybody('config-reader', [rule(cdiConfigs, ['get'])]),
 ];
+
+/** Roles of namespaces hold nothing that is of the whole cluster: whoever may log in may ask where files are sent to, as with CDI. */
+const forEverybody = (name: string, rules: readonly Rule[]): readonly Manifest[] => {
+  const metadata = { name: `bullion-${name}`, labels: partOf(name) };
+  const group = 'rbac.authorization.k8s.io';
+  return [
+    { apiVersion: `${group}/v1`, kind: 'ClusterRole', metadata, rules },
+    {
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata,
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: metadata.name },
+      subjects: [{ apiGroup: group, kind: 'Group', name: 'system:authenticated' }],
+    },
+  ];
+};
 
 const withRule = (role: Manifest, more: Rule): Manifest => ({
   ...role,

@@ -87,10 +87,12 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     ...environment,
   });
   const backupDeps = createBackupDeps({ ...backupConfig, kubeconfig: kubeconfigs['backup-metadata'] }, log);
+  const transferConfig = parseConfig(TransferConfig, { ...environment });
+  const { publicUrl } = transferConfig;
   const handlers = [
     ['initialize', createInitialize(depsOf('initialize'))],
     ['sidecar-sync', createSidecarSync(depsOf('sidecar-sync'))],
-    ['cron-tick', createCronTick(depsOf('cron-tick'))],
+    ['cron-tick', createCronTick({ ...depsOf('cron-tick'), publicUrl })],
     ['import-object', importObject],
     ['backup-metadata', createBackupMetadata(backupDeps)],
   ] as const;
@@ -104,7 +106,7 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
     return answer.finally(() => inFlight.delete(answer));
   };
   const exchange = createExchangeDeps(
-    { ...parseConfig(TransferConfig, { ...environment }), settings: toPopulateSettings(config) },
+    { ...transferConfig, settings: toPopulateSettings(config) },
     createKubeClient(loadKubeConfig(kubeconfigs.transfer)),
     log.with({ function: 'transfer' }),
   );

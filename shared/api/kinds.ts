@@ -1,4 +1,5 @@
 // Every kind we serve. The generator makes CRDs, RBAC and sources from this list; a kind is served by standing here.
+import { cdiConfigKind } from '#shared/api/cdi/cdi-config.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -25,3 +26,6 @@ export const servedKinds: readonly ServedKind[] = [
   served(dataVolumeKind),
   served(storageProfileKind),
 ];
+
+/** Kinds that only tell something: they have a CRD, and nothing is done for their objects. */
+export const toldKinds: readonly ServedKind[] = [served(cdiConfigKind)];

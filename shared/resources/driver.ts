@@ -42,6 +42,8 @@ export interface DriverDeps {
   readonly templates?: TemplateSettings | undefined;
   /** Looks at sources that crons follow; left out: nobody polls. */
   readonly observe?: Observe | undefined;
+  /** Where people reach the transfer function; left out: nobody is told. */
+  readonly publicUrl?: string | undefined;
   /** Sends events to other functions; left out: their work is done here. */
   readonly send?: Send | undefined;
 }

@@ -15,6 +15,7 @@ import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/regi
 import { holdsTemplates } from '#shared/resources/templates/seen.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { handleMachineEvent, isMachine, makeDisksOf } from '#shared/resources/machine-disks/sync.ts';
+import { serveUploadClaim } from '#shared/resources/upload-claims/sync.ts';
 import { wakeOthers } from '#shared/resources/wake.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -97,7 +98,11 @@ export const handleChildEvent = async (deps: DriverDeps, event: KnownEvent): Pro
 };
 
 const driveFollowers = async (deps: DriverDeps, child: KubeObject, change: Change): Promise<Outcome> =>
-  worstOf([await driveOwner(deps, child, change), await driveConcerned(deps, child)]);
+  worstOf([
+    await driveOwner(deps, child, change),
+    await driveConcerned(deps, child),
+    change === 'delete' ? done : await serveUploadClaim(deps, child),
+  ]);
 
 const driveOwner = async (deps: DriverDeps, child: KubeObject, change: Change): Promise<Outcome> => {
   const followed = findFollower(deps, child);

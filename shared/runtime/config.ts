@@ -139,6 +139,14 @@ export const tlsSettings = {
   ),
 } as const;
 
+export const publicUrlSettings = {
+  publicUrl: setting(
+    'PUBLIC_URL',
+    'Where people reach the transfer function: for links, which else lead where it was called, and, of cron-tick, for clients that look for it in CDIConfig.',
+    z.url().optional(),
+  ),
+} as const;
+
 /** Who looks after the certificate of admission. */
 export const certificateSettings = {
   ownCertificate: setting(

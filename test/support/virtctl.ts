@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
+import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -18,8 +19,8 @@ export interface ImageUpload {
   readonly name: string;
   /** --image-path, or --archive-path. */
   readonly file: string;
-  /** --uploadproxy-url */
-  readonly proxyUrl: string;
+  /** --uploadproxy-url; left out: what the cluster says. */
+  readonly proxyUrl?: string;
   /** Left out: --no-create. */
   readonly size?: string;
   readonly storageClass?: string;
@@ -64,6 +65,7 @@ const createVolume = (upload: ImageUpload, size: string): Promise<unknown> => {
       metadata: {
         namespace,
         name,
+        labels: { 'cdi.kubevirt.io/applyStorageProfile': 'true' },
         annotations: { [`${cdi}.upload.target`]: '', [`${cdi}.contentType`]: contentType, ...bind },
       },
       spec: { accessModes: ['ReadWriteOnce'], ...spec } as never,
@@ -156,10 +158,18 @@ const dispatcherFor = ({ insecure = false }: ImageUpload) =>
 /** The whole file again after anything but 200, five times. */
 const retries = 5;
 
-const send = async (upload: ImageUpload, token: string): Promise<void> => {
+const proxyUrlOf = async ({ kube, proxyUrl }: ImageUpload): Promise<string> => {
+  if (proxyUrl !== undefined) return proxyUrl;
+  const config = await kube.get(cdiConfigs, { name: 'config' });
+  const url = config?.spec.uploadProxyURLOverride ?? config?.status?.uploadProxyURL;
+  if (url === undefined) throw new Error('uploadproxy URL not found');
+  return /^https?:/.test(url) ? url : `https://${url}`;
+};
+
+const send = async (upload: ImageUpload, proxyUrl: string, token: string): Promise<void> => {
   const dispatcher = dispatcherFor(upload);
   const headers = { authorization: `Bearer ${token}`, 'user-agent': 'Go-http-client/1.1' };
-  const at = (path: string): string => `${upload.proxyUrl}/v1beta1/${path}`;
+  const at = (path: string): string => `${proxyUrl}/v1beta1/${path}`;
   const head = await request(at('upload-async'), { method: 'HEAD', dispatcher, headers });
   const url = at(head.statusCode === 200 ? 'upload-async' : 'upload');
   const { size } = await stat(upload.file);
@@ -191,7 +201,7 @@ const createDataSource = ({ kube, namespace, name }: ImageUpload): Promise<unkno
 export const imageUpload = async (upload: ImageUpload): Promise<void> => {
   await getOrCreate(upload);
   await waitForServer(upload);
-  await send(upload, await getToken(upload));
+  await send(upload, await proxyUrlOf(upload), await getToken(upload));
   if (upload.dataSource === true) await createDataSource(upload);
   await until(90, 'post upload processing to complete', async () => {
     return (await marksOf(upload))[`${cdi}.pod.phase`] === 'Succeeded';

@@ -7,6 +7,8 @@ export const cdiLabels = {
   cron: `${cdiGroup}/dataImportCron`,
   /** On what goes with its cron. */
   cleanup: `${cdiGroup}/dataImportCron.cleanup`,
+  /** On claims that clients make (`virtctl image-upload` does): what they leave open is taken from the profile of their class. */
+  applyProfile: `${cdiGroup}/applyStorageProfile`,
 } as const;
 
 export const cdiAnnotations = {

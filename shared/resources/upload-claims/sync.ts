@@ -1,14 +1,16 @@
-// Claims that somebody made to upload into get a DataVolume that fills them. Called by the tick: nothing else tells of claims that are none of ours.
+// Claims that somebody made to upload into get a DataVolume that fills them. Called when one changes that has the label of `virtctl`, and by the
+// tick for all others: nothing tells of claims that are none of ours.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { labels } from '#shared/api/names.ts';
-import { refOf } from '#shared/api/object.ts';
+import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { findWriter } from '#shared/backends/writer.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
+import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
 const serve = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
   const { namespace, name } = claim.metadata;
@@ -25,18 +27,38 @@ const complain = (
   { reason, message }: { readonly reason: string; readonly message: string },
 ): Promise<void> => sayNote(deps, refOf(claim), { type: 'Warning', reason, message, occurrence: message });
 
-/** One claim in trouble must not keep the others from being filled. What the API refuses for good is told on the claim. */
-const serveQuietly = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+/** What the API refuses for good is told on the claim; what may work later is thrown. */
+const serveOrSay = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
     await serve(deps, claim);
   } catch (error) {
     if (isConflict(error)) return;
-    const { namespace = '', name } = claim.metadata;
-    deps.log.warn('claim not made an upload target', { object: `${namespace}/${name}`, error: messageOf(error) });
-    if (!(error instanceof AppError) || error.retryable) return;
+    if (!(error instanceof AppError) || error.retryable) throw error;
+    const { name } = claim.metadata;
     const message = `claim ${name} cannot be uploaded into: ${messageOf(error)}`;
     await complain(deps, claim, { reason: 'UploadRefused', message });
   }
+};
+
+/** One claim in trouble must not keep the others from being filled. */
+const serveQuietly = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+  try {
+    await serveOrSay(deps, claim);
+  } catch (error) {
+    const { namespace = '', name } = claim.metadata;
+    deps.log.warn('claim not made an upload target', { object: `${namespace}/${name}`, error: messageOf(error) });
+  }
+};
+
+const isClaim = (object: KubeObject): object is PersistentVolumeClaim =>
+  object.kind === persistentVolumeClaims.kind && object.apiVersion === apiVersionOf(persistentVolumeClaims);
+
+/** An object of any kind was added or changed. Throws what may work later. */
+export const serveUploadClaim = async (deps: DriverDeps, changed: KubeObject): Promise<Outcome> => {
+  if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi?.()) === 'use') return done;
+  const claim = await deps.kube.get(persistentVolumeClaims, refOf(changed));
+  if (claim !== undefined && asksForUpload(claim)) await serveOrSay(deps, claim);
+  return done;
 };
 
 /** A CDI that is installed sees to them itself. Claims of ours have an owner that does. */

@@ -10,6 +10,7 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
@@ -40,15 +41,24 @@ export interface VolumeDialect<T extends KubeObject> {
 
 const isBound = ({ status }: PersistentVolumeClaim): boolean => status?.phase === 'Bound';
 
+/** Bound: restored, cloned, or taken by its first consumer. Marked: that was our own doing. */
+const claims = follow<PersistentVolumeClaim>(
+  persistentVolumeClaims,
+  ['create', 'patch', 'delete'],
+  (claim) =>
+    (isBound(claim) && populationOf(claim) === undefined) || claim.status?.phase === 'Lost' || isLeaving(claim),
+);
+
+/** Somebody else's claim that is to be uploaded into: to whom our label tells it apart, it comes when it gets that, and may be bound by nobody but us. */
+const isTakenOver = ({ metadata }: KubeObject): boolean =>
+  metadata.annotations?.[cdiAnnotations.uploadTarget] !== undefined && metadata.ownerReferences === undefined;
+
 const sidecars: readonly Sidecar[] = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
-  // Bound: restored, cloned, or taken by its first consumer. Marked: that was our own doing.
-  follow<PersistentVolumeClaim>(
-    persistentVolumeClaims,
-    ['create', 'patch', 'delete'],
-    (claim) =>
-      (isBound(claim) && populationOf(claim) === undefined) || claim.status?.phase === 'Lost' || isLeaving(claim),
-  ),
+  {
+    ...claims,
+    matters: (object, change) => claims.matters(object, change) || (change === 'add' && isTakenOver(object)),
+  },
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
   // Marked as ours only while it changes hands: its old claim is gone.
   follow<PersistentVolume>(persistentVolumes, ['patch'], ({ status }) => status?.phase === 'Released'),

@@ -1,0 +1,63 @@
+// cdi.kubevirt.io CDIConfig: what clients ask of a cluster beside its volumes. There is one, called `config`: `virtctl image-upload` reads in it where
+// files are sent to, KubeVirt how much of a volume its file system keeps. It is told, not driven: nothing is done for such an object.
+import { z } from 'zod';
+import { cdiGroup } from '#shared/api/cdi/names.ts';
+import type { ServedKind } from '#shared/api/kind.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+
+const CdiConfigSpec = z
+  .looseObject({
+    uploadProxyURLOverride: z
+      .string()
+      .optional()
+      .describe('where files are sent to, in place of what is set for the functions'),
+  })
+  .describe('uploadProxyURLOverride is followed; all else of it is said by settings of the functions');
+
+const CdiConfigStatus = z.looseObject({
+  uploadProxyURL: z.string().optional().describe('where files are sent to'),
+  filesystemOverhead: z
+    .looseObject({ global: z.string().optional().describe('0 to 1, of at most three decimals') })
+    .optional()
+    .describe('share of a volume that its file system keeps for itself'),
+  preallocation: z
+    .boolean()
+    .optional()
+    .describe('whether volumes take all of their room where their author does not say'),
+  scratchSpaceStorageClass: z.string().optional().describe('class of the claims that temporary files are kept on'),
+  defaultPodResourceRequirements: z
+    .looseObject({})
+    .optional()
+    .describe('requests and limits of the pods that fill volumes'),
+});
+export type CdiConfigStatus = z.infer<typeof CdiConfigStatus>;
+
+export interface CdiConfig extends KubeObject {
+  readonly spec: z.infer<typeof CdiConfigSpec>;
+  readonly status?: CdiConfigStatus;
+}
+
+export const cdiConfigs: ResourceType<CdiConfig> = {
+  group: cdiGroup,
+  version: 'v1beta1',
+  kind: 'CDIConfig',
+  plural: 'cdiconfigs',
+  namespaced: false,
+};
+
+/** Its clients know it by this name. */
+export const cdiConfigName = 'config';
+
+export const cdiConfigKind: ServedKind<CdiConfig> = {
+  type: cdiConfigs,
+  singular: 'cdiconfig',
+  shortNames: [],
+  categories: [],
+  description: 'What clients ask of a cluster beside its volumes. There is one, called config.',
+  spec: CdiConfigSpec,
+  status: CdiConfigStatus,
+  columns: [
+    { name: 'Upload', type: 'string', jsonPath: '.status.uploadProxyURL' },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};

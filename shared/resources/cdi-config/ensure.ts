@@ -1,0 +1,60 @@
+// The CDIConfig of the cluster, made and kept true to our settings: looked at each minute, with one listing and nothing else where nothing changed.
+import { isDeepStrictEqual } from 'node:util';
+import { type CdiConfig, type CdiConfigStatus, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
+import { cdis } from '#shared/api/foreign/cdi.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import type { DriverDeps } from '#shared/resources/driver.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+
+const blank: CdiConfig = {
+  apiVersion: apiVersionOf(cdiConfigs),
+  kind: cdiConfigs.kind,
+  metadata: { name: cdiConfigName, labels: { 'app.kubernetes.io/managed-by': 'bullion' } },
+  spec: {},
+};
+
+/** As the original writes shares: no more than three decimals. */
+const shareOf = (share: number): string => String(Number(share.toFixed(3)));
+
+/** What is told. Pure. */
+export const configStatusOf = (
+  { spec }: Pick<CdiConfig, 'spec'>,
+  { publicUrl, settings }: { readonly publicUrl: string | undefined; readonly settings: PopulateSettings },
+): CdiConfigStatus => {
+  const url = spec.uploadProxyURLOverride ?? publicUrl?.replace(/\/+$/, '');
+  const { filesystemOverhead, scratch, transferResources } = settings;
+  return {
+    ...(url === undefined ? {} : { uploadProxyURL: url }),
+    filesystemOverhead: { global: shareOf(filesystemOverhead) },
+    preallocation: false,
+    ...(scratch === undefined ? {} : { scratchSpaceStorageClass: scratch.storageClassName }),
+    defaultPodResourceRequirements: transferResources,
+  };
+};
+
+/** One that a CDI has made is its to write, whatever a setting says. */
+const isTheirs = ({ metadata }: CdiConfig): boolean =>
+  metadata.ownerReferences?.some(
+    ({ kind, apiVersion }) => kind === cdis.kind && apiVersion.startsWith(`${cdis.group}/`),
+  ) === true;
+
+const ensure = async ({ kube, settings, publicUrl }: DriverDeps): Promise<void> => {
+  const { items } = await kube.list(cdiConfigs);
+  const found = items.find(({ metadata }) => metadata.name === cdiConfigName);
+  if (found !== undefined && isTheirs(found)) return;
+  const config = found ?? (await kube.create(cdiConfigs, blank));
+  const status = configStatusOf(config, { publicUrl, settings });
+  if (isDeepStrictEqual(status, config.status)) return;
+  await kube.replace(cdiConfigs, { ...config, status }, { subresource: 'status' });
+};
+
+/** Nobody waits for it: what goes wrong is logged, and tried again a minute later. A CDI that is installed tells this itself. */
+export const ensureConfig = async (deps: DriverDeps): Promise<void> => {
+  if ((await deps.cdi?.()) === 'use') return;
+  try {
+    await ensure(deps);
+  } catch (error) {
+    deps.log.warn('CDIConfig not told', { error: messageOf(error) });
+  }
+};
