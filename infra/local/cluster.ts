@@ -227,8 +227,9 @@ const startAllControllers = (
       workingDir: repositoryDir,
       env: {
         PATH: environment['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-        // Compiled code of transfer-job: half of the time that a small import takes would go into compiling it, twice.
-        NODE_COMPILE_CACHE: join(dataDir, 'code'),
+        // Compiled code of transfer-job: half of the time that a small import takes would go into compiling it, twice. Where this process
+        // has its own, that of every cluster here.
+        NODE_COMPILE_CACHE: resolve(environment['NODE_COMPILE_CACHE'] ?? join(dataDir, 'code')),
       },
     },
   });

@@ -45,12 +45,18 @@ export const HostConfig = z.object({
     z.string().optional(),
   ),
   assetsCache: setting('BULLION_ENVTEST_CACHE', 'Folder that `npm run envtest` builds them in.', z.string().optional()),
+  codeCache: setting(
+    'NODE_COMPILE_CACHE',
+    "Folder for compiled code of the cluster's and of transfers' processes.",
+    z.string().optional(),
+  ),
 });
 
-export const toEnvironment = ({ path, assets, assetsCache }: z.infer<typeof HostConfig>) => ({
+export const toEnvironment = ({ path, assets, assetsCache, codeCache }: z.infer<typeof HostConfig>) => ({
   PATH: path,
   KUBEBUILDER_ASSETS: assets,
   BULLION_ENVTEST_CACHE: assetsCache,
+  NODE_COMPILE_CACHE: codeCache,
 });
 
 /** Throws InvalidInput with words about the first thing that is wrong. */

@@ -25,6 +25,7 @@ export const startTransferProcess = async (
   const child = spawn(process.execPath, ['functions/transfer/index.ts'], {
     env: {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       KUBECONFIG: kubeconfig,
       PORT: port,
       TRANSFER_URL: `http://127.0.0.1:${port}`,

@@ -44,7 +44,8 @@ interface Scene {
 /** Kills `kills` times; stops early at the first fault. */
 export const runKills = async (kills: number, seed: number): Promise<KillsReport> => {
   const folder = await mkdtemp(join(tmpdir(), 'bullion-kill-'));
-  const options = { dataDir: join(folder, 'data'), codeCache: join(folder, 'code'), historyLimit };
+  const codeCache = process.env['NODE_COMPILE_CACHE'] ?? join(folder, 'code');
+  const options = { dataDir: join(folder, 'data'), codeCache, historyLimit };
   const ledger = createLedger();
   const scene: Scene = {
     ledger,

@@ -29,6 +29,9 @@ export interface Authorizer {
 
 const rbac = 'rbac.authorization.k8s.io';
 
+/** Users and namespaces whose grants are kept at once. */
+const mostKnown = 1_000;
+
 const strings = (value: unknown): readonly string[] => (Array.isArray(value) ? (value as string[]) : []);
 
 const isIn = (list: unknown, value: string): boolean => strings(list).includes('*') || strings(list).includes(value);
@@ -119,10 +122,22 @@ export const createAuthorizer = (store: Store, enabled: boolean): Authorizer => 
     return rulesOf(binding).map((rule) => ({ rule, reason }));
   };
 
-  const grants = (user: User, namespace: string): Grant[] => [
+  const readGrants = (user: User, namespace: string): readonly Grant[] => [
     ...all('clusterrolebindings').flatMap((binding) => grantsOf(user, binding)),
     ...(namespace === '' ? [] : all('rolebindings', namespace).flatMap((binding) => grantsOf(user, binding))),
   ];
+
+  /** By user and namespace, until any role or binding changes: they are asked for with each request, and change seldom. */
+  const known = new Map<string, readonly Grant[]>();
+  for (const plural of ['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'])
+    store.subscribe(`${plural}.${rbac}`, () => known.clear());
+  const grants = (user: User, namespace: string): readonly Grant[] => {
+    const key = JSON.stringify([user.username, user.groups, namespace]);
+    const found = known.get(key) ?? readGrants(user, namespace);
+    if (known.size >= mostKnown) known.clear();
+    known.set(key, found);
+    return found;
+  };
 
   return {
     decide: (user, action) => {

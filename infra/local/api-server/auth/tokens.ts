@@ -66,6 +66,9 @@ export const loadSecrets = (dataDir: string | undefined): Secrets => {
   };
 };
 
+/** Tokens whose claims are kept at once. */
+const mostSigned = 1_000;
+
 interface Named {
   readonly name: string;
   readonly uid: string;
@@ -145,11 +148,25 @@ export const createTokens = (secrets: Secrets, store: Store, clock: () => Date):
       Buffer.from(signature, 'base64url'),
     );
 
-  /** The claims of a token that this server signed and that still holds. */
-  const claimsOf = (token: string): Claims | undefined => {
+  const signedClaimsOf = (token: string): Claims | undefined => {
     const [header = '', payload = '', signature, ...more] = token.split('.');
     if (signature === undefined || more.length > 0 || !isSigned(`${header}.${payload}`, signature)) return undefined;
-    const claims = decode(payload) as Claims | undefined;
+    return decode(payload) as Claims | undefined;
+  };
+
+  /** Of tokens whose signature was found right, since each comes with many requests; whether they still hold is looked at each time. */
+  const signed = new Map<string, Claims>();
+  const knownClaimsOf = (token: string): Claims | undefined => {
+    const claims = signed.get(token) ?? signedClaimsOf(token);
+    if (claims === undefined) return undefined;
+    if (signed.size >= mostSigned) signed.clear();
+    signed.set(token, claims);
+    return claims;
+  };
+
+  /** The claims of a token that this server signed and that still holds. */
+  const claimsOf = (token: string): Claims | undefined => {
+    const claims = knownClaimsOf(token);
     return claims?.iss === issuer && claims.exp * 1000 > clock().getTime() ? claims : undefined;
   };
 

@@ -1,7 +1,7 @@
 // What kube-apiserver does by itself for CustomResourceDefinitions: accepts their names, establishes them, and empties them before they go.
 import { clone, isSame } from '../objects/equal.ts';
 import { type ApiObject, type Fields, fieldsAt, listAt, textAt, toText } from '../objects/object.ts';
-import type { Change, Key } from '../store/change.ts';
+import type { Change, Entry, Key } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import { crdCollection } from './registry.ts';
 import { collectionOf } from './resource.ts';
@@ -115,8 +115,17 @@ export const startCrdController = (store: Store, clock: () => Date): CrdControll
   const watched = new Map<string, () => void>();
 
   const keyOf = (name: string): Key => ({ collection: crdCollection, namespace: '', name });
-  const all = (): ApiObject[] =>
-    store.page({ collection: crdCollection, limit: 100_000 }).entries.map((entry) => entry.object());
+  /** Read once for each version: every change of one is held against all others. Never to be written to. */
+  const read = new Map<string, { readonly version: number; readonly crd: ApiObject }>();
+  const readOnce = (entry: Entry): ApiObject => {
+    const known = read.get(entry.name);
+    if (known?.version === entry.version) return known.crd;
+    const crd = entry.object();
+    read.set(entry.name, { version: entry.version, crd });
+    return crd;
+  };
+  const all = (): readonly ApiObject[] =>
+    store.page({ collection: crdCollection, limit: 100_000 }).entries.map(readOnce);
 
   /** Deletes what may go at once and marks the rest; true when nothing is left. */
   const empty = (collection: string): boolean => {

@@ -1,6 +1,6 @@
 // All resources the server serves at this moment: the built-in ones and what the stored CustomResourceDefinitions bring.
 import { builtinResources, groupOrder } from '../builtin/catalog.ts';
-import type { ApiObject } from '../objects/object.ts';
+import type { Entry } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import { customResources, isEstablished } from './custom.ts';
 import type { Resource } from './resource.ts';
@@ -51,23 +51,23 @@ const buildIndex = (resources: readonly Resource[]): Index => ({
 });
 
 /** Definitions as of now; there are few of them. */
-const definitions = (store: Store): ApiObject[] =>
-  store.page({ collection: crdCollection, limit: 100_000 }).entries.map((entry) => entry.object());
+const definitions = (store: Store): readonly Entry[] =>
+  store.page({ collection: crdCollection, limit: 100_000 }).entries;
 
 /** Follows the definitions in the store until the store is closed. */
 export const createRegistry = (store: Store): Registry => {
   let revision = 0;
   let index: Index | undefined;
   /** Resources are kept as long as their definition is unchanged, so that what is compiled from a schema is kept too. */
-  const made = new Map<string, { readonly version: string; readonly resources: Resource[] }>();
+  const made = new Map<string, { readonly version: number; readonly resources: Resource[] }>();
 
-  const resourcesOf = (crd: ApiObject): Resource[] => {
-    if (!isEstablished(crd)) return [];
-    const version = crd.metadata.resourceVersion ?? '';
-    const known = made.get(crd.metadata.name ?? '');
+  const resourcesOf = (entry: Entry): Resource[] => {
+    const { name, version } = entry;
+    const known = made.get(name);
     if (known?.version === version) return known.resources;
-    const resources = customResources(crd);
-    made.set(crd.metadata.name ?? '', { version, resources });
+    const crd = entry.object();
+    const resources = isEstablished(crd) ? customResources(crd) : [];
+    made.set(name, { version, resources });
     return resources;
   };
 
