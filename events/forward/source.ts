@@ -56,8 +56,12 @@ export const resolveSource = async (
   { metadata, spec }: ApiServerSource,
 ): Promise<Pick<ForwarderOptions, 'resources' | 'mode' | 'namespaces' | 'owner' | 'extensions'>> => {
   const resources: ForwardedResource[] = [];
+  const known: Served = new Map();
   for (const { apiVersion, kind, selector } of spec.resources) {
-    resources.push({ type: await resolveType(client, apiVersion, kind), labelSelector: toSelectorText(selector) });
+    resources.push({
+      type: await resolveType(client, known, { apiVersion, kind }),
+      labelSelector: toSelectorText(selector),
+    });
   }
   return {
     resources,
@@ -68,13 +72,22 @@ export const resolveSource = async (
   };
 };
 
+type Listed = { readonly name: string; readonly kind: string; readonly namespaced: boolean };
+/** What is served in each version that was asked for so far. */
+type Served = Map<string, readonly Listed[]>;
+
 /** The kind as the API server's discovery has it. Throws NotFound when it is not served. */
-const resolveType = async (client: KubeClient, apiVersion: string, kind: string): Promise<ResourceType> => {
+const resolveType = async (
+  client: KubeClient,
+  known: Served,
+  { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
+): Promise<ResourceType> => {
   const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
   const path = group === '' ? `/api/${version}` : `/apis/${apiVersion}`;
-  const { resources } = await client.raw<{
-    readonly resources: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean }[];
-  }>({ method: 'GET', path });
+  const ask = async () =>
+    (await client.raw<{ readonly resources: readonly Listed[] }>({ method: 'GET', path })).resources;
+  const resources = known.get(apiVersion) ?? (await ask());
+  known.set(apiVersion, resources);
   const found = resources.find((resource) => resource.kind === kind && !resource.name.includes('/'));
   if (found === undefined) throw new NotFound(`the API server serves no kind ${kind} in ${apiVersion}`);
   return { group, version, kind, plural: found.name, namespaced: found.namespaced };

@@ -1,10 +1,10 @@
 // Puts manifests into the local cluster. Called by cluster.ts and tests.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CustomResourceDefinition, crds } from '#shared/api/foreign/crd.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
-import { discover } from '#infra/local/controllers/discovery.ts';
+import { InvalidInput, Unavailable, isNotFound } from '#shared/runtime/errors.ts';
+import { discoverVersion } from '#infra/local/controllers/discovery.ts';
 
 const applying = { fieldManager: 'bullion-local', force: true } as const;
 
@@ -30,11 +30,23 @@ const isEstablished = (crd: CustomResourceDefinition | undefined): boolean =>
 
 /** Applies objects of any served kind, in the order given. Throws InvalidInput for a kind that is not served. */
 export const applyObjects = async (kube: KubeClient, objects: readonly KubeObject[]): Promise<void> => {
-  const { types } = await discover(kube);
+  // Of their versions alone: to ask for all that is served takes as many requests as there are groups.
+  const served = new Map<string, readonly ResourceType[]>();
   for (const object of objects) {
     const [version = '', group = ''] = object.apiVersion.split('/').toReversed();
-    const type = types.find((one) => one.group === group && one.version === version && one.kind === object.kind);
+    const types = served.get(object.apiVersion) ?? (await servedIn(kube, group, version));
+    served.set(object.apiVersion, types);
+    const type = types.find(({ kind }) => kind === object.kind);
     if (type === undefined) throw new InvalidInput(`${object.apiVersion} ${object.kind} is not served by this cluster`);
     await kube.apply(type, object, applying);
+  }
+};
+
+const servedIn = async (kube: KubeClient, group: string, version: string): Promise<readonly ResourceType[]> => {
+  try {
+    return await discoverVersion(kube, group, version);
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
   }
 };

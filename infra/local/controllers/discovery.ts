@@ -1,4 +1,5 @@
-// Every kind the API server serves right now, in its preferred version. Called by the garbage collector and by namespace termination.
+// Every kind the API server serves right now, in its preferred version. Called by the garbage collector, by namespace termination
+// and by who applies manifests.
 import type { ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -39,16 +40,25 @@ export const discover = async (kube: KubeClient): Promise<Discovered> => {
   const types: ResourceType[] = [];
   const failed: { readonly group: string; readonly message: string }[] = [];
   for (const { group, version } of [{ group: '', version: 'v1' }, ...versions]) {
-    const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
     try {
-      const { resources = [] } = await kube.raw<ResourceList>({ method: 'GET', path });
-      types.push(...resources.filter(isManaged(group)).map(toType(group, version)));
+      types.push(...(await discoverVersion(kube, group, version)));
     } catch (error) {
       // Its last definition went after the groups were listed.
       if (!isNotFound(error)) failed.push({ group, message: messageOf(error) });
     }
   }
   return { types, failed };
+};
+
+/** Those of one group and version. Throws NotFound when the server serves none. */
+export const discoverVersion = async (
+  kube: KubeClient,
+  group: string,
+  version: string,
+): Promise<readonly ResourceType[]> => {
+  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const { resources = [] } = await kube.raw<ResourceList>({ method: 'GET', path });
+  return resources.filter(isManaged(group)).map(toType(group, version));
 };
 
 type Resource = NonNullable<ResourceList['resources']>[number];
