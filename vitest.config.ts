@@ -26,7 +26,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     sequence: { sequencer: LongFirst },
-    // Of tests and of every process that they start: compiling our code is a third of what the start of a cluster takes.
+    // Of tests and of every process that they start: compiling our code is a fifth of what the start of a cluster takes.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/code') },
     // Long: a machine that is busy with other things makes everything late. Who waits for a state says how long; who does not, waits as long as this.
     testTimeout: 120_000,
