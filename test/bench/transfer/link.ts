@@ -11,7 +11,16 @@ const tickMs = 5;
  */
 const mostCredit = bytesPerSecond / 4;
 
-const waiting: { readonly bytes: Buffer; readonly client: Socket; readonly server: Socket }[] = [];
+/** Bytes of one connection that may wait for their turn: less would hold a single one to a chunk for each tick. */
+const mostHeld = 1024 * 1024;
+
+interface Connection {
+  readonly client: Socket;
+  readonly server: Socket;
+  held: number;
+}
+
+const waiting: { readonly bytes: Buffer; readonly connection: Connection }[] = [];
 let credit = 0;
 let last = process.hrtime.bigint();
 
@@ -22,23 +31,27 @@ const pump = (): void => {
   for (let next = waiting[0]; next !== undefined && credit >= 0; next = waiting[0]) {
     waiting.shift();
     credit -= next.bytes.length;
-    const { client, server } = next;
-    if (client.write(next.bytes)) server.resume();
-    else client.once('drain', () => server.resume());
+    const { connection } = next;
+    const { client, server } = connection;
+    connection.held -= next.bytes.length;
+    if (!client.write(next.bytes)) client.once('drain', () => server.resume());
+    else if (connection.held < mostHeld) server.resume();
   }
 };
 setInterval(pump, tickMs);
 
 const relay = createServer((client) => {
   const server = connect(serverPort, '127.0.0.1');
+  const connection: Connection = { client, server, held: 0 };
   client.on('data', (bytes) => server.write(bytes));
   server.on('data', (bytes) => {
-    server.pause();
-    waiting.push({ bytes, client, server });
+    connection.held += bytes.length;
+    if (connection.held >= mostHeld) server.pause();
+    waiting.push({ bytes, connection });
+    pump();
   });
   server.on('end', () => {
-    const finish = (): void =>
-      void (waiting.some((one) => one.server === server) ? setTimeout(finish, tickMs) : client.end());
+    const finish = (): void => void (connection.held > 0 ? setTimeout(finish, tickMs) : client.end());
     finish();
   });
   client.on('close', () => server.destroy());

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Link } from '#test/bench/transfer/rows.ts';
-import { startNginx } from '#test/bench/transfer/nginx.ts';
+import { startNginx, startPartsNginx } from '#test/bench/transfer/nginx.ts';
 
 /** 1 Gbit/s as bytes, less what Ethernet, IP and TCP take of it. */
 const gigabit = 117_500_000;
@@ -34,14 +34,15 @@ export const startServers = async (directory: string): Promise<Servers> => {
   const slow = await startNginx(directory, '50m');
   const link = await start('link.ts', [new URL(nginx.url).port, String(gigabit)]);
   const storeDirectory = join(directory, 'store');
-  const store = await start('store.ts', [storeDirectory]);
+  const control = await start('store.ts', [storeDirectory]);
+  const store = await startPartsNginx(directory, control.url);
   const urls: Readonly<Record<Link, string>> = { loopback: nginx.url, gigabit: link.url, '50MBps': slow.url };
   return {
     urlOf: (one) => urls[one],
     store: store.url,
     storeDirectory,
     stop: async () => {
-      await Promise.all([end(link.child), end(store.child), nginx.stop(), slow.stop()]);
+      await Promise.all([end(link.child), store.stop(), end(control.child), nginx.stop(), slow.stop()]);
     },
   };
 };
