@@ -6,6 +6,7 @@ import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { type Report, countsOf, toWords } from '#test/counts/counts.ts';
 
 /** Quick to tell first, long last. */
 const files = [
@@ -46,19 +47,10 @@ const once = (file: string, report: string): readonly string[] => [
 ];
 const twice = (file: string, report: string): readonly string[] => ['test/twice/main.ts', '--report', report, file];
 
-/** What is counted in vitest's reports, and how it is called. */
-const counted = { numPassedTests: 'passed', numFailedTests: 'failed', numPendingTests: 'skipped' } as const;
-type Report = Readonly<Record<keyof typeof counted, number>>;
-
 /** A file that died has left no report; it is among those that failed. */
-const countsOf = (paths: readonly string[]): string => {
-  const reports = paths
-    .filter((path) => existsSync(path))
-    .map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report);
-  const sum = (name: keyof Report): number => reports.reduce((total, report) => total + report[name], 0);
-  return Object.entries(counted)
-    .map(([name, called]) => `${sum(name as keyof Report)} ${called}`)
-    .join(', ');
+const countsIn = (paths: readonly string[]): string => {
+  const reports = paths.filter((path) => existsSync(path));
+  return toWords(countsOf(reports.map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report)));
 };
 
 const main = async (wanted: readonly string[], kept: string | undefined): Promise<number> => {
@@ -81,7 +73,7 @@ const main = async (wanted: readonly string[], kept: string | undefined): Promis
     if (!(await runProgram(program(file, reports[index] ?? ''), env))) failed.push(file);
   }
   const ofFiles = `${selected.length - failed.length} of ${selected.length} files passed on ${assets}`;
-  console.log(`test:real: ${countsOf(reports)}; ${ofFiles}`);
+  console.log(`test:real: ${countsIn(reports)}; ${ofFiles}`);
   if (kept === undefined) rmSync(folder, { recursive: true });
   for (const file of failed) console.log(`  failed: ${file}`);
   return failed.length === 0 ? 0 : 1;
