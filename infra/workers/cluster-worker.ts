@@ -6,13 +6,7 @@ import { createClientOver } from '#shared/clients/kube/verbs.ts';
 import { showsToken } from '#shared/runtime/bearer.ts';
 import { setting } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import {
-  type WorkerEnvironment,
-  createWorkerLog,
-  parseWorkerConfig,
-  safeUrl,
-  workerSettings,
-} from '#infra/workers/settings.ts';
+import { type WorkerEnvironment, beginWorker, safeUrl, workerSettings } from '#infra/workers/settings.ts';
 
 export const clusterSettings = {
   ...workerSettings,
@@ -47,9 +41,8 @@ export const clusterWorker = <S extends typeof clusterSettings & Readonly<Record
 ) => ({
   /** Throws InvalidInput where the settings are wrong. */
   fetch: async (request: Request, env: WorkerEnvironment): Promise<Response> => {
-    const config = parseWorkerConfig(schema, env);
-    const { logLevel, server, clusterToken } = config as ClusterConfig;
-    const log = createWorkerLog(logLevel, name);
+    const { config, log } = beginWorker(name, schema, env);
+    const { server, clusterToken } = config as ClusterConfig;
     const kube = createClientOver(createFetchTransport({ server, token: clusterToken }), server);
     return createApp(config, { kube, log }).fetch(request);
   },

@@ -1,19 +1,10 @@
 // What Workers can be told, and how they read it: vars and secrets of wrangler.jsonc in place of an environment.
 import { z } from 'zod';
 import { parseConfig, setting } from '#shared/runtime/config.ts';
-import { type LogLevel, type Logger, createLogger, logLevels } from '#shared/runtime/log.ts';
+import { type Logger, createLogger, logLevels } from '#shared/runtime/log.ts';
 
 /** Of a Worker: texts and bindings. */
 export type WorkerEnvironment = Readonly<Record<string, unknown>>;
-
-/** Throws InvalidInput naming every variable that is wrong. */
-export const parseWorkerConfig = <S extends Readonly<Record<string, z.ZodType>>>(
-  schema: z.ZodObject<S>,
-  env: WorkerEnvironment,
-): z.output<z.ZodObject<S>> => {
-  const texts = Object.entries(env).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
-  return parseConfig(schema, Object.fromEntries(texts) as Record<string, string>);
-};
 
 const isSafe = (text: string): boolean => {
   const { protocol, hostname } = new URL(text);
@@ -31,8 +22,24 @@ export const workerSettings = {
   ),
 } as const;
 
-/** `worker`: its name, on every line. */
-export const createWorkerLog = (level: LogLevel, worker: string): Logger =>
+type WorkerSettings = typeof workerSettings & Readonly<Record<string, z.ZodType>>;
+
+export interface Begun<S extends WorkerSettings> {
+  readonly config: z.output<z.ZodObject<S>>;
+  readonly log: Logger;
+}
+
+/** What every call of a Worker begins with. `worker`: its name, on every line. Throws InvalidInput naming every variable that is wrong. */
+export const beginWorker = <S extends WorkerSettings>(
+  worker: string,
+  schema: z.ZodObject<S>,
+  env: WorkerEnvironment,
+): Begun<S> => {
+  const texts = Object.entries(env).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
+  const config = parseConfig(schema, Object.fromEntries(texts) as Record<string, string>);
+  const { logLevel: level } = config as z.output<z.ZodObject<typeof workerSettings>>;
   // A Worker has no standard output.
   // oxlint-disable-next-line no-console
-  createLogger({ level, fields: { worker }, write: (line) => console.log(line.trimEnd()) });
+  const write = (line: string): void => console.log(line.trimEnd());
+  return { config, log: createLogger({ level, fields: { worker }, write }) };
+};

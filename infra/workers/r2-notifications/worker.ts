@@ -3,13 +3,7 @@ import { z } from 'zod';
 import type { MessageBatch, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
 import { relay } from '#infra/workers/r2-notifications/relay.ts';
 import { createTell } from '#infra/workers/r2-notifications/tell.ts';
-import {
-  type WorkerEnvironment,
-  createWorkerLog,
-  parseWorkerConfig,
-  safeUrl,
-  workerSettings,
-} from '#infra/workers/settings.ts';
+import { type WorkerEnvironment, beginWorker, safeUrl, workerSettings } from '#infra/workers/settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 
 export const Config = z.object({
@@ -30,8 +24,8 @@ interface Environment extends WorkerEnvironment {
 export default {
   /** Throws InvalidInput where the settings are wrong: the queue keeps the batch, and its log says which. */
   async queue(batch: MessageBatch, env: Environment): Promise<void> {
-    const { url, token, retrySeconds, logLevel } = parseWorkerConfig(Config, env);
-    const log = createWorkerLog(logLevel, 'r2-notifications');
+    const { config, log } = beginWorker('r2-notifications', Config, env);
+    const { url, token, retrySeconds } = config;
     await relay({ tell: createTell({ url, token }), deadLetters: env.DEAD_LETTERS, retrySeconds, log }, batch);
   },
 };
