@@ -122,9 +122,10 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     writeFileSync(join(rootDir, 'tmp', 'kubeconfig'), kubeconfigFor());
   }, 600_000);
 
-  it.each(functions)('starts %s, whose code is compiled already, as the user that it names', async (name) => {
+  /** Until it is ready and told to end: what Node says of compiled code, and how it ended. */
+  const runAs = async (user: string, name: string): Promise<{ readonly words: string; readonly code: unknown }> => {
     const [program = '', ...args] = said.Entrypoint;
-    const child = spawn('chroot', [`--userspec=${said.User}`, rootDir, program, ...args, name], {
+    const child = spawn('chroot', [`--userspec=${user}`, rootDir, program, ...args, name], {
       env: environmentOf(said, [
         'PORT=0',
         'KUBECONFIG=/tmp/kubeconfig',
@@ -143,8 +144,20 @@ describe.skipIf(!canBuild)('the image for functions', () => {
     } finally {
       child.kill('SIGTERM');
     }
-    expect(await ended).toBe(0);
-    for (const file of ['start', name]) expect(words).toMatch(new RegExp(`/app/${file}\\.mjs was accepted`));
+    return { code: await ended, words };
+  };
+  const accepted = (name: string): RegExp => new RegExp(`/app/${name}\\.mjs was accepted`);
+
+  it.each(functions)('starts %s, whose code is compiled already, as the user that it names', async (name) => {
+    const { code, words } = await runAs(said.User, name);
+    expect(code).toBe(0);
+    for (const file of ['start', name]) expect(words).toMatch(accepted(file));
+  });
+
+  it('starts as any other user, too, such as OpenShift chooses, without what is compiled', async () => {
+    const { code, words } = await runAs('1000680000:0', 'initialize');
+    expect(code).toBe(0);
+    expect(words).not.toMatch(accepted('initialize'));
   });
 
   it('has the same code compiled when it is compiled again', async () => {

@@ -1,4 +1,8 @@
 // Uninstalling, with images and disks in every state: nothing is left, and nothing waits for functions that are gone.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
@@ -15,6 +19,8 @@ import { virtualMachinePvcKind } from '#shared/api/hypercloud/volume.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { anImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
+import { infraDir } from '#test/support/overlay.ts';
+import { hasKubectl } from '#test/support/tools.ts';
 
 /** As the component `nfs-backups` brings it. */
 const [exportVolume] = buildExportVolume();
@@ -122,6 +128,27 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
       isThere: true,
       finalizers: [],
     });
+  });
+
+  it.skipIf(!hasKubectl())('with kubectl alone machines are let go of by what infra/README.md says', async () => {
+    const { kube, kubeconfigPath } = offered.cluster;
+    const others = ['example.com/first', 'example.com/last'];
+    const [first = '', last = ''] = others;
+    const held = { held: [first, finalizers.machine, last], alone: [finalizers.machine], free: undefined, other: others };
+    for (const [name, names] of Object.entries(held)) {
+      const metadata = { namespace, name, ...(names === undefined ? {} : { finalizers: names }) };
+      await kube.create(virtualMachines, { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata, spec: {} });
+    }
+    const text = readFileSync(join(infraDir, 'README.md'), 'utf8');
+    const [command = ''] = /^ {4}kubectl get virtualmachines\.kubevirt\.io[^]+?\n {6}done$/m.exec(text) ?? [];
+    await promisify(execFile)('sh', ['-ec', command], { env: { ...process.env, KUBECONFIG: kubeconfigPath } });
+    const { items } = await kube.list(virtualMachines, { namespace });
+    expect(Object.fromEntries(items.map(({ metadata }) => [metadata.name, metadata.finalizers]))).toMatchObject({
+      held: others,
+      other: others,
+    });
+    const heldByUs = items.filter(({ metadata }) => metadata.finalizers?.includes(finalizers.machine) === true);
+    expect(heldByUs.map(({ metadata }) => metadata.name)).toEqual([]);
   });
 
   it('and once more, when there is nothing left', async () => {
