@@ -28,7 +28,7 @@ export interface Subscription {
 
 /**
  * - `objects`: add and update of every served kind, `children`: any change of what backends make.
- * - `templates`: any change of the objects whose templates golden images are made from, `machines`: of virtual machines.
+ * - `templates`: any change of the objects whose templates golden images are made from, `machines`: add and update of virtual machines, by reference.
  * - `kinds`: add and update of these kinds, by reference where their source sends no more.
  * - `types`: CloudEvent types, exact, or by prefix where they end in a dot.
  */

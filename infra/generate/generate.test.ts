@@ -104,16 +104,20 @@ describe('Knative manifests', () => {
     }
   });
 
-  it('tell of what holds the data of Secrets by name alone, and take it so', () => {
+  it('tell of what may hold passwords or the data of Secrets by name alone, and take it so', () => {
     const byName = ofKind<{ mode: string }>('ApiServerSource').filter(({ spec }) => spec.mode === 'Reference');
     expect(byName.map(({ metadata }) => metadata.name).toSorted()).toEqual([
       'backups-backupbackingimage',
       'backups-virtualmachinebackup',
+      'machines-virtualmachine',
     ]);
-    const trigger = ofKind<{ filters: object[] }>('Trigger').find(
-      ({ metadata }) => metadata.name === 'backup-metadata-objects',
+    const triggers = ofKind<{ filters: object[] }>('Trigger').filter(({ spec }) =>
+      JSON.stringify(spec.filters[0]).includes('dev.knative.apiserver.ref.update'),
     );
-    expect(JSON.stringify(trigger?.spec.filters[0])).toContain('dev.knative.apiserver.ref.update');
+    expect(triggers.map(({ metadata }) => metadata.name).toSorted()).toEqual([
+      'backup-metadata-objects',
+      'initialize-machines',
+    ]);
   });
 
   it('tell children from other objects by their label', () => {

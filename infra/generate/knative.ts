@@ -77,18 +77,20 @@ export const buildBroker = (): Manifest => ({
 /** One condition per element of the list; the event must satisfy all elements. */
 const filtersOf = (match: EventMatch, sources: EventSources): readonly object[] => {
   if (match.of === 'types') return [anyOf(match.types.map(typeFilter))];
-  if (match.of === 'templates' || match.of === 'machines') {
-    const kinds = match.of === 'templates' ? templateHolders : diskUsers;
-    return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(kinds.map(kindFilter))];
-  }
+  if (match.of === 'templates')
+    return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(templateHolders.map(kindFilter))];
+  if (match.of === 'machines') return [anyOf(changesOf('ref').map(typeFilter)), anyOf(diskUsers.map(kindFilter))];
   if (match.of === 'objects' || match.of === 'kinds') {
     const kinds = match.of === 'kinds' ? match.kinds : sources.objects;
-    const modes = kinds.some((kind) => backupHolders.includes(kind)) ? ['resource', 'ref'] : ['resource'];
-    const types = modes.flatMap((mode) => ['add', 'update'].map((change) => `dev.knative.apiserver.${mode}.${change}`));
-    return [anyOf(types.map(typeFilter)), anyOf(kinds.map(kindFilter))];
+    const byName = kinds.some((kind) => backupHolders.includes(kind)) ? changesOf('ref') : [];
+    return [anyOf([...changesOf('resource'), ...byName].map(typeFilter)), anyOf(kinds.map(kindFilter))];
   }
   return [{ prefix: { type: 'dev.knative.apiserver.resource.' } }, anyOf(sources.children.map(kindFilter))];
 };
+
+/** Of what is there, as a source tells it whole or by name. */
+const changesOf = (mode: 'resource' | 'ref'): readonly string[] =>
+  ['add', 'update'].map((change) => `dev.knative.apiserver.${mode}.${change}`);
 
 const anyOf = (filters: readonly object[]): object => (filters.length === 1 ? (filters[0] ?? {}) : { any: filters });
 const typeFilter = (type: string): object => (type.endsWith('.') ? { prefix: { type } } : { exact: { type } });
@@ -172,7 +174,7 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
 export const buildOptionalSources = (): readonly Manifest[] => [
   ...templateHolders.map((type) => optionalSource('templates', type, 'Resource')),
   ...backupHolders.map((type) => optionalSource('backups', type, 'Reference')),
-  ...diskUsers.map((type) => optionalSource('machines', type, 'Resource')),
+  ...diskUsers.map((type) => optionalSource('machines', type, 'Reference')),
 ];
 
 const optionalSource = (group: string, ...[type, mode]: [ResourceType, 'Resource' | 'Reference']): Manifest => {

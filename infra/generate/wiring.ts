@@ -129,7 +129,7 @@ export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps].
   (type) => type as unknown as ResourceType,
 );
 
-/** Machines that say which disks they need; a cluster may lack the kind. */
+/** Machines that say which disks they need; a cluster may lack the kind. By name: their cloud-init may hold passwords. */
 export const diskUsers: readonly ResourceType[] = [erased(virtualMachines)];
 
 /** What is started as a Job, by whom it is told. */

@@ -26,7 +26,7 @@ export const handleObjectEvent = async (deps: DriverDeps, event: KnownEvent): Pr
   const ref = objectOf(event);
   if (ref === undefined) return done;
   if (holdsTemplates(ref)) return syncTemplates(deps);
-  if (isMachine(ref)) return handleMachineEvent(deps, event);
+  if (isMachine(ref)) return handleMachineEvent(deps, ref);
   const driven = drivenOf(ref);
   if (driven === undefined) return done;
   if (event.type !== eventTypes.objectAdded && event.type !== eventTypes.objectUpdated)

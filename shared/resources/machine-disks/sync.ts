@@ -1,14 +1,13 @@
 // Makes the disks that Harvester's clients write on a virtual machine, of images of any backend, and removes those that go with it. Called when a machine
 // changes, when an image becomes ready, and by the tick.
 import { serviceAccountRequester } from '#shared/access/review.ts';
-import { type KnownEvent, eventTypes } from '#events/catalogue.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { claimTemplatesOf, imageIdOf, removedClaimsOf } from '#shared/api/harvester/claim-templates.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
@@ -40,12 +39,10 @@ const isLeaving = ({ metadata }: KubeObject): boolean => metadata.deletionTimest
 const concernsUs = (machine: KubeObject): boolean =>
   claimTemplatesOf(machine).length > 0 || removedClaimsOf(machine).length > 0;
 
-export const handleMachineEvent = async (deps: DriverDeps, { type, data }: KnownEvent): Promise<Outcome> => {
-  const object = data as KubeObject;
-  if (object.metadata === undefined || !concernsUs(object)) return done;
-  if (type === eventTypes.objectDeleted) return removeDisks(deps, object);
-  const machine = await deps.kube.get(virtualMachines, refOf(object));
-  return machine === undefined ? done : syncDisks(deps, machine);
+/** Events name a machine and no more: what is written on it may hold passwords, which no broker is to see. */
+export const handleMachineEvent = async (deps: DriverDeps, ref: ObjectKey): Promise<Outcome> => {
+  const machine = await deps.kube.get(virtualMachines, ref);
+  return machine === undefined || !concernsUs(machine) ? done : syncDisks(deps, machine);
 };
 
 const syncDisks = async (deps: DriverDeps, machine: KubeObject): Promise<Outcome> => {
@@ -135,10 +132,14 @@ const removeDisks = async ({ kube }: DriverDeps, machine: KubeObject): Promise<O
 };
 
 /** One machine in trouble must not keep the others from their disks. */
-const syncQuietly = async (deps: DriverDeps, machine: KubeObject): Promise<void> => {
+const quietly = async (
+  deps: DriverDeps,
+  machine: KubeObject,
+  step: (deps: DriverDeps, machine: KubeObject) => Promise<unknown>,
+): Promise<void> => {
   const { namespace = '', name } = machine.metadata;
   try {
-    await syncDisks(deps, machine);
+    await step(deps, machine);
   } catch (error) {
     deps.log.warn('disks not made', { object: `${namespace}/${name}`, error: messageOf(error) });
   }
@@ -159,14 +160,20 @@ export const makeDisksOf = async (deps: DriverDeps, image: KubeObject): Promise<
   if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
   const id = `${image.metadata.namespace}/${image.metadata.name}`;
   for await (const machine of machinesOf(deps)) {
-    if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id)) await syncQuietly(deps, machine);
+    if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id)) await quietly(deps, machine, syncDisks);
   }
 };
 
-/** New machines, and those on their way out: all others were heard of long ago. */
+/**
+ * New machines, and those on their way out: all others were heard of long ago. One that is not held has been here longer than we have: which of its
+ * disks go with it could not be read once it is gone.
+ */
 export const sweepMachines = async (deps: DriverDeps): Promise<void> => {
   for await (const machine of machinesOf(deps)) {
     const age = deps.now() - Date.parse(machine.metadata.creationTimestamp ?? '');
-    if (isLeaving(machine) || age < newForMs) await syncQuietly(deps, machine);
+    const step = isLeaving(machine) || age < newForMs ? syncDisks : hold;
+    await quietly(deps, machine, step);
   }
 };
+
+const hold = ({ kube }: DriverDeps, machine: KubeObject): Promise<void> => holdMachine(kube, machine);
