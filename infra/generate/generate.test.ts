@@ -76,6 +76,26 @@ describe('Knative manifests', () => {
     }
   });
 
+  it('leave each Service the time it takes: to drain, and of an upload until its answer, which comes at its end', () => {
+    interface Revision {
+      readonly timeoutSeconds: number;
+      readonly responseStartTimeoutSeconds?: number;
+    }
+    const services = ofKind<{ readonly template: { readonly spec: Revision } }>('Service').filter(({ apiVersion }) =>
+      apiVersion.startsWith('serving.knative.dev/'),
+    );
+    const times = services.map(({ metadata: { name }, spec: { template } }) => [name, template.spec] as const);
+    // Knative's drain; the longest that it allows as installed; and what it takes for the first byte of an answer where nothing is said.
+    const [drain, most, firstByte] = [45, 600, 300];
+    for (const [, { timeoutSeconds }] of times) {
+      expect(timeoutSeconds).toBeGreaterThan(drain);
+      expect(timeoutSeconds).toBeLessThanOrEqual(most);
+    }
+    const cut = times.filter(([, spec]) => (spec.responseStartTimeoutSeconds ?? firstByte) < spec.timeoutSeconds);
+    expect(cut.map(([name]) => name)).toEqual([]);
+    expect(times.map(([name]) => name)).toContain('transfer');
+  });
+
   it('watch only kinds whose plural Knative guesses right, in every namespace', () => {
     interface Source {
       readonly namespaceSelector: object;

@@ -54,6 +54,8 @@ export const buildTransferService = (): Manifest => ({
         serviceAccountName: transferFunction.name,
         containerConcurrency: 50,
         timeoutSeconds: transferSeconds,
+        // Knative would wait five minutes for the first byte of an answer, which comes after the last one of an upload.
+        responseStartTimeoutSeconds: transferSeconds,
         enableServiceLinks: false,
         containers: [functionContainer(transferFunction.name)],
       },

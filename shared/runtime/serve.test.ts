@@ -1,15 +1,19 @@
+import { spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { connect } from 'node:tls';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
+import { kubeconfigFor } from '#test/support/kubeconfig.ts';
 import { slowness } from '#test/support/slowness.ts';
 
 const app = (delayMs = 0, begun?: () => void) => ({
@@ -20,10 +24,11 @@ const app = (delayMs = 0, begun?: () => void) => ({
   },
 });
 
-/** One GET over a kept-alive connection. */
+/** One GET over a connection of the agent. */
 const get = (url: string, agent: HttpAgent) =>
   new Promise<{ status: number; connection: string | undefined }>((resolve, reject) => {
-    httpRequest(url, { agent }, (response) => {
+    const request = url.startsWith('https:') ? httpsRequest : httpRequest;
+    request(url, { agent }, (response) => {
       response.resume();
       response.on('end', () => resolve({ status: response.statusCode ?? 0, connection: response.headers.connection }));
     })
@@ -109,6 +114,18 @@ describe('startServer', () => {
     await server.close();
   });
 
+  it('on its way out says that it is not ready, and still answers whoever has not heard', async () => {
+    const server = await startServer({ app: app(), log, port: 0 });
+    const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
+    const kept = await get(server.url, agent);
+    server.leave();
+    const [last, late] = [await get(server.url, agent), await get(server.url, agent)];
+    expect([kept.connection, last.connection, late.status]).toEqual(['keep-alive', 'close', 200]);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+    await server.close();
+    agent.destroy();
+  });
+
   it('cuts what is still in flight when the time is up', async () => {
     const server = await startServer({ app: app(60_000), log, port: 0, drainMs: 100 });
     const agent = new HttpAgent({ keepAlive: true });
@@ -144,6 +161,24 @@ describe('startServer over TLS', () => {
   afterAll(async () => {
     await server.close();
     rmSync(folder, { recursive: true });
+  });
+
+  it('as a function, goes on for a moment after it was told to end: what comes by a Service finds it', async () => {
+    await issue('leaving');
+    const env = { ...process.env, PORT: '0', TLS_DIR: folder, KUBECONFIG: join(folder, 'kubeconfig') };
+    writeFileSync(join(folder, 'kubeconfig'), kubeconfigFor());
+    const child = spawn(process.execPath, ['functions/validate/index.ts'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const said = async () => JSON.parse((await lines.next()).value as string) as { message: string; url: string };
+    const { url } = await said();
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    expect((await said()).message).toBe('draining');
+    const agent = new HttpsAgent({ rejectUnauthorized: false });
+    expect(await get(`${url}/healthz`, agent)).toMatchObject({ status: 200 });
+    expect(await get(`${url}/readyz`, agent)).toMatchObject({ status: 503 });
+    expect(await gone).toBe(0);
+    await expect(get(`${url}/healthz`, agent)).rejects.toThrow(/ECONNREFUSED/);
   });
 
   it('serves the new certificate after the files were replaced', async () => {

@@ -57,6 +57,8 @@ export interface RunningServer {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly port: number;
+  /** From now on `/readyz` says no and clients are asked to go elsewhere, while whoever comes is still answered. */
+  leave(): void;
   /** Answers what is in flight, refuses new connections, resolves when all are closed. */
   close(): Promise<void>;
 }
@@ -76,16 +78,24 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   });
   const bound = (server.address() as AddressInfo).port;
   const name = host.includes(':') ? `[${host}]` : host;
+  const leave = (): void => void (state.isDraining = true);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${name}:${bound}`,
     port: bound,
+    leave,
     close: () => {
-      state.isDraining = true;
+      leave();
       stopReloading();
       return drain(server, options.drainMs ?? 25_000);
     },
   };
 };
+
+/**
+ * Milliseconds in which a Service may go on to send here after the pod was told to end: until every node has heard of it. Where Knative's queue-proxy
+ * is in front, that waits so; what serves TLS is reached directly, by an API server that refuses writes when it finds nobody.
+ */
+const lingerMs = 5_000;
 
 /** The main line of a function's entry point: serves until SIGTERM or SIGINT, drains, runs `onClose` and exits. */
 export const serve = async (options: ServeOptions, onClose?: () => Promise<void>): Promise<void> => {
@@ -95,7 +105,9 @@ export const serve = async (options: ServeOptions, onClose?: () => Promise<void>
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
+  server.leave();
   options.log.info('draining', { signal });
+  if (options.tls !== undefined) await new Promise((resolve) => setTimeout(resolve, lingerMs));
   await server.close();
   await onClose?.();
   options.log.info('stopped');
