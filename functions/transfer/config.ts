@@ -1,5 +1,6 @@
 // What the transfer function can be told: where bytes go through, and who may send them.
 import { z } from 'zod';
+import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import {
@@ -33,7 +34,7 @@ export const TransferConfig = z.object({
   longhornUrl: setting(
     'LONGHORN_URL',
     "URL of Longhorn's HTTP API, which keeps the files of images with backend backingimage.",
-    z.url().default('http://longhorn-backend.longhorn-system:9500'),
+    z.url().default(`http://longhorn-backend.${longhornNamespace}:${longhornApiPort}`),
   ),
   mostBytes: setting(
     'UPLOAD_MAX_BYTES',

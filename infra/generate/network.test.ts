@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import { TransferConfig } from '#functions/transfer/config.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
 
 interface NetworkPolicy {
   readonly metadata: { readonly name: string };
@@ -29,4 +31,40 @@ it('functions that ask registries, web servers or object stores themselves reach
     'import-object',
     'initialize',
   ]);
+});
+
+interface Peer {
+  readonly namespaceSelector: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
+}
+interface Rule {
+  readonly from?: readonly Peer[];
+  readonly to?: readonly Peer[];
+  readonly ports?: readonly { readonly port: number }[];
+}
+const ruleOf = (name: string, way: 'ingress' | 'egress'): readonly Rule[] => {
+  const policies = buildNetworkPolicies() as readonly unknown[] as readonly NetworkPolicy[];
+  return (policies.find(({ metadata }) => metadata.name === name)?.spec[way] ?? []) as readonly Rule[];
+};
+const namespacesOf = (peers: readonly Peer[] = []): readonly string[] =>
+  peers.flatMap(({ namespaceSelector }) => namespaceSelector.matchExpressions.flatMap(({ values }) => values));
+
+it.each(['kourier-system', 'knative-serving-ingress', 'istio-system', 'contour-internal', 'knative-serving'])(
+  'what Knative sends by way of %s reaches functions',
+  (namespace) => {
+    const [events] = ruleOf('functions', 'ingress');
+    expect(namespacesOf(events?.from)).toContain(namespace);
+    expect(events?.ports?.map(({ port }) => port)).toContain(8012);
+  },
+);
+
+it('people reach the transfer function where Contour has a gateway of its own for them, and no other function', () => {
+  expect(ruleOf('transfers', 'ingress').flatMap(({ from }) => namespacesOf(from))).toEqual(['contour-external']);
+  expect(ruleOf('functions', 'ingress').flatMap(({ from }) => namespacesOf(from))).not.toContain('contour-external');
+});
+
+it('the transfer function reaches Longhorn where it looks for it unless it is told another place', () => {
+  const { hostname, port } = new URL(parseConfig(TransferConfig, {}).longhornUrl);
+  const [, namespace = ''] = hostname.split('.');
+  const way = ruleOf('transfers', 'egress').find(({ to }) => namespacesOf(to).includes(namespace));
+  expect(way?.ports?.map((one) => String(one.port))).toEqual([port]);
 });

@@ -3,6 +3,7 @@ import { apiServicePort } from '#infra/generate/apis.ts';
 import { type Manifest, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, transferFunction } from '#infra/generate/wiring.ts';
+import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { downloadPort, uploadPort } from '#shared/populate/job-source.ts';
 
@@ -19,8 +20,11 @@ const namespaces = (...names: readonly string[]): object => ({
 
 export const tcp = (...ports: readonly number[]): readonly object[] => ports.map((port) => ({ protocol: 'TCP', port }));
 
+/** Where a node keeps answers for its own pods, as NodeLocal DNSCache does; it is in no namespace. */
+const nodeDns = { ipBlock: { cidr: '169.254.20.10/32' } };
+
 export const dns = {
-  to: [namespaces('kube-system', 'openshift-dns')],
+  to: [namespaces('kube-system', 'openshift-dns'), nodeDns],
   ports: [53, 5353].flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ protocol, port }))),
 };
 /** No selector reaches the API server: it is no pod. The ports keep the rest away. */
@@ -38,15 +42,24 @@ export const policy = (name: string, spec: object): Manifest => ({
 /** Nothing comes in or goes out but what another policy allows. */
 const nothing = policy('default-deny', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
 
+/** Where Knative's activator and Eventing are, and gateways that reach functions from inside the cluster; OpenShift has its own place for them. */
+const senders = [
+  'knative-serving',
+  'knative-eventing',
+  'kourier-system',
+  'knative-serving-ingress',
+  'istio-system',
+  'contour-internal',
+];
+/** The gateway through which people come, where it is another one. */
+const outsideGateways = ['contour-external'];
+
 /** Events come through Knative's activator, its gateway or straight from Eventing; metrics are fetched by its autoscaler. */
 const toFunctions = policy('functions', {
   podSelector: { matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'Exists' }] },
   policyTypes: ['Ingress', 'Egress'],
   ingress: [
-    {
-      from: [namespaces('knative-serving', 'knative-eventing', 'kourier-system', 'istio-system', 'contour-internal')],
-      ports: tcp(...queueProxyPorts),
-    },
+    { from: [namespaces(...senders)], ports: tcp(...queueProxyPorts) },
     { from: [namespaces('knative-serving')], ports: tcp(metricsPorts.autoscaler) },
     { ports: tcp(metricsPorts.requests) },
   ],
@@ -76,13 +89,17 @@ const admission = policy('admission', {
   egress: [dns, apiServer],
 });
 
-/** Bytes go to and come from the pods that have the volumes mounted, in whatever namespace these are. */
+/** People come to it. Bytes go to and come from the pods that have the volumes mounted, in whatever namespace these are, and Longhorn. */
 const transfers = policy('transfers', {
   podSelector: {
     matchExpressions: [{ key: 'serving.knative.dev/service', operator: 'In', values: [transferFunction.name] }],
   },
-  policyTypes: ['Egress'],
-  egress: [{ ports: tcp(uploadPort, downloadPort) }],
+  policyTypes: ['Ingress', 'Egress'],
+  ingress: [{ from: [namespaces(...outsideGateways)], ports: tcp(...queueProxyPorts) }],
+  egress: [
+    { ports: tcp(uploadPort, downloadPort) },
+    { to: [namespaces(longhornNamespace)], ports: tcp(longhornApiPort) },
+  ],
 });
 
 /** The API server asks for tokens from an address of its own, as it asks admission. */

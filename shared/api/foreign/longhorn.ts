@@ -70,6 +70,8 @@ export interface BackingImageDataSource extends KubeObject {
 
 /** Where Longhorn keeps its own objects. */
 export const longhornNamespace = 'longhorn-system';
+/** TCP port of its HTTP API there, on its Service and on the pods behind it. */
+export const longhornApiPort = 9500;
 
 /** Its CSI driver. */
 export const longhornDriver = 'driver.longhorn.io';
