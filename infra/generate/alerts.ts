@@ -12,6 +12,12 @@ export interface Alert {
   readonly summary: string;
 }
 
+/** What CDI counts pods of that restart; we count failed attempts. */
+const restarting = ['import', 'upload', 'clone'].map((way) => `kubevirt_cdi_${way}_pods_high_restart`);
+
+/** Names that CDI's alerts ask for today; the exporter's are those they asked for before. */
+const recordings = restarting.map((metric) => ({ record: `cluster:${metric}:count`, expr: `sum(${metric})` }));
+
 /** Our exporter: its ServiceMonitor gives it the name of the Service, which others have too, in namespaces of their own. */
 const exporter = `job="metrics", namespace="${systemNamespace}"`;
 const virtDefault = 'kubevirt_cdi_storageprofile_info{virtdefault="true"} == 1';
@@ -58,6 +64,13 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: '{{ $value }} transfers of {{ $labels.resource }} fail and are tried again.',
+  },
+  {
+    name: 'CDIDataVolumeUnusualRestartCount',
+    expr: restarting.map((metric) => `sum(${metric}) > 0`).join(' or '),
+    for: '5m',
+    severity: 'warning',
+    summary: 'DataVolumes failed more than three times, and are tried again.',
   },
   {
     name: 'BullionAdmissionDown',
@@ -115,6 +128,14 @@ export const alerts: readonly Alert[] = [
 /** Path of an alert's runbook from the root of the repository. */
 export const runbookOf = ({ name }: Alert): string => `infra/runbooks/${name}.md`;
 
+const ruleOf = (alert: Alert): object => ({
+  alert: alert.name,
+  expr: alert.expr,
+  for: alert.for,
+  labels: { severity: alert.severity, app: 'bullion' },
+  annotations: { summary: alert.summary, runbook: runbookOf(alert) },
+});
+
 export const buildAlerts = (): Manifest => ({
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'PrometheusRule',
@@ -123,13 +144,7 @@ export const buildAlerts = (): Manifest => ({
     groups: [
       {
         name: 'bullion',
-        rules: alerts.map((alert) => ({
-          alert: alert.name,
-          expr: alert.expr,
-          for: alert.for,
-          labels: { severity: alert.severity, app: 'bullion' },
-          annotations: { summary: alert.summary, runbook: runbookOf(alert) },
-        })),
+        rules: [...recordings, ...alerts.map(ruleOf)],
       },
     ],
   },

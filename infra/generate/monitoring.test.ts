@@ -38,6 +38,17 @@ describe('alerts', () => {
     for (const name of namedIn(text)) expect(given).toContain(name);
   });
 
+  it('CDI\'s own find the numbers under the names they ask for', () => {
+    const { groups } = buildAlerts()['spec'] as {
+      readonly groups: readonly { readonly rules: readonly { readonly record?: string; readonly expr: string }[] }[];
+    };
+    const recorded = groups.flatMap(({ rules }) => rules).filter(({ record }) => record !== undefined);
+    expect(recorded.map(({ record }) => record)).toEqual(
+      ['import', 'upload', 'clone'].map((way) => `cluster:kubevirt_cdi_${way}_pods_high_restart:count`),
+    );
+    for (const name of recorded.flatMap(({ expr }) => namedIn(expr))) expect(given).toContain(name);
+  });
+
   it('and there is no runbook without its alert', () => {
     const files = readdirSync(join(root, 'infra/runbooks')).filter((file) => file !== 'README.md');
     expect(files.toSorted()).toEqual(alerts.map(({ name }) => `${name}.md`).toSorted());
@@ -173,6 +184,13 @@ describe.skipIf(promtool === undefined)('Prometheus', () => {
           degraded: 'true',
         },
       ],
+    },
+    {
+      what: 'uploads that keep failing are told of although imports are well',
+      alert: 'CDIDataVolumeUnusualRestartCount',
+      series: { kubevirt_cdi_import_pods_high_restart: '0x60', kubevirt_cdi_upload_pods_high_restart: '2x60' },
+      at: '10m',
+      fires: [{}],
     },
     {
       what: 'admission that is down for a moment is no alert',
