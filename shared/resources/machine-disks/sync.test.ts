@@ -257,10 +257,11 @@ describe('disks of a virtual machine', () => {
   });
 
   it('hold a machine that was there before us, within a minute, for the day it goes', async () => {
-    const machine = seedMachine([aTemplate('web-data', '', '5Gi', 'local')]);
+    const key = { namespace: 'default', name: 'web' };
+    seedMachine([aTemplate('web-data', '', '5Gi', 'local')]);
     time += 7_200_000;
     await sweepMachines(deps);
-    expect((await kube.get(virtualMachines, machine.metadata as never))?.metadata.finalizers).toEqual([
+    expect((await kube.get(virtualMachines, key))?.metadata.finalizers).toEqual([
       finalizers.machine,
     ]);
     const before = writes().length;
