@@ -1,6 +1,6 @@
 // The aggregated API of upload tokens under infra/apis: APIServices, and the Deployment behind them. The local cluster takes the same
 // APIServices and points them at itself.
-import { restricted } from '#infra/generate/services.ts';
+import { apart, restricted } from '#infra/generate/services.ts';
 import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -46,6 +46,7 @@ export const buildApiWorkload = (): readonly Manifest[] => [
         spec: {
           serviceAccountName: transferFunction.name,
           enableServiceLinks: false,
+          topologySpreadConstraints: apart(partOf(name)),
           containers: [
             {
               name,

@@ -79,6 +79,16 @@ const functionContainer = (name: string): object => ({
   securityContext: restricted,
 });
 
+/** Pods with these labels on nodes of their own, where there are as many. */
+export const apart = (matchLabels: object): readonly object[] => [
+  {
+    maxSkew: 1,
+    topologyKey: 'kubernetes.io/hostname',
+    whenUnsatisfiable: 'ScheduleAnyway',
+    labelSelector: { matchLabels },
+  },
+];
+
 /** What the `restricted` Pod Security Standard asks of a container. */
 export const restricted = {
   allowPrivilegeEscalation: false,

@@ -1,6 +1,6 @@
 // Webhook configurations and the admission Deployment under infra/webhooks. The local cluster reads the same configurations and puts
 // its own address and certificate into them.
-import { restricted } from '#infra/generate/services.ts';
+import { apart, restricted } from '#infra/generate/services.ts';
 import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
 import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
@@ -83,14 +83,7 @@ const buildDeployment = (): Manifest => ({
       spec: {
         serviceAccountName: workload,
         enableServiceLinks: false,
-        topologySpreadConstraints: [
-          {
-            maxSkew: 1,
-            topologyKey: 'kubernetes.io/hostname',
-            whenUnsatisfiable: 'ScheduleAnyway',
-            labelSelector: { matchLabels: partOf(workload) },
-          },
-        ],
+        topologySpreadConstraints: apart(partOf(workload)),
         containers: admissionFunctions.map(buildContainer),
         volumes: [{ name: 'tls', secret: { secretName: certificate } }],
       },
