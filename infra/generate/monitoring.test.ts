@@ -38,7 +38,7 @@ describe('alerts', () => {
     for (const name of namedIn(text)) expect(given).toContain(name);
   });
 
-  it('CDI\'s own find the numbers under the names they ask for', () => {
+  it("CDI's own find the numbers under the names they ask for", () => {
     const { groups } = buildAlerts()['spec'] as {
       readonly groups: readonly { readonly rules: readonly { readonly record?: string; readonly expr: string }[] }[];
     };

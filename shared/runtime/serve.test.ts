@@ -167,7 +167,10 @@ describe('startServer over TLS', () => {
     await issue('leaving');
     const env = { ...process.env, PORT: '0', TLS_DIR: folder, KUBECONFIG: join(folder, 'kubeconfig') };
     writeFileSync(join(folder, 'kubeconfig'), kubeconfigFor());
-    const child = spawn(process.execPath, ['functions/validate/index.ts'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, ['functions/validate/index.ts'], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     const said = async () => JSON.parse((await lines.next()).value as string) as { message: string; url: string };
     const { url } = await said();

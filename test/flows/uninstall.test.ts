@@ -134,7 +134,12 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
     const { kube, kubeconfigPath } = offered.cluster;
     const others = ['example.com/first', 'example.com/last'];
     const [first = '', last = ''] = others;
-    const held = { held: [first, finalizers.machine, last], alone: [finalizers.machine], free: undefined, other: others };
+    const held = {
+      held: [first, finalizers.machine, last],
+      alone: [finalizers.machine],
+      free: undefined,
+      other: others,
+    };
     for (const [name, names] of Object.entries(held)) {
       const metadata = { namespace, name, ...(names === undefined ? {} : { finalizers: names }) };
       await kube.create(virtualMachines, { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata, spec: {} });

@@ -261,9 +261,7 @@ describe('disks of a virtual machine', () => {
     seedMachine([aTemplate('web-data', '', '5Gi', 'local')]);
     time += 7_200_000;
     await sweepMachines(deps);
-    expect((await kube.get(virtualMachines, key))?.metadata.finalizers).toEqual([
-      finalizers.machine,
-    ]);
+    expect((await kube.get(virtualMachines, key))?.metadata.finalizers).toEqual([finalizers.machine]);
     const before = writes().length;
     await sweepMachines(deps);
     expect(writes()).toHaveLength(before);

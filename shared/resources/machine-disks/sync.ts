@@ -160,7 +160,8 @@ export const makeDisksOf = async (deps: DriverDeps, image: KubeObject): Promise<
   if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
   const id = `${image.metadata.namespace}/${image.metadata.name}`;
   for await (const machine of machinesOf(deps)) {
-    if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id)) await quietly(deps, machine, syncDisks);
+    if (claimTemplatesOf(machine).some((template) => imageIdOf(template) === id))
+      await quietly(deps, machine, syncDisks);
   }
 };
 
