@@ -99,12 +99,14 @@ const lingerMs = 5_000;
 
 /** The main line of a function's entry point: serves until SIGTERM or SIGINT, drains, runs `onClose` and exits. */
 export const serve = async (options: ServeOptions, onClose?: () => Promise<void>): Promise<void> => {
-  const server = await startServer(options);
-  options.log.info('listening', { url: server.url });
-  const signal = await new Promise<NodeJS.Signals>((resolve) => {
+  // From the first moment: process 1 of a container never hears what it does not listen for.
+  const told = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
+  const server = await startServer(options);
+  options.log.info('listening', { url: server.url });
+  const signal = await told;
   server.leave();
   options.log.info('draining', { signal });
   if (options.tls !== undefined) await new Promise((resolve) => setTimeout(resolve, lingerMs));
