@@ -1,7 +1,8 @@
 // `npm run test:twice [-- --report <file>] [<part of a file's path> …]`: tests as `npm test` runs them, and what failed once more, since a shared
 // machine can make a bounded wait too short: what fails twice has failed. A file is run again as a whole, in a process of its own and with no other
 // beside it. Tests of one file build on each other, and vitest's own `--retry` would meet what the first try left behind: objects of the same name,
-// counters, a cluster that `beforeAll` starts but once. `--report`: counts, in the form of vitest's reporter `json`.
+// counters, a cluster that `beforeAll` starts but once. `--report`: counts and what
+// failed, in the form of vitest's reporter `json`.
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -43,6 +44,22 @@ const countsOf = (modules: readonly TestModule[]) => {
   };
 };
 
+/** Of files that failed; what was wrong with the whole of one stands in place of a test. */
+const failedResults = (modules: readonly TestModule[]) =>
+  modules
+    .filter((module) => !isGood(module))
+    .map((module) => {
+      const names = [...module.children.allTests('failed')].map(({ fullName }) => fullName);
+      const failed = names.length > 0 ? names : ['could not begin'];
+      const assertionResults = failed.map((fullName) => ({ fullName, status: 'failed' }));
+      return { name: module.moduleId, status: 'failed', assertionResults };
+    });
+
+const reportOf = (modules: readonly TestModule[]) => ({
+  ...countsOf(modules),
+  testResults: failedResults(modules),
+});
+
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { report: { type: 'string' } } });
 const first = await runPass(positionals);
 let { files, lost } = failuresOf(first);
@@ -53,5 +70,5 @@ if (files.length > 0 && !lost) {
   modules = [...modules.filter(({ moduleId }) => !files.includes(moduleId)), ...second.modules];
   ({ files, lost } = failuresOf(second));
 }
-if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(countsOf(modules)));
+if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(reportOf(modules)));
 process.exit(files.length > 0 || lost ? 1 : 0);

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { type Report, countsOf, failuresOf } from '#test/counts/counts.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 
 const program = resolve('test/twice/main.ts');
@@ -38,40 +39,40 @@ const run = async (name: string, files: Readonly<Record<string, string>>) => {
     env,
     encoding: 'utf8',
   });
-  const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(
-    await readFile(join(cwd, 'report'), 'utf8'),
-  ) as Record<string, number>;
+  const report = JSON.parse(await readFile(join(cwd, 'report'), 'utf8')) as Report;
+  const { passed, failed, skipped } = countsOf([report]);
   const again = /failed once, and run again: (.*)/.exec(stdout)?.[1];
-  return { status, again, counts: [numPassedTests, numFailedTests, numPendingTests] };
+  return { status, again, counts: [passed, failed, skipped], named: failuresOf([report], cwd) };
 };
 
 interface Outcome {
   readonly status: number;
   readonly again: string | undefined;
   readonly counts: readonly number[];
+  readonly named: readonly string[];
 }
 
 it.each<[what: string, files: Record<string, string>, outcome: Outcome]>([
-  ['all is well', { 'good.test.mjs': good }, { status: 0, again: undefined, counts: [1, 0, 0] }],
+  ['all is well', { 'good.test.mjs': good }, { status: 0, again: undefined, counts: [1, 0, 0], named: [] }],
   [
     'one failed once',
     { 'flow.test.mjs': flowOf(2), 'good.test.mjs': good },
-    { status: 0, again: 'flow.test.mjs', counts: [3, 0, 1] },
+    { status: 0, again: 'flow.test.mjs', counts: [3, 0, 1], named: [] },
   ],
   [
     'one failed twice',
     { 'flow.test.mjs': flowOf(3), 'good.test.mjs': good },
-    { status: 1, again: 'flow.test.mjs', counts: [2, 1, 1] },
+    { status: 1, again: 'flow.test.mjs', counts: [2, 1, 1], named: ['flow.test.mjs: makes'] },
   ],
   [
     'a file cannot be read',
     { 'broken.test.mjs': 'it(', 'good.test.mjs': good },
-    { status: 1, again: 'broken.test.mjs', counts: [1, 1, 0] },
+    { status: 1, again: 'broken.test.mjs', counts: [1, 1, 0], named: ['broken.test.mjs: could not begin'] },
   ],
   [
     'something is thrown that no test throws',
     { 'stray.test.mjs': stray },
-    { status: 1, again: 'stray.test.mjs', counts: [1, 0, 0] },
+    { status: 1, again: 'stray.test.mjs', counts: [1, 0, 0], named: [] },
   ],
 ])('%s', async (what, files, outcome) => {
   expect(await run(what.replaceAll(' ', '-'), files)).toEqual(outcome);
