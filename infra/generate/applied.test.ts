@@ -73,7 +73,8 @@ const podsOf = ({ apiVersion, metadata: { name }, spec }: WithPods) => {
     ...given,
     httpGet: { port: 8080, ...given?.httpGet },
   });
-  const { containerConcurrency: _, timeoutSeconds: __, ...plain } = pod as unknown as Record<string, object>;
+  const ofKnative = ['containerConcurrency', 'timeoutSeconds', 'responseStartTimeoutSeconds'];
+  const plain = Object.fromEntries(Object.entries(pod).filter(([field]) => !ofKnative.includes(field)));
   const containers = pod.containers.map((container) => {
     const { readinessProbe, livenessProbe } = container as Record<string, object>;
     const probes = { readinessProbe: probe(readinessProbe), livenessProbe: probe(livenessProbe) };
