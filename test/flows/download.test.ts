@@ -16,9 +16,11 @@ import { namespace } from '#test/support/cluster.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { type ExchangeCluster, anUploadImage, anUploadVolume, startExchangeCluster } from '#test/support/exchange.ts';
+import { createRandom, seed } from '#test/support/random.ts';
 
 const run = promisify(execFile);
 const dir = temporaryDirectory();
+const random = createRandom(seed);
 let cluster: ExchangeCluster;
 let raw = '';
 
@@ -79,7 +81,7 @@ it('gives an image as packed qcow2 under its name, which can be uploaded again, 
   expect(disk.equals(await readFile(raw))).toBe(true);
 }, 240_000);
 
-it('goes on where it was cut, over the death of its Job as well', async () => {
+it(`goes on where it was cut, over the death of its Job as well (seed ${seed})`, async () => {
   const url = `${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux`;
   const whole = await get(url);
   const { etag } = whole.headers as { etag: string };
@@ -89,7 +91,7 @@ it('goes on where it was cut, over the death of its Job as well', async () => {
   for (let cut = 0; at < bytes.length; cut += 1) {
     const { statusCode, headers, body } = await get(url, { headers: { range: `bytes=${at}-`, 'if-range': etag } });
     expect([statusCode, headers['etag']]).toEqual([206, etag]);
-    const most = cut < 3 ? Math.floor(Math.random() * bytes.length * 0.4) : Number.POSITIVE_INFINITY;
+    const most = cut < 3 ? Math.floor(random.next() * bytes.length * 0.4) : Number.POSITIVE_INFINITY;
     let taken = 0;
     for await (const chunk of body as AsyncIterable<Buffer>) {
       parts.push(chunk);
@@ -170,7 +172,7 @@ it('is for who may have the bytes, and for whom they sign an address', async () 
   expect(other.statusCode).toBe(403);
   const more = await request(link, { method: 'POST' });
   expect(more.statusCode).toBe(403);
-}, 120_000);
+}, 300_000);
 
 /** Never the bytes: a test that fails would print them. */
 const endOf = (body: { bytes(): Promise<Uint8Array> }): Promise<string> =>
@@ -187,14 +189,14 @@ it('is told by a Downloader, which goes with it; and can be cancelled', async ()
     spec: { imageName: 'linux' },
   });
   const read = () => cluster.kube.get(downloaderKind.type, { namespace, name: 'linux' });
-  await expect.poll(async () => (await read())?.status?.status, { timeout: 30_000 }).toBe('Ready');
+  await expect.poll(async () => (await read())?.status?.status, { timeout: 100_000 }).toBe('Ready');
   const url = (await read())?.status?.downloadUrl ?? '';
   const part = await get(url, { headers: { range: 'bytes=0-3' } });
   expect(await part.body.text()).toBe('QFI\uFFFD');
   expect(await read()).toBeDefined();
   const { body } = await get(url);
   await body.dump({ limit: 1e9 });
-  await expect.poll(read, { timeout: 30_000 }).toBeUndefined();
+  await expect.poll(read, { timeout: 100_000 }).toBeUndefined();
   const slow = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/linux?format=raw`);
   const image = await cluster.kube.get(harvesterImageKind.type, { namespace, name: 'linux' });
   const serving = () =>
@@ -205,7 +207,7 @@ it('is told by a Downloader, which goes with it; and can be cancelled', async ()
   // Read no sooner: a pod that does not know yet that it is to end would send all of it.
   await expect.poll(serving, { timeout: 60_000 }).toBeUndefined();
   expect(await endOf(slow.body)).toBe('cut');
-}, 120_000);
+}, 300_000);
 
 it('does not keep an image from being deleted', async () => {
   const { body } = await get(`${cluster.transferUrl}/downloads/virtualmachineimages/${namespace}/again?format=raw`);
@@ -214,4 +216,4 @@ it('does not keep an image from being deleted', async () => {
   const read = () => cluster.kube.get(harvesterImageKind.type, { namespace, name: 'again' });
   await expect.poll(read, { timeout: 60_000 }).toBeUndefined();
   await cut;
-}, 120_000);
+}, 300_000);

@@ -136,8 +136,10 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     await untilOffered(flow, 'fedora-short', versionOf('fedora-short', short.digest));
     await untilOffered(flow, 'noble', versionOf('noble', nobleDigest));
     for (const name of ['fedora-image-import-cron', 'fedora-short', 'noble']) {
-      const cron = await flow.until(dataImportCronKind.type, name, isUpToDate);
-      expect(conditionOf(cron, 'Degraded')?.reason).toBe('AsExpected');
+      await flow.until(dataImportCronKind.type, name, isUpToDate);
+      const degraded = async () =>
+        conditionOf(await flow.get(dataImportCronKind.type, name), 'Degraded')?.reason ?? 'none';
+      await expect.poll(degraded).toBe('AsExpected');
     }
   });
 
@@ -186,7 +188,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
     const scheduleOf = async (name: string) => (await there.get(dataImportCronKind.type, name))?.spec.schedule;
     expect(status?.dataImportSchedule).toMatch(/^\d+ \d+\/12 \* \* \*$/);
     for (const name of ['fedora-image-cron', 'centos-stream9-image-cron', 'centos-stream10-image-cron'])
-      expect(await scheduleOf(name)).toBe(status?.dataImportSchedule);
+      await expect.poll(() => scheduleOf(name)).toBe(status?.dataImportSchedule);
     expect([await scheduleOf('custom-image1'), await scheduleOf('custom-image2')]).toEqual([
       '0 */12 * * *',
       '1 */12 * * *',

@@ -66,10 +66,10 @@ describe.skipIf(!hasRegistry())('versions of golden images', { timeout: 600_000 
     await flow.until(dataVolumes, version, isGone);
     await flow.until(persistentVolumeClaims, version, isGone);
     registry.intercept = undefined;
-    for (const type of [jobs, pods])
-      expect((await cluster.kube.list(erased(type), { namespace })).items.map(({ metadata }) => metadata.name)).toEqual(
-        [],
-      );
+    for (const type of [jobs, pods]) {
+      const left = async () => (await cluster.kube.list(erased(type), { namespace })).items;
+      await expect.poll(async () => (await left()).map(({ metadata }) => metadata.name)).toEqual([]);
+    }
   });
 
   it('9: a poll by hand finds what the schedule has not looked for yet', async () => {

@@ -165,7 +165,7 @@ describe.skipIf(!hasImports || !hasRegistry())(
       }
       await until(persistentVolumeClaims, gone, (object) => object === undefined);
       await until(dataSourceKind.type, 'goes', (object) => object === undefined);
-      expect(await get(dataVolumes, gone)).toBe(undefined);
+      await until(dataVolumes, gone, (object) => object === undefined);
       expect(pointsTo(kept)(await get(dataSourceKind.type, 'stays'))).toBe(true);
     });
 
@@ -217,9 +217,9 @@ describe.skipIf(!hasImports || !hasRegistry())(
       const cron = await until(
         dataImportCronKind.type,
         'late',
-        (object) => conditionOf(object, 'Degraded')?.reason === 'PollFailed',
+        (object) => conditionOf(object, 'Degraded')?.message?.includes('answered 404') === true,
       );
-      expect(conditionOf(cron, 'Degraded')?.message).toContain('answered 404');
+      expect(conditionOf(cron, 'Degraded')?.reason).toBe('PollFailed');
       const { digest } = await push('late', 'late');
       await pollNow('late');
       const source = await until(dataSourceKind.type, 'late', pointsTo(versionOf('late', digest)));

@@ -118,7 +118,7 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
       (await cluster.kube.list(kubeEvents, { namespace })).items
         .filter(({ involvedObject }) => involvedObject.name === name)
         .map(({ reason }) => reason);
-    await expect.poll(said, { timeout: 30_000 }).toContain('ImageNotFound');
+    await expect.poll(said, { timeout: 120_000 }).toContain('ImageNotFound');
   });
 
   it.each([
@@ -188,13 +188,14 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
     await cluster.kube.mergePatch(virtualMachines, { namespace, name }, { metadata });
     await cluster.kube.delete(virtualMachines, { namespace, name });
     const look = async () => {
-      const volume = await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'web-cdi' });
+      // The one that is to be gone last is looked at first: what is gone by then was gone before.
       const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'web-cdi' });
+      const volume = await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'web-cdi' });
       if (volume === undefined && !gone.includes('volume')) gone.push('volume');
       if (claim === undefined && !gone.includes('claim')) gone.push('claim');
       return gone.length;
     };
-    await expect.poll(look, { timeout: 60_000, interval: 10 }).toBe(2);
+    await expect.poll(look, { timeout: 150_000, interval: 10 }).toBe(2);
     expect(gone).toEqual(['volume', 'claim']);
     await until(persistentVolumeClaims, 'web-lh', (claim) => claim === undefined);
     expect(await holdsDisk('web-csi')).toBe(true);

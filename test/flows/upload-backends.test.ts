@@ -27,7 +27,7 @@ beforeAll(async () => {
   raw = await makeLinuxDisk(dir);
   qcow2 = await publish(raw, 'qcow2');
   cluster = await startExchangeCluster();
-}, 240_000);
+}, 400_000);
 afterAll(() => cluster?.close());
 
 const create = (name: string, spec: Parameters<typeof anUploadImage>[1]) =>
@@ -68,7 +68,7 @@ const expectDisk = async (bytes: Buffer, format: 'raw' | 'qcow2'): Promise<void>
 const remove = async (name: string): Promise<void> => {
   await cluster.kube.delete(harvesterImageKind.type, { namespace, name });
   const read = () => cluster.kube.get(harvesterImageKind.type, { namespace, name });
-  await expect.poll(read, { timeout: 60_000 }).toBeUndefined();
+  await expect.poll(read, { timeout: 120_000 }).toBeUndefined();
 };
 
 describe('an image of backend cdi', () => {
@@ -86,12 +86,14 @@ describe('an image of backend cdi', () => {
     expect(await postForm('dv-again', again)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('dv-again', 'Imported');
     expect((await bytesOf(plainUrl('dv-again', '?format=raw'))).equals(await readFile(raw))).toBe(true);
-    const claims = (await cluster.kube.list(persistentVolumeClaims, { namespace })).items;
-    // What kept the file until it was a disk is gone, or on its way.
-    const left = claims.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    expect(left.map(({ metadata }) => metadata.name).toSorted()).toEqual(['dv', 'dv-again']);
+    // What kept the file until it was a disk goes.
+    const left = async (): Promise<readonly string[]> => {
+      const { items } = await cluster.kube.list(persistentVolumeClaims, { namespace });
+      return items.map(({ metadata }) => metadata.name).toSorted();
+    };
+    await expect.poll(left).toEqual(['dv', 'dv-again']);
     for (const name of ['dv', 'dv-again']) await remove(name);
-  }, 240_000);
+  }, 400_000);
 
   it('is held against the checksum of its spec, and takes a better file', async () => {
     const file = await readFile(qcow2);
@@ -105,7 +107,7 @@ describe('an image of backend cdi', () => {
     expect(await post('sum', qcow2)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('sum', 'Imported');
     await remove('sum');
-  }, 240_000);
+  }, 400_000);
 
   it('says what is no disk, and takes a better file', async () => {
     await create('page', { backend: 'cdi' });
@@ -115,7 +117,7 @@ describe('an image of backend cdi', () => {
     expect(await post('page', qcow2)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('page', 'Imported');
     await remove('page');
-  }, 240_000);
+  }, 400_000);
 });
 
 describe('an image that Longhorn keeps', () => {
@@ -154,7 +156,7 @@ describe('an image that Longhorn keeps', () => {
       expect(cancelled.statusCode).toBe(200);
       for (const one of [name, `${name}-again`]) await remove(one);
     },
-    240_000,
+    400_000,
   );
 
   it('is refused with words where Longhorn would keep another disk than it is, or none', async () => {
@@ -180,7 +182,7 @@ describe('an image that Longhorn keeps', () => {
     const other = await get(plainUrl('odd', '?format=qcow2'));
     expect([other.statusCode, await other.body.json()]).toMatchObject([400, { message: /keeps this file as raw/ }]);
     await remove('odd');
-  }, 240_000);
+  }, 400_000);
 
   it('fails where its checksum is another, which the client hears, and can be sent again', async () => {
     const checksum = createHash('sha512')
@@ -196,13 +198,13 @@ describe('an image that Longhorn keeps', () => {
     expect(await post('summed', raw)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('summed', 'Imported');
     await remove('summed');
-  }, 240_000);
+  }, 400_000);
 
   it('that is deleted while it is sent leaves nothing, and its name is free', async () => {
     await create('gone', longhorn);
     const image = () => cluster.kube.get(harvesterImageKind.type, { namespace, name: 'gone' });
     const childOf = async () => (await image())?.status?.children?.backingImage;
-    await expect.poll(childOf, { timeout: 60_000 }).toBeDefined();
+    await expect.poll(childOf, { timeout: 120_000 }).toBeDefined();
     const name = (await childOf())!;
     const stop = new AbortController();
     const slow = Readable.from(
@@ -218,7 +220,7 @@ describe('an image that Longhorn keeps', () => {
       ({ statusCode }) => statusCode,
       () => 0,
     );
-    await expect.poll(async () => (await image())?.status?.phase, { timeout: 60_000 }).toBe('Downloading');
+    await expect.poll(async () => (await image())?.status?.phase, { timeout: 120_000 }).toBe('Downloading');
     await remove('gone');
     expect(await sending).not.toBe(200);
     stop.abort();
@@ -226,5 +228,5 @@ describe('an image that Longhorn keeps', () => {
     await create('gone', longhorn);
     expect(await post('gone', raw)).toEqual({ status: 200, text: '' });
     await cluster.untilImage('gone', 'Imported');
-  }, 240_000);
+  }, 400_000);
 });
