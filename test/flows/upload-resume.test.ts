@@ -15,6 +15,7 @@ import { type TestCluster, namespace, startTestCluster } from '#test/support/clu
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { anUploadImage } from '#test/support/exchange.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
+import { createRandom, seed } from '#test/support/random.ts';
 
 const run = promisify(execFile);
 const dir = temporaryDirectory();
@@ -37,7 +38,7 @@ beforeAll(async () => {
     ...config,
   ]);
   token = (await run('kubectl', ['create', 'token', 'default', '-n', namespace, ...config])).stdout.trim();
-}, 180_000);
+}, 400_000);
 afterAll(() => cluster?.close());
 
 const phaseOf = async (name: string) =>
@@ -78,11 +79,11 @@ const send = (endpoint: string, size: number, more: Partial<tus.UploadOptions> =
   return { upload, over: over.promise };
 };
 
-it('goes on after the client was cut, with what had arrived', async () => {
+it(`goes on after the client was cut, with what had arrived (seed ${seed})`, async () => {
   const endpoint = await newVolume('cut');
   const { size } = await stat(file);
   const cut = Promise.withResolvers<string>();
-  const at = Math.floor(size * (0.2 + 0.6 * Math.random()));
+  const at = Math.floor(size * (0.2 + 0.6 * createRandom(seed).next()));
   const first = send(endpoint, size, {
     onProgress: (sent) => {
       if (sent < at || first.upload.url === null) return;
@@ -101,11 +102,16 @@ it('goes on after the client was cut, with what had arrived', async () => {
   await second.over;
   expect(begunAt).toBeGreaterThan(0);
   await expect.poll(() => phaseOf('cut'), { timeout: 60_000 }).toBe('Succeeded');
-  const { stdout } = await run('find', [`${cluster.dataDir}/storage/volumes`, '-name', 'disk.img']);
+  const { stdout } = await run('find', [
+    `${cluster.dataDir}/storage/volumes`,
+    '-ignore_readdir_race',
+    '-name',
+    'disk.img',
+  ]);
   const disks = stdout.trim().split('\n');
   expect(disks).toHaveLength(1);
   await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', disks[0]!, raw]);
-}, 120_000);
+}, 300_000);
 
 it('tells by the first bytes that the volume is too small, and takes no more of them', async () => {
   const endpoint = await newVolume('small', '16Mi');
@@ -127,7 +133,7 @@ it('tells by the first bytes that the volume is too small, and takes no more of 
   });
   expect(most).toBeLessThan(size / 2);
   await expect.poll(() => phaseOf('small'), { timeout: 60_000 }).toBe('Failed');
-}, 120_000);
+}, 300_000);
 
 it('tells a client that asks too late that its file is gone', async () => {
   const endpoint = await newVolume('other');
@@ -136,7 +142,7 @@ it('tells a client that asks too late that its file is gone', async () => {
     headers: { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0' },
   });
   expect(answer.status).toBe(410);
-}, 60_000);
+}, 120_000);
 
 const metadataOf = (values: Record<string, string>): string =>
   Object.entries(values)
@@ -187,10 +193,10 @@ it('holds a file against the checksum it was announced with, and takes a better 
   const taken = await (await begin(endpoint, bytes.length, { checksum })).go(bytes);
   expect(taken).toEqual({ status: 204, said: '' });
   await expect.poll(() => phaseOf('summed'), { timeout: 60_000 }).toBe('Succeeded');
-}, 120_000);
+}, 300_000);
 
 it('forgets what nobody goes on with, and says what to do', async () => {
-  const impatient = await startTestCluster({ functionEnvironment: { UPLOAD_IDLE_SECONDS: '6' } });
+  const impatient = await startTestCluster({ functionEnvironment: { UPLOAD_IDLE_SECONDS: '10' } });
   try {
     const { kube } = impatient;
     const image = () => kube.get(harvesterImageKind.type, { namespace, name: 'late' });
@@ -221,4 +227,4 @@ it('forgets what nobody goes on with, and says what to do', async () => {
   } finally {
     await impatient.close();
   }
-}, 180_000);
+}, 400_000);
