@@ -60,14 +60,12 @@ const run = async (call: Call): Promise<ExitCode> => {
     return exitCodes.timedOut;
   }
   signal.throwIfAborted();
-  // Machines stay, and none may wait for functions that are gone.
-  const held = [...types, virtualMachines as unknown as ResourceType];
-  return removeInstallation(call, deadline, () => release(kube, held));
+  return removeInstallation(call, deadline, types);
 };
 
 const removeInstallation = async (
   { kube, terminal, signal }: Call,
-  ...[deadline, letLastGo]: [number, () => Promise<number>]
+  ...[deadline, types]: [number, readonly ResourceType[]]
 ): Promise<ExitCode> => {
   const wait = { kube, deadline, signal };
   for (const type of doors) await removeAll(kube, type);
@@ -78,7 +76,7 @@ const removeInstallation = async (
     );
     return exitCodes.timedOut;
   }
-  await letLastGo();
+  await release(kube, types);
   terminal.err('removing kinds\n');
   if (!(await removeDefinitions(wait))) {
     terminal.err(
@@ -87,6 +85,9 @@ const removeInstallation = async (
     return exitCodes.timedOut;
   }
   for (const type of outside) await removeAll(kube, type);
+  // Machines stay, and none may wait for functions that are gone: last, since one that still runs (those of the local cluster do) takes hold of them
+  // again as long as it has the right to.
+  await release(kube, [virtualMachines as unknown as ResourceType]);
   terminal.err('Bullion is gone.\n');
   return exitCodes.done;
 };
