@@ -18,6 +18,8 @@ interface Connection {
   readonly client: Socket;
   readonly server: Socket;
   held: number;
+  /** The client has more than it takes at once. */
+  isFull: boolean;
 }
 
 const waiting: { readonly bytes: Buffer; readonly connection: Connection }[] = [];
@@ -34,19 +36,23 @@ const pump = (): void => {
     const { connection } = next;
     const { client, server } = connection;
     connection.held -= next.bytes.length;
-    if (!client.write(next.bytes)) client.once('drain', () => server.resume());
-    else if (connection.held < mostHeld) server.resume();
+    connection.isFull = !client.write(next.bytes);
+    if (!connection.isFull && connection.held < mostHeld) server.resume();
   }
 };
 setInterval(pump, tickMs);
 
 const relay = createServer((client) => {
   const server = connect(serverPort, '127.0.0.1');
-  const connection: Connection = { client, server, held: 0 };
+  const connection: Connection = { client, server, held: 0, isFull: false };
+  client.on('drain', () => {
+    connection.isFull = false;
+    if (connection.held < mostHeld) server.resume();
+  });
   client.on('data', (bytes) => server.write(bytes));
   server.on('data', (bytes) => {
     connection.held += bytes.length;
-    if (connection.held >= mostHeld) server.pause();
+    if (connection.isFull || connection.held >= mostHeld) server.pause();
     waiting.push({ bytes, connection });
     pump();
   });
