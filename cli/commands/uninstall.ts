@@ -4,10 +4,10 @@ import { createLine } from '#cli/line.ts';
 import { doors, outside, removeAll, removeDefinitions, removeNamespace } from '#cli/uninstall/installation.ts';
 import { type Held, installedKinds, letGo, listObjects, release } from '#cli/uninstall/objects.ts';
 import { timeoutOf } from '#cli/wait.ts';
-import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { finalizers, systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { findTarget, targetName } from '#shared/backup/open.ts';
+import { releaseMachines } from '#shared/resources/machine-disks/hold.ts';
 
 const defaultTimeoutMs = 10 * 60_000;
 /** Lines about objects that are shown before the rest is only counted. */
@@ -87,7 +87,7 @@ const removeInstallation = async (
   for (const type of outside) await removeAll(kube, type);
   // Machines stay, and none may wait for functions that are gone: last, since one that still runs (those of the local cluster do) takes hold of them
   // again as long as it has the right to.
-  await release(kube, [virtualMachines as unknown as ResourceType]);
+  await releaseMachines(kube);
   terminal.err('Bullion is gone.\n');
   return exitCodes.done;
 };

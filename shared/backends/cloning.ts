@@ -13,7 +13,7 @@ import { storageWaitingState } from '#shared/backends/state.ts';
 import type { CloneRecord } from '#shared/populate/clone-record.ts';
 import { type CloneChoice, type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
-import { filesFound } from '#shared/populate/volume.ts';
+import { filesFound } from '#shared/transfer/report.ts';
 
 /** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
 export const cloneName = ({ ref }: { readonly ref: Pick<ObjectRef, 'uid'> }): string => `clone-${ref.uid}`;

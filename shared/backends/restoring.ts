@@ -9,13 +9,12 @@ import {
 } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import { parseQuantity } from '#shared/api/quantity.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { readOwn } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
-import { buildVolume } from '#shared/populate/volume.ts';
+import { buildFromSnapshot } from '#shared/populate/restored.ts';
 
 /** Of the snapshot as it is now: a successor of its name holds other bytes. */
 export const restoredName = ({ uid }: Pick<ObjectRef, 'uid'>, snapshot: VolumeSnapshot): string => {
@@ -59,20 +58,13 @@ export const buildRestored = (
   snapshot: VolumeSnapshot,
 ): PersistentVolumeClaim => {
   const { restoreClass, volumeMode } = clone;
-  const built = buildVolume({
+  return buildFromSnapshot(snapshot, {
     owner,
     role: 'restored',
     name: restoredName(owner, snapshot),
     storageClassName: restoreClass,
     volumeMode,
     accessModes: ['ReadWriteOnce'],
-    bytes: Math.max(clone.bytes, parseQuantity(snapshot.status?.restoreSize) ?? 0),
-    annotations: {},
+    bytes: clone.bytes,
   });
-  const dataSource = {
-    apiGroup: 'snapshot.storage.k8s.io',
-    kind: 'VolumeSnapshot',
-    name: snapshot.metadata.name,
-  } as const;
-  return { ...built, spec: { ...built.spec, dataSource } };
 };

@@ -147,7 +147,7 @@ const chooseRestored = ({ what, driver, restoreClass }: CloneSource, because: st
       strategy: 'copy',
       because: `${because}; the snapshot is restored first, for the copy alone`,
     };
-  const message = `${what} cannot be restored as asked (${because}), nor be read: no storage class is of its driver ${driver ?? ', which nobody knows'}`;
+  const message = `${what} cannot be restored as asked (${because}), nor be read: no storage class is of its driver${driver === undefined ? ', which nobody knows' : ` ${driver}`}`;
   return { is: 'refused', reason: 'SnapshotNotRestorable', message };
 };
 

@@ -82,9 +82,6 @@ export const provisionerOf = (volume: PersistentVolumeClaim): string | undefined
 export const populationOf = (volume: KubeObject | undefined): Population | undefined =>
   readMark(volume, annotations.populated, Population);
 
-/** What an archive is unpacked to, and what is copied from that. */
-export const filesFound: Inspection = { format: archiveFormat, compression: 'none' };
-
 /** Of files there is no disk. */
 export const holdsFiles = (population: Population | undefined): boolean =>
   population?.inspection.format === archiveFormat;

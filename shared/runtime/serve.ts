@@ -17,6 +17,9 @@ import { refuseUnreadable } from '#shared/runtime/unreadable.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
 const keepAliveTimeoutMs = 95_000;
+/** Milliseconds that what is in flight may still take when the server ends. */
+const defaultDrainMs = 25_000;
+
 export interface ServeOptions {
   readonly app: { fetch(request: Request): Response | Promise<Response> } & Partial<DirectApp>;
   readonly log: Logger;
@@ -86,7 +89,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     close: () => {
       leave();
       stopReloading();
-      return drain(server, options.drainMs ?? 25_000);
+      return drain(server, options.drainMs ?? defaultDrainMs);
     },
   };
 };
@@ -104,12 +107,15 @@ export const serve = async (options: ServeOptions, onClose?: () => Promise<void>
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
-  const server = await startServer(options);
+  const lingers = options.tls !== undefined;
+  // Both together end before Kubernetes kills what it told to end, after 30 s as it is installed.
+  const drainMs = options.drainMs ?? defaultDrainMs - (lingers ? lingerMs : 0);
+  const server = await startServer({ ...options, drainMs });
   options.log.info('listening', { url: server.url });
   const signal = await told;
   server.leave();
   options.log.info('draining', { signal });
-  if (options.tls !== undefined) await new Promise((resolve) => setTimeout(resolve, lingerMs));
+  if (lingers) await new Promise((resolve) => setTimeout(resolve, lingerMs));
   await server.close();
   await onClose?.();
   options.log.info('stopped');

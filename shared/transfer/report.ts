@@ -23,6 +23,9 @@ export const Inspection = z.object({
 });
 export type Inspection = z.infer<typeof Inspection>;
 
+/** What an archive is unpacked to, and what is copied from that. */
+export const filesFound: Inspection = { format: archiveFormat, compression: 'none' };
+
 const StoredResult = z.object({
   /** Bytes of the object. */
   size: z.number().int().nonnegative(),

@@ -6,6 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Report } from '#test/counts/counts.ts';
 import { type TestCase, type TestModule, type TestUserConfig, startVitest } from 'vitest/node';
 
 interface Pass {
@@ -23,18 +24,16 @@ const runPass = async (files: readonly string[], options: TestUserConfig = {}): 
 const isGood = (module: TestModule): boolean => module.ok() && !['pending', 'queued'].includes(module.state());
 
 /** Files that have to be run again; `lost`: something is wrong that belongs to none. */
-const failuresOf = ({ modules, strays }: Pass): { readonly files: readonly string[]; readonly lost: boolean } => {
+const toRunAgain = ({ modules, strays }: Pass): { readonly files: readonly string[]; readonly lost: boolean } => {
   const bad = modules.filter((module) => !isGood(module)).map(({ moduleId }) => moduleId);
   const files = [...new Set([...bad, ...strays.filter((file) => file !== undefined)])];
   return { files, lost: modules.length === 0 || strays.includes(undefined) };
 };
 
-/** A file that failed without a test of it having failed counts as one. */
-const countsOf = (modules: readonly TestModule[]) => {
-  const states = modules.flatMap((module) => {
-    const tests = [...module.children.allTests()].map((test: TestCase) => test.result().state);
-    return isGood(module) || tests.includes('failed') ? tests : [...tests, 'failed'];
-  });
+const statesOf = (modules: readonly TestModule[]) => {
+  const states = modules.flatMap((module) =>
+    [...module.children.allTests()].map((test: TestCase) => test.result().state),
+  );
   const count = (state: string): number => states.filter((one) => one === state).length;
   return {
     numPassedTests: count('passed'),
@@ -44,31 +43,30 @@ const countsOf = (modules: readonly TestModule[]) => {
   };
 };
 
-/** Of files that failed; what was wrong with the whole of one stands in place of a test. */
+/** Of files that failed. One without a failed test could not begin: test/counts counts it, and says so. */
 const failedResults = (modules: readonly TestModule[]) =>
   modules
     .filter((module) => !isGood(module))
     .map((module) => {
-      const names = [...module.children.allTests('failed')].map(({ fullName }) => fullName);
-      const failed = names.length > 0 ? names : ['could not begin'];
-      const assertionResults = failed.map((fullName) => ({ fullName, status: 'failed' }));
+      const failed = [...module.children.allTests('failed')];
+      const assertionResults = failed.map(({ fullName }) => ({ fullName, status: 'failed' }));
       return { name: module.moduleId, status: 'failed', assertionResults };
     });
 
-const reportOf = (modules: readonly TestModule[]) => ({
-  ...countsOf(modules),
+const reportOf = (modules: readonly TestModule[]): Report => ({
+  ...statesOf(modules),
   testResults: failedResults(modules),
 });
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { report: { type: 'string' } } });
 const first = await runPass(positionals);
-let { files, lost } = failuresOf(first);
+let { files, lost } = toRunAgain(first);
 let modules = first.modules;
 if (files.length > 0 && !lost) {
   console.log(`failed once, and run again: ${files.map((file) => relative('.', file)).join(' ')}`);
   const second = await runPass(files, { maxWorkers: 1 });
   modules = [...modules.filter(({ moduleId }) => !files.includes(moduleId)), ...second.modules];
-  ({ files, lost } = failuresOf(second));
+  ({ files, lost } = toRunAgain(second));
 }
 if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(reportOf(modules)));
 process.exit(files.length > 0 || lost ? 1 : 0);

@@ -31,12 +31,13 @@ const chunk = Buffer.alloc(2 ** 20);
 const endless = () => new Readable({ read: (): void => void body.push(chunk) });
 let body: Readable;
 
-it.each<[what: string, takes: boolean, make: () => Readable | Buffer]>([
-  ['bytes that nobody takes are not kept for ever', false, () => (body = endless())],
-  ['a file that was taken, and of which nobody says anything, neither', true, () => chunk],
-])('%s', async (_what, takes, make) => {
+it.each<[what: string, takes: boolean, make: () => Readable | Buffer, waits: number]>([
+  ['bytes that nobody takes are not kept for ever', false, () => (body = endless()), 0],
+  ['nor where the answer may take a day', false, () => (body = endless()), 86_400],
+  ['a file that was taken, and of which nobody says anything, neither', true, () => chunk, 0],
+])('%s', async (_what, takes, make, waits) => {
   answer = (request) => void (takes ? request.resume() : request.pause());
-  const sending = { body: make(), offset: 0, isLast: true, takesOver: false, waits: 0, signal, silenceMs: 300 };
+  const sending = { body: make(), offset: 0, isLast: true, takesOver: false, waits, signal, silenceMs: 300 };
   await expect(sendToUpload(worker, sending)).rejects.toMatchObject(gone);
 });
 

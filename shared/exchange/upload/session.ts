@@ -104,9 +104,25 @@ export const lookAtUpload = async (
   }
 };
 
+/** A body is paused while nobody takes it: `onSilence` where that takes too long. Gives what ends the watch. */
+const watch = (body: Sending['body'], silenceMs: number, onSilence: () => void): (() => void) => {
+  let timer: NodeJS.Timeout | undefined;
+  const stop = (): void => clearTimeout(timer);
+  const start = (): void => {
+    stop();
+    timer = setTimeout(onSilence, silenceMs);
+  };
+  if (!Buffer.isBuffer(body)) body.on('pause', start).on('resume', stop);
+  return stop;
+};
+
 /** Look first: a body cannot be sent twice. Throws a Problem (503) when the Job goes away. */
 export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Promise<Sent> => {
-  const { body, offset, begins, isLast, takesOver, waits, signal, silenceMs = longestSilenceMs } = sending;
+  const { body, offset, begins, isLast, takesOver, waits, silenceMs = longestSilenceMs } = sending;
+  const silence = new AbortController();
+  const signal = AbortSignal.any([sending.signal, silence.signal]);
+  // Where an answer may take hours, its time would not end what takes no bytes.
+  const stopWatching = watch(body, silenceMs, () => silence.abort());
   try {
     const answer = await request(`${url}/upload`, {
       method: 'PATCH',
@@ -130,5 +146,7 @@ export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Pr
   } catch (error) {
     if (error instanceof Problem) throw error;
     throw lost();
+  } finally {
+    stopWatching();
   }
 };

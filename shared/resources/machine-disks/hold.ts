@@ -1,5 +1,5 @@
 // Machines whose disks are made here are held until what goes with them is gone, as Harvester's own controller does: which disks go stands on the machine
-// alone, and an event of its end that was lost would leave them behind for ever. Called by sync.ts.
+// alone, and an event of its end that was lost would leave them behind for ever. Called by sync.ts, and by who uninstalls.
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { type KubeObject, refOf } from '#shared/api/object.ts';
@@ -22,6 +22,15 @@ export const releaseMachine = (kube: KubeClient, machine: KubeObject): Promise<v
   change(kube, machine, (found) =>
     isHeld(found) ? found.metadata.finalizers?.filter((name) => name !== finalizers.machine) : undefined,
   );
+
+/** All there are, for the day nobody is left to do it; a cluster may lack the kind. */
+export const releaseMachines = async (kube: KubeClient): Promise<void> => {
+  try {
+    for await (const machine of kube.listAll(virtualMachines)) await releaseMachine(kube, machine);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+};
 
 /** `next` gives the finalizers to have, and `undefined` where they are as they should be. */
 const change = async (

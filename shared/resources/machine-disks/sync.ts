@@ -141,7 +141,7 @@ const quietly = async (
   try {
     await step(deps, machine);
   } catch (error) {
-    deps.log.warn('disks not made', { object: `${namespace}/${name}`, error: messageOf(error) });
+    deps.log.warn('machine not seen to', { object: `${namespace}/${name}`, error: messageOf(error) });
   }
 };
 

@@ -2,11 +2,11 @@
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { parseQuantity } from '#shared/api/quantity.ts';
 import { exportFile, exportPath } from '#shared/populate/job-export.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { buildFromSnapshot } from '#shared/populate/restored.ts';
 import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
@@ -23,22 +23,15 @@ export const buildCopy = (
   origin: ReadyOrigin,
   snapshot: VolumeSnapshot,
 ): PersistentVolumeClaim => {
-  const built = buildVolume({
+  return buildFromSnapshot(snapshot, {
     owner: subject.ref,
     role: 'disk',
     name: exportName(subject),
     storageClassName: origin.className,
     volumeMode: origin.clone.volumeMode,
     accessModes: origin.accessModes ?? ['ReadWriteOnce'],
-    bytes: Math.max(origin.clone.bytes, parseQuantity(snapshot.status?.restoreSize) ?? 0),
-    annotations: {},
+    bytes: origin.clone.bytes,
   });
-  const dataSource = {
-    apiGroup: 'snapshot.storage.k8s.io',
-    kind: 'VolumeSnapshot',
-    name: snapshot.metadata.name,
-  } as const;
-  return { ...built, spec: { ...built.spec, dataSource } };
 };
 
 type Local = Extract<ExportDestination, { is: 'local' }>;

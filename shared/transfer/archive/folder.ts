@@ -7,7 +7,7 @@ import { type Tree, createTree, ownOfFileSystem } from '#shared/transfer/archive
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
-import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
+import { filesFound } from '#shared/transfer/report.ts';
 import { interrupted } from '#shared/transfer/source/handle.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 
@@ -68,16 +68,14 @@ interface Copying {
   readonly signal: AbortSignal;
 }
 
-const inspection: Inspection = { format: archiveFormat, compression: 'none' };
-
 const copy = async (tree: Tree, from: string, { meter, signal }: Copying): Promise<PassResult> => {
-  await meter.inspected(inspection);
+  await meter.inspected(filesFound);
   meter.enter('Downloading', 97);
   await tree.prepare();
   const writtenBytes = await tree.unpack(entriesIn(from), signal);
   meter.enter('Verifying', 99);
   await tree.commit();
-  return { digests: {}, inspection, writtenBytes };
+  return { digests: {}, inspection: filesFound, writtenBytes };
 };
 
 /** What is in `from` takes the place of what was in the target. Throws TransferError, and then leaves nothing. */

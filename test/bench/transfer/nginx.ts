@@ -2,19 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-};
+import { freePorts } from '#infra/local/free-ports.ts';
 
 export interface Nginx {
   readonly url: string;
@@ -29,7 +19,7 @@ interface Server {
 }
 
 const start = async ({ own, rules }: Server): Promise<Nginx> => {
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   mkdirSync(own, { recursive: true });
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${own}/${name};`,
