@@ -1,33 +1,53 @@
-// The README table of what each service account may do, from the very roles that are installed. Called by blocks.ts.
+// What each service account may do, from the roles that are installed: a row for each resource. Called by blocks.ts.
 import { parseAllDocuments } from 'yaml';
 import type { Manifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { toTable } from '#infra/generate/readme.ts';
 import { type Right, rightsOf } from '#infra/generate/rights.ts';
 
-const columns = [
-  ['may create', ['create']],
-  ['may change', ['update', 'patch']],
-  ['may delete', ['delete']],
-  ['may read', ['get', 'list', 'watch']],
+/** One letter for the verbs that come to the same. */
+const letters = [
+  ['c', ['create']],
+  ['r', ['get', 'list', 'watch']],
+  ['u', ['update', 'patch']],
+  ['d', ['delete']],
+] as const;
+
+/** Accounts beside each other as far as a line goes. */
+const tables = [
+  ['initialize', 'sidecar-sync', 'cron-tick'],
+  ['import-object', 'backup-metadata', 'admission', 'transfer', 'sources', 'metrics'],
 ] as const;
 
 /** `secrets`, `secrets transfer-keys here`: the resource, the objects where they are named, and `here` where it is our own namespace alone. */
-const wordsOf = ({ resource, names, namespace }: Right): string =>
+const resourceOf = ({ resource, names, namespace }: Right): string =>
   [`\`${resource}\``, ...names.map((name) => `\`${name}\``), ...(namespace === undefined ? [] : ['here'])].join(' ');
 
-const cellOf = (rights: readonly Right[], verbs: readonly string[]): string => {
-  const words = new Set(rights.filter(({ verb }) => verbs.includes(verb)).map(wordsOf));
-  return words.size === 0 ? 'nothing' : [...words].toSorted().join(', ');
+const lettersOf = (rights: readonly Right[]): string =>
+  letters
+    .map(([letter, verbs]) => (rights.some(({ verb }) => (verbs as readonly string[]).includes(verb)) ? letter : ''))
+    .join('');
+
+const toAccountTable = (rights: readonly Right[], accounts: readonly string[]): string => {
+  const ours = rights.filter(({ account }) => accounts.includes(account));
+  const rows = [...Map.groupBy(ours, resourceOf)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return toTable(
+    ['resource', ...accounts],
+    rows.map(([resource, all]) => [
+      resource,
+      ...accounts.map((name) => lettersOf(all.filter(({ account }) => account === name))),
+    ]),
+  );
 };
 
-export const toAccountTable = (): string => {
+export const toAccountTables = (): string => {
   const manifests = Object.values(manifestOutputs()).flatMap((text) =>
     parseAllDocuments(text).map((document) => document.toJS() as Manifest),
   );
-  const byAccount = Map.groupBy(rightsOf(manifests), ({ account }) => account);
-  return toTable(
-    ['account', ...columns.map(([title]) => title)],
-    [...byAccount].map(([account, rights]) => [`\`${account}\``, ...columns.map(([, verbs]) => cellOf(rights, verbs))]),
+  const rights = rightsOf(manifests);
+  const missing = [...new Set(rights.map(({ account }) => account))].filter(
+    (name) => !tables.flat().includes(name as never),
   );
+  if (missing.length > 0) throw new Error(`no table has the accounts ${missing.join(', ')}: add them to accounts.ts`);
+  return tables.map((accounts) => toAccountTable(rights, accounts)).join('\n\n');
 };

@@ -1,8 +1,8 @@
-// The README tables there are, by name. Called by main.ts.
+// The generated blocks of documents, by name. Called by main.ts.
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
-import { toAccountTable } from '#infra/generate/accounts.ts';
-import { type Blocks, toConfigTable, toFieldTable, toTable } from '#infra/generate/readme.ts';
+import { toAccountTables } from '#infra/generate/accounts.ts';
+import { type Blocks, toConfigList, toFieldTable, toList } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { fits } from '#infra/workers/fit.ts';
 import { admissionFunctions, jobFunctions, metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
@@ -17,13 +17,13 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
   const ofWorkers = await loadSettings(root, 'infra/workers', 'worker');
   const named = Object.entries(ofWorkers).map(([name, rows]) => [`workers/${name}`, rows] as const);
   return {
-    functions: toFunctionTable,
-    kinds: toKindTable,
-    accounts: toAccountTable,
-    workers: toWorkerTable,
-    config: () => toWholeConfigTable(settings),
+    functions: toFunctionList,
+    kinds: toKindList,
+    accounts: toAccountTables,
+    workers: toWorkerList,
+    config: () => toWholeConfig(settings),
     ...Object.fromEntries(
-      [...Object.entries(settings), ...named].map(([name, rows]) => [`config:${name}`, () => toConfigTable(rows)]),
+      [...Object.entries(settings), ...named].map(([name, rows]) => [`config:${name}`, () => toConfigList(rows)]),
     ),
     ...Object.fromEntries(
       servedKinds.map((kind) => [`fields:${kind.type.plural}.${kind.type.group}`, () => toFieldTable(kind)]),
@@ -46,62 +46,58 @@ const loadSettings = async (root: URL, ...[folder, file]: [string, string]): Pro
 };
 
 /** Those that run as Workers first. */
-const toWorkerTable = (): string => {
-  const rows = Object.entries(fits).map(([name, fit]) =>
-    'worker' in fit ? [`\`${name}\``, `\`${fit.worker}\``, fit.how] : [`\`${name}\``, 'no', fit.why],
+const toWorkerList = (): string =>
+  toList(
+    Object.entries(fits).map(([name, fit]) =>
+      'worker' in fit
+        ? `\`${name}\` runs as the Worker \`${fit.worker}\`: ${fit.how}.`
+        : `\`${name}\` does not: it ${fit.why}.`,
+    ),
   );
-  return toTable(['function', 'as a Worker', 'how, or why not'], rows);
-};
 
-/** Every variable once, with the functions that read it. */
-const toWholeConfigTable = (settings: Settings): string => {
+/** Every variable once, below those who read it. */
+const toWholeConfig = (settings: Settings): string => {
   const readings = Object.entries(settings).flatMap(([name, rows]) => rows.map((row) => ({ name, row })));
-  const byVariable = [...Map.groupBy(readings, ({ row }) => row.env).values()];
-  return toConfigTable(
-    byVariable.flatMap((alike) => alike.slice(0, 1).map(({ row }) => row)),
-    byVariable.map((alike) => alike.map(({ name }) => name).join(', ')),
-  );
+  const variables = [...Map.groupBy(readings, ({ row }) => row.env).values()];
+  const readersOf = (alike: (typeof variables)[number]): string => alike.map(({ name }) => `\`${name}\``).join(', ');
+  return [...Map.groupBy(variables, readersOf)]
+    .map(([readers, groups]) => {
+      const rows = groups.flatMap((alike) => alike.slice(0, 1).map(({ row }) => row));
+      return `Read by ${readers}:\n\n${toConfigList(rows)}`;
+    })
+    .join('\n\n');
 };
 
-const toFunctionTable = (): string =>
-  toTable(
-    ['function', 'does', 'woken by', 'runs as'],
+const toFunctionList = (): string =>
+  toList(
     [
       ...eventFunctions.map((fn) => [
-        `\`${fn.name}\``,
+        fn.name,
         fn.summary,
         fn.subscriptions.map(({ summary }) => summary).join('; '),
         'Knative Service, scales to zero',
       ]),
       ...admissionFunctions.map((fn) => [
-        `\`${fn.name}\``,
+        fn.name,
         fn.summary,
         `AdmissionReview: ${fn.webhooks.map(({ summary }) => summary).join('; ')}`,
         'HTTPS Deployment',
       ]),
       [
-        `\`${transferFunction.name}\``,
+        transferFunction.name,
         transferFunction.summary,
         'HTTP; UploadTokenRequest through the API server',
         'Knative Service, scales to zero; HTTPS Deployment for tokens',
       ],
-      [
-        `\`${metricsFunction.name}\``,
-        metricsFunction.summary,
-        'Prometheus',
-        'Deployment, with the component `monitoring`',
-      ],
-      ...jobFunctions.map((fn) => [`\`${fn.name}\``, fn.summary, fn.startedBy, 'Job']),
-    ],
+      [metricsFunction.name, metricsFunction.summary, 'Prometheus', 'Deployment, with the component `monitoring`'],
+      ...jobFunctions.map((fn) => [fn.name, fn.summary, fn.startedBy, 'Job']),
+    ].map(([name, summary, trigger, form]) => `**\`${name}\`** (${form}). ${summary} Triggered by: ${trigger}.`),
   );
 
-const toKindTable = (): string =>
-  toTable(
-    ['kind', 'group', 'short names', 'what it is'],
-    servedKinds.map(({ type, shortNames, description }) => [
-      `\`${type.kind}\``,
-      `\`${type.group}/${type.version}\``,
-      shortNames.map((name) => `\`${name}\``).join(', '),
-      description,
-    ]),
+const toKindList = (): string =>
+  toList(
+    servedKinds.map(({ type, shortNames, description }) => {
+      const short = shortNames.length === 0 ? '' : `, short: ${shortNames.map((name) => `\`${name}\``).join(', ')}`;
+      return `**\`${type.kind}\`** (\`${type.group}/${type.version}\`${short}). ${description}`;
+    }),
   );

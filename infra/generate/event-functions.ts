@@ -82,7 +82,7 @@ const keptKinds: readonly ResourceType[] = [harvesterImageKind.type, hyperCloudI
 export const eventFunctions: readonly EventFunction[] = [
   {
     name: 'initialize',
-    summary: 'Drives an image that was created or changed.',
+    summary: 'Reconciles an image that was created or changed.',
     concurrency: 10,
     polls: true,
     carriesOutTemplates: true,
@@ -96,7 +96,7 @@ export const eventFunctions: readonly EventFunction[] = [
       },
       {
         name: 'machines',
-        summary: 'a virtual machine says which disks it needs, or goes',
+        summary: 'a virtual machine that names disks was created, changed or deleted',
         events: { of: 'machines' },
         delivery: 'must',
       },
@@ -108,7 +108,7 @@ export const eventFunctions: readonly EventFunction[] = [
       },
       {
         name: 'polls',
-        summary: 'the source of a cron was asked',
+        summary: 'the source of a cron was polled',
         events: { of: 'types', types: ['dev.bullion.source.'] },
         delivery: 'may',
       },
@@ -116,7 +116,7 @@ export const eventFunctions: readonly EventFunction[] = [
   },
   {
     name: 'sidecar-sync',
-    summary: 'Drives the image a changed child belongs to, and folds transfer progress into its status.',
+    summary: 'Reconciles the image a changed child belongs to, and records transfer progress in its status.',
     concurrency: 10,
     polls: false,
     carriesOutTemplates: false,
@@ -132,7 +132,7 @@ export const eventFunctions: readonly EventFunction[] = [
   },
   {
     name: 'cron-tick',
-    summary: 'Each minute drives every image that is not settled, and enforces deadlines.',
+    summary: 'Each minute reconciles every image that is not settled, and enforces deadlines.',
     concurrency: 1,
     polls: true,
     carriesOutTemplates: true,
@@ -169,7 +169,7 @@ export const eventFunctions: readonly EventFunction[] = [
       },
       {
         name: 'images',
-        summary: 'an image made from one came to an end',
+        summary: 'an image made from one became ready or failed',
         events: { of: 'types', types: ['dev.bullion.image.'] },
         delivery: 'may',
       },
@@ -206,7 +206,7 @@ export const eventFunctions: readonly EventFunction[] = [
     subscriptions: [
       {
         name: 'objects',
-        summary: 'an image was created or changed, or what says that it is to be kept; a backup Job ended',
+        summary: 'an image, or what decides whether it is backed up, was created or changed; a backup Job ended',
         events: { of: 'kinds', kinds: [...keptKinds, erased(jobs), ...backupHolders] },
         delivery: 'must',
       },

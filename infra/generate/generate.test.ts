@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { objects } from '#infra/generate/declared.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
-import { renderBlocks, toTable } from '#infra/generate/readme.ts';
+import { renderBlocks, toList, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
 import { readUpstreamCrds } from '#test/support/shared-folder.ts';
@@ -301,5 +301,11 @@ describe('README blocks', () => {
 
   it('escape what would break a table', () => {
     expect(toTable(['a'], [['x|y\nz']])).toBe('| a |\n| --- |\n| x\\|y z |');
+  });
+
+  it('wraps lists at 120 columns, and never within code', () => {
+    const long = `\`${'code '.repeat(20).trim()}\``;
+    const text = toList([`${'word '.repeat(20)}${long} end`, 'short']);
+    expect(text.split('\n')).toEqual([`- ${'word '.repeat(20).trim()}`, `  ${long} end`, '- short']);
   });
 });

@@ -75,7 +75,7 @@ describe.skipIf(!canJudge)('Knative takes', () => {
         },
       },
     ],
-  ])('the component %s with what infra/README.md says it needs', (name, features) => {
+  ])('the component %s with what docs/install.md says it needs', (name, features) => {
     expect(faultsOf(withComponent(name), features)).toEqual([]);
   });
 

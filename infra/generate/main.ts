@@ -15,21 +15,23 @@ const ownedFolders = ['apis', 'base', 'crds', 'knative', 'rbac', 'webhooks', 'co
 const readText = async (path: string): Promise<string | undefined> =>
   readFile(new URL(path, root), 'utf8').catch(() => undefined);
 
-const listReadmes = async (): Promise<readonly string[]> => {
-  const folders = ['functions', 'events', 'shared', 'infra', 'cli', 'test'];
+/** READMEs of every folder, and all of `docs/`. */
+const listDocuments = async (): Promise<readonly string[]> => {
+  const folders = ['functions', 'events', 'shared', 'infra', 'cli', 'test', 'docs'];
   const nested = await Promise.all(
     folders.map(async (folder) => {
       const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);
-      return files.filter((file) => /(^|\/)README\.md$/.test(file)).map((file) => `${folder}/${file}`);
+      const isDocument = (file: string): boolean => (folder === 'docs' ? /\.md$/ : /(^|\/)README\.md$/).test(file);
+      return files.filter(isDocument).map((file) => `${folder}/${file}`);
     }),
   );
   return ['README.md', ...nested.flat()].filter((path) => !path.includes('node_modules'));
 };
 
-const readmeOutputs = async (): Promise<Outputs> => {
+const documentOutputs = async (): Promise<Outputs> => {
   const blocks = await loadBlocks(root);
   const rendered = await Promise.all(
-    (await listReadmes()).map(async (path) => {
+    (await listDocuments()).map(async (path) => {
       const text = await readText(path);
       return text === undefined ? [] : [[path, renderBlocks(text, blocks)] as const];
     }),
@@ -61,7 +63,7 @@ const write = async (path: string, content: string): Promise<void> => {
 };
 
 const manifests = manifestOutputs();
-const outputs = { ...manifests, ...kustomizeOutputs(manifests), ...(await readmeOutputs()) };
+const outputs = { ...manifests, ...kustomizeOutputs(manifests), ...(await documentOutputs()) };
 const stale = await listStale(outputs);
 const changed = await listChanged(outputs);
 if (process.argv.includes('--check')) {

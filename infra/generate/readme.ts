@@ -1,4 +1,4 @@
-// README tables between markers. A README says `<!-- gen:functions -->`, and everything up to `<!-- /gen -->` is kept fresh.
+// Tables and lists between markers in documents: what stands between `<!-- gen:functions -->` and `<!-- /gen -->` is written anew.
 import type { SettingRow } from '#shared/runtime/config.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
@@ -27,17 +27,28 @@ export const toTable = (header: Row, rows: readonly Row[]): string =>
 const toCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
-/** Settings; `readers` says for each row who reads it, where that is not plain. */
-export const toConfigTable = (rows: readonly SettingRow[], readers?: readonly string[]): string =>
-  toTable(
-    ['variable', 'default', 'meaning', ...(readers === undefined ? [] : ['read by'])],
-    rows.map(({ env, default: fallback, help }, index) => [
-      code(env),
-      fallback === undefined ? 'required' : code(fallback),
-      help,
-      ...(readers === undefined ? [] : [readers[index] ?? '']),
-    ]),
-  );
+const width = 120;
+
+/** One list item a text, wrapped so that it can be read in a terminal. Code is never broken. */
+export const toList = (texts: readonly string[]): string => texts.map((text) => wrap(`- ${text}`)).join('\n');
+
+const wrap = (text: string): string => {
+  const lines: string[] = [];
+  for (const word of text.replaceAll('\n', ' ').match(/(?:`[^`]*`|[^\s`])+/g) ?? []) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(line === undefined ? word : `  ${word}`);
+  }
+  return lines.join('\n');
+};
+
+export const toConfigList = (rows: readonly SettingRow[]): string =>
+  toList(rows.map(({ env, default: fallback, help }) => `${code(env)} (${toDefault(fallback)}): ${help}`));
+
+const toDefault = (fallback: string | undefined): string => {
+  if (fallback === undefined) return 'required';
+  return fallback === '' ? 'not set' : `default ${code(fallback)}`;
+};
 
 /** Every field of a kind's spec and status, one row each. */
 export const toFieldTable = (kind: ServedKind): string => {

@@ -59,30 +59,35 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
       { name: 'images', summary: 'rules of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
       {
         name: 'golden',
-        summary: 'golden volumes, snapshots and classes are not deleted under an image',
+        summary: 'golden volumes, snapshots and classes of an image are not deleted',
         on: 'golden',
         operations: ['DELETE'],
       },
-      { name: 'marks', summary: 'nor unmarked', on: 'marks', operations: ['UPDATE'] },
-      { name: 'templates', summary: 'nor images under a template', on: 'templates', operations: ['DELETE'] },
-      { name: 'classes', summary: 'nor storage classes under images', on: 'classes', operations: ['DELETE'] },
+      { name: 'marks', summary: 'nor stripped of their labels', on: 'marks', operations: ['UPDATE'] },
+      { name: 'templates', summary: 'nor images that a template uses', on: 'templates', operations: ['DELETE'] },
+      { name: 'classes', summary: 'nor storage classes that images use', on: 'classes', operations: ['DELETE'] },
       {
         name: 'claims',
-        summary: 'disks of images are for who may see the image',
+        summary: 'disks are made from images that their author may read',
         on: 'claims',
         operations: ['CREATE'],
       },
       {
         name: 'machines',
-        summary: 'machines mount no golden volume',
+        summary: 'virtual machines mount no golden volume',
         on: 'machines',
         operations: ['CREATE', 'UPDATE'],
       },
-      { name: 'disks', summary: 'nor are disks taken from under a machine', on: 'disks', operations: ['DELETE'] },
-      { name: 'keys', summary: 'nor keys from under encrypted volumes', on: 'keys', operations: ['DELETE'] },
+      {
+        name: 'disks',
+        summary: 'disks that a virtual machine uses are not deleted',
+        on: 'disks',
+        operations: ['DELETE'],
+      },
+      { name: 'keys', summary: 'nor keys of encrypted volumes', on: 'keys', operations: ['DELETE'] },
       {
         name: 'class-rules',
-        summary: 'storage classes say what images can use',
+        summary: 'rules of storage classes',
         on: 'class-rules',
         operations: ['CREATE', 'UPDATE'],
       },
@@ -93,7 +98,7 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
 /** Moves bytes for people over HTTP. As a Knative Service it takes files; over TLS, behind the API server, it issues tokens for that. */
 export const transferFunction = {
   name: 'transfer',
-  summary: 'Takes files that people send, hands out images and volumes as files, and issues the tokens for that.',
+  summary: 'Receives uploads, serves images and volumes as downloads, and issues the tokens for both.',
   /** Service of the aggregated API. */
   apiService: 'upload-api',
   /** Kinds it reads to find what a file is for. */
@@ -103,7 +108,7 @@ export const transferFunction = {
 /** Tells monitoring what there is. Always on where it is installed at all: what is scraped must answer. */
 export const metricsFunction = {
   name: 'metrics',
-  summary: 'Tells Prometheus what the cluster holds: recomputed from the objects for each scrape.',
+  summary: 'Reports to Prometheus what the cluster holds, recomputed from the objects at each scrape.',
 } as const;
 
 /** What the rules of admission look up beside the owners of what is to be kept, and how. */
@@ -137,6 +142,6 @@ export const jobFunctions = [
   {
     name: 'transfer-job',
     summary: 'Moves the bytes of one image: fetches, checks, converts, writes.',
-    startedBy: 'a backend, one Job per attempt',
+    startedBy: 'a backend: one Job for each volume, one pod for each attempt',
   },
 ] as const;

@@ -130,7 +130,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
     });
   });
 
-  it.skipIf(!hasKubectl())('with kubectl alone machines are let go of by what infra/README.md says', async () => {
+  it.skipIf(!hasKubectl())('with kubectl alone machines are released by what docs/install.md says', async () => {
     const { kube, kubeconfigPath } = offered.cluster;
     const others = ['example.com/first', 'example.com/last'];
     const [first = '', last = ''] = others;
@@ -144,8 +144,8 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
       const metadata = { namespace, name, ...(names === undefined ? {} : { finalizers: names }) };
       await kube.create(virtualMachines, { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata, spec: {} });
     }
-    const text = readFileSync(join(infraDir, 'README.md'), 'utf8');
-    const [command = ''] = /^ {4}kubectl get virtualmachines\.kubevirt\.io[^]+?\n {6}done$/m.exec(text) ?? [];
+    const text = readFileSync(join(infraDir, '../docs/install.md'), 'utf8');
+    const [command = ''] = /^kubectl get virtualmachines\.kubevirt\.io[^]+?\n {2}done$/m.exec(text) ?? [];
     await promisify(execFile)('sh', ['-ec', command], { env: { ...process.env, KUBECONFIG: kubeconfigPath } });
     const { items } = await kube.list(virtualMachines, { namespace });
     expect(Object.fromEntries(items.map(({ metadata }) => [metadata.name, metadata.finalizers]))).toMatchObject({

@@ -1,0 +1,143 @@
+// The documents as files: links lead somewhere, the README is short, tables fit a screen, and every block says whether a test runs it.
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseCommandLine, splitCommand } from '#cli/options.ts';
+import { commands } from '#cli/registry.ts';
+import packageFile from '../../package.json' with { type: 'json' };
+
+const root = join(import.meta.dirname, '../..');
+const folders = ['docs', 'functions', 'events', 'shared', 'infra', 'cli', 'test'];
+const documents = [
+  'README.md',
+  'AGENTS.md',
+  ...folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.md') && !path.includes('node_modules'))
+      .map((path) => join(folder, path)),
+  ),
+];
+const guides = documents.filter((path) => path === 'README.md' || path.startsWith('docs/'));
+const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+const fence = /^```(\w*)\n([\s\S]*?)^```$/gm;
+const withoutCode = (text: string): string => text.replaceAll(fence, '').replaceAll(/`[^`\n]*`/g, 'code');
+
+/** As GitHub makes them of headings: letters, digits and dashes, a number behind a repeat. */
+const anchorsOf = (text: string): ReadonlySet<string> => {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of text.replaceAll(fence, '').matchAll(/^#+ (.+)$/gm)) {
+    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const plain = words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
+    let anchor = plain;
+    for (let count = 1; anchors.has(anchor); count += 1) anchor = `${plain}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+};
+
+/** What is wrong with a link of the document at `path`; `undefined`: nothing, or it leads out of the repository. */
+const faultOf = (path: string, link: string): string | undefined => {
+  if (/^[a-z]+:/.test(link)) return undefined;
+  const [file = '', anchor] = link.split('#');
+  const target = file === '' ? join(root, path) : resolve(root, dirname(path), file);
+  if (relative(root, target).startsWith('..') || !existsSync(target)) return `${path}: ${link} does not exist`;
+  if (anchor === undefined) return undefined;
+  return anchorsOf(readFileSync(target, 'utf8')).has(anchor) ? undefined : `${path}: ${link} has no such heading`;
+};
+
+const linksOf = (text: string): readonly string[] =>
+  [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+
+describe('links', () => {
+  it('lead to files and headings that exist', () => {
+    const links = documents.flatMap((path) => linksOf(textOf(path)).map((link) => ({ path, link })));
+    expect(links.length).toBeGreaterThan(100);
+    expect(links.flatMap(({ path, link }) => faultOf(path, link) ?? [])).toEqual([]);
+  });
+
+  it.each([
+    ['a missing file', 'docs/missing.md'],
+    ['a missing heading', 'docs/README.md#missing'],
+    ['a place outside of the repository', '../outside.md'],
+  ])('are faults where they lead to %s', (_, link) => expect(faultOf('README.md', link)).toBeDefined());
+
+  it('reach every guide from the index', () => {
+    const linked = linksOf(textOf('docs/README.md')).map((link) => join('docs', link));
+    expect(guides.filter((path) => path !== 'docs/README.md' && !linked.includes(path))).toEqual([]);
+  });
+});
+
+describe('the README', () => {
+  it('has at most 10 KB', () => expect(Buffer.byteLength(textOf('README.md'))).toBeLessThanOrEqual(10_240));
+});
+
+describe.each(guides)('%s', (path) => {
+  const text = textOf(path);
+
+  it('has no table row of more than 120 columns', () => {
+    const rows = text.split('\n').filter((line) => line.startsWith('|'));
+    expect(rows.filter((row) => Array.from(row).length > 120)).toEqual([]);
+  });
+
+  it('says of every block whether a test runs it', () => {
+    // `sh` is run, `yaml` is sent to the local cluster (test/flows/documents.test.ts), the others are there to be read.
+    const languages = [...text.matchAll(fence)].map(([, language]) => language);
+    expect(languages.filter((language) => !['sh', 'yaml', 'console', 'text'].includes(language ?? ''))).toEqual([]);
+  });
+
+  it('shows sessions by their prompt', () => {
+    const sessions = [...text.matchAll(fence)].filter(([, language]) => language === 'console');
+    expect(sessions.filter(([, , block = '']) => !/^(\$ |Status:)/.test(block)).map(([block]) => block)).toEqual([]);
+  });
+});
+
+describe('blocks that are run', () => {
+  /** By the test that reads them from their document. */
+  const runners: Readonly<Record<string, string>> = { 'docs/install.md': 'test/flows/uninstall.test.ts' };
+
+  it('are read by a test', () => {
+    const found = guides.filter((path) => [...textOf(path).matchAll(fence)].some(([, language]) => language === 'sh'));
+    expect(found).toEqual(Object.keys(runners));
+    for (const [path, runner] of Object.entries(runners)) expect(textOf(runner)).toContain(path);
+  });
+});
+
+describe('commands that are only shown', () => {
+  const shown = (pattern: RegExp): readonly string[] =>
+    documents.flatMap((path) => [...textOf(path).matchAll(pattern)].map(([, found = '']) => found));
+
+  it('are such as bullion takes', () => {
+    const lines = shown(/npx bullion ((?!<|--help|\S+\)|[a-z]+ --help|completion)[^`#\n]*)/g);
+    expect(lines.length).toBeGreaterThan(20);
+    for (const line of lines) {
+      const { name, rest } = splitCommand(line.trim().split(/ +/));
+      const command = commands.find((known) => known.name === name);
+      expect(() => parseCommandLine(command!, rest)).not.toThrow();
+    }
+  });
+
+  it('are scripts of the package', () => {
+    const names = new Set(shown(/npm run (?:-s |--silent )?([a-z][a-z:]*)/g));
+    expect([...names].filter((name) => !Object.hasOwn(packageFile.scripts, name))).toEqual([]);
+  });
+
+  it('apply folders that exist', () => {
+    const paths = shown(/kubectl (?:apply|delete) -[kf] (infra[\w./-]*)/g).map((path) => path.replace(/\.$/, ''));
+    expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    expect(paths).toContain('infra/overlays/production');
+  });
+});
+
+describe('docs/architecture.md', () => {
+  it('names files that exist', () => {
+    const files = folders.flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${join(folder, path)}`),
+    );
+    const named = [...textOf('docs/architecture.md').matchAll(/`([\w./-]+\.(?:ts|yaml))`/g)].map(
+      ([, path = '']) => path,
+    );
+    expect(named.length).toBeGreaterThan(40);
+    expect(named.filter((path) => !files.some((file) => file.endsWith(`/${path}`)))).toEqual([]);
+  });
+});
