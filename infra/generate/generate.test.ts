@@ -211,7 +211,6 @@ describe('webhook configurations', () => {
       readonly resources: readonly string[];
       readonly operations: readonly string[];
     }[];
-    readonly objectSelector?: object;
     readonly matchConditions: readonly object[];
     readonly namespaceSelector: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
   }
