@@ -391,7 +391,12 @@ describe('updating an image', () => {
 });
 
 describe('deleting a golden volume or snapshot', () => {
-  const image = aHyperCloudImage();
+  const children = { volume: 'ubuntu-image-pvc', snapshot: 'ubuntu-image-snapshot' };
+  const imageWith = (metadata: Record<string, unknown>, more: object = {}): Draft => ({
+    ...aHyperCloudImage({}, metadata),
+    status: { phase: 'Snapshotting', children, ...more },
+  });
+  const image = imageWith({});
   const owned = {
     namespace: 'default',
     labels: {
@@ -448,12 +453,11 @@ describe('deleting a golden volume or snapshot', () => {
 
   it.each([
     ['the image is gone', volume, clusterOf()],
-    [
-      'the image is on its way out',
-      volume,
-      clusterOf(aHyperCloudImage({}, { deletionTimestamp: '2026-01-01T00:00:00Z' })),
-    ],
-    ['another image has taken its name', volume, clusterOf(aHyperCloudImage({}, { uid: 'uid-7' }))],
+    ['the image is on its way out', volume, clusterOf(imageWith({ deletionTimestamp: '2026-01-01T00:00:00Z' }))],
+    ['another image has taken its name', volume, clusterOf(imageWith({ uid: 'uid-7' }))],
+    ['the image records nothing', volume, clusterOf(imageWith({}, { children: undefined }))],
+    ['the image records another one', volume, clusterOf(imageWith({}, { children: { volume: 'other' } }))],
+    ['the image lies elsewhere', { ...volume, metadata: { ...volume.metadata, namespace: 'other' } }, clusterOf(image)],
     [
       'the volume is not filled yet',
       {

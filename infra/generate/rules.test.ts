@@ -10,6 +10,7 @@ import { type JsonSchema, applyDefaults, validateObject } from '#infra/local/api
 import { servedKinds } from '#shared/api/kinds.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { claim } from '#test/support/row-objects.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
 import { acceptedChanges, createdImages, refusedChanges, refusedImages } from '#test/support/image-changes.ts';
 
@@ -120,7 +121,7 @@ describe('the match conditions', () => {
     ['system:kube-controller-manager', false],
     ['system:serviceaccount:bullion-system:cron-tick', false],
   ])('say of a deletion by %s whether it is looked at', (username, isCalled) => {
-    expect(calls('golden.validate', { oldObject: aHyperCloudImage(), username })).toBe(isCalled);
+    expect(calls('golden.validate', { oldObject: claim(), username })).toBe(isCalled);
   });
 
   const scopes: Readonly<Record<string, string>> = {

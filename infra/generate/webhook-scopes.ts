@@ -9,8 +9,8 @@ import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/
 import { clusterControllers, labels, ownAccountPrefix } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { encryptionKeyField } from '#shared/resources/protected/encryption-key.ts';
-import { goldenMarks } from '#shared/resources/protected/golden.ts';
-import { goldenKinds } from '#shared/resources/protected/rules.ts';
+import { goldenTypes } from '#shared/resources/protected/golden.ts';
+import { keptMarks, ownMarks } from '#shared/resources/protected/marks.ts';
 
 interface MatchCondition {
   readonly name: string;
@@ -19,7 +19,6 @@ interface MatchCondition {
 
 export interface WebhookScope {
   readonly types: readonly unknown[];
-  readonly objectSelector?: object;
   readonly conditions: readonly MatchCondition[];
   /** What happens when nobody answers; left out: what suits the function. */
   readonly failurePolicy?: 'Fail' | 'Ignore';
@@ -46,22 +45,28 @@ const notTrusted: readonly MatchCondition[] = [
   { name: 'not-by-us', expression: `!request.userInfo.username.startsWith('${ownAccountPrefix}')` },
 ];
 
-/** Told by label, on the object as it is or as it was. */
-const goldenSelector = {
-  matchExpressions: [
-    { key: labels.ownerUid, operator: 'Exists' },
-    { key: labels.role, operator: 'In', values: ['volume', 'snapshot', 'class'] },
-  ],
-};
-
 const mapOf = (object: string, map: string): string =>
   `(has(${object}.metadata.${map}) ? ${object}.metadata.${map} : {})`;
 
+/** Children of ours say whose they are; a claim that a CDI made refers to its data volume. */
+const ownedByUs =
+  `'${labels.ownerUid}' in ${mapOf('oldObject', 'labels')} || ` +
+  '(has(oldObject.metadata.ownerReferences) && ' +
+  `oldObject.metadata.ownerReferences.exists(r, r.kind == '${dataVolumeKind.type.kind}'))`;
+
+const listOf = (keys: readonly string[]): string => `[${keys.map((key) => `'${key}'`).join(', ')}]`;
+
 const keysDiffer = (map: 'labels' | 'annotations'): string => {
   const [now, before] = [mapOf('object', map), mapOf('oldObject', map)];
-  const keys = goldenMarks[map].map((key) => `'${key}'`).join(', ');
-  return `[${keys}].exists(k, (k in ${now}) != (k in ${before}) || (k in ${now} && ${now}[k] != ${before}[k]))`;
+  return `${listOf(keptMarks[map])}.exists(k, (k in ${now}) != (k in ${before}) || (k in ${now} && ${now}[k] != ${before}[k]))`;
 };
+
+const keysCome = (map: 'labels' | 'annotations'): string =>
+  `${listOf(ownMarks[map])}.exists(k, k in ${mapOf('object', map)})`;
+
+const marksChange =
+  `request.operation == 'CREATE' ? ${keysCome('labels')} || ${keysCome('annotations')} : ` +
+  `${keysDiffer('labels')} || ${keysDiffer('annotations')}`;
 
 const ownedByTemplate =
   'has(oldObject.metadata.ownerReferences) && ' +
@@ -92,16 +97,8 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
   (
     {
       objects: { types: objects, conditions: objectConditions(fn) },
-      golden: { types: goldenKinds, objectSelector: goldenSelector, conditions: notTrusted },
-      marks: {
-        types: goldenKinds,
-        objectSelector: goldenSelector,
-        conditions: [
-          ...notTrusted,
-          live,
-          { name: 'marks', expression: `${keysDiffer('labels')} || ${keysDiffer('annotations')}` },
-        ],
-      },
+      golden: { types: goldenTypes, conditions: [...notTrusted, { name: 'owned', expression: ownedByUs }] },
+      marks: { types: goldenTypes, conditions: [...notTrusted, live, { name: 'marks', expression: marksChange }] },
       templates: {
         types: [harvesterImageKind.type],
         conditions: [...notTrusted, { name: 'of-a-template', expression: ownedByTemplate }],

@@ -1,6 +1,6 @@
 // Every other function and what the manifests need to know of it: admission, transfer, Jobs. Those that events wake: event-functions.ts.
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
-import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import { configMaps, namespaces, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -49,7 +49,10 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
     name: 'mutate',
     summary: 'Fills in what an image leaves open.',
     port: 8444,
-    webhooks: [{ name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] }],
+    webhooks: [
+      { name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
+      { name: 'marks', summary: 'labels that give an object power are removed', on: 'marks', operations: ['CREATE'] },
+    ],
   },
   {
     name: 'validate',
@@ -63,7 +66,12 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
         on: 'golden',
         operations: ['DELETE'],
       },
-      { name: 'marks', summary: 'nor stripped of their labels', on: 'marks', operations: ['UPDATE'] },
+      {
+        name: 'marks',
+        summary: 'nor stripped of their labels; labels that give an object power are set by Bullion alone',
+        on: 'marks',
+        operations: ['CREATE', 'UPDATE'],
+      },
       { name: 'templates', summary: 'nor images that a template uses', on: 'templates', operations: ['DELETE'] },
       { name: 'classes', summary: 'nor storage classes that images use', on: 'classes', operations: ['DELETE'] },
       {
@@ -121,6 +129,8 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(storageProfileKind.type), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },
     { type: erased(persistentVolumeClaims), verbs: ['get'] },
+    // Nothing is kept in a namespace that is being deleted.
+    { type: erased(namespaces), verbs: ['get'] },
     { type: erased(templateVersions), verbs: ['get'] },
     { type: erased(virtualMachines), verbs: ['get', 'list'] },
     { type: erased(volumeSnapshotClasses), verbs: ['get'] },

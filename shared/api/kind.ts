@@ -56,5 +56,22 @@ export const withRules = (
 /** A whole number of bytes or the like, beyond 32 bits. */
 export const Int64 = z.int().meta({ format: 'int64' });
 
+const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+
+/** What can be the name of an object: it becomes part of paths and of other names. Empty: left out, as clients write it. */
+export const ObjectName = z
+  .string()
+  .max(253)
+  .regex(
+    new RegExp(`^(${label}(\\.${label})*)?$`),
+    'must be a name: lower case letters, digits, - and . (DNS-1123 subdomain)',
+  );
+
+/** What can be the name of a namespace. Empty: left out. */
+export const NamespaceName = z
+  .string()
+  .max(63)
+  .regex(new RegExp(`^(${label})?$`), 'must be a namespace: lower case letters, digits and - (DNS-1123 label)');
+
 /** A Kubernetes quantity: `3Gi`, `1500M`, or a bare number. */
 export const QuantityValue = z.union([z.int(), z.string()]).meta({ 'x-kubernetes-int-or-string': true });

@@ -1,4 +1,5 @@
 // What bytes are sent to or taken from, as paths and tokens name it.
+import { ObjectName } from '#shared/api/kind.ts';
 
 export const targetPlurals = ['datavolumes', 'persistentvolumeclaims', 'virtualmachineimages'] as const;
 export type TargetPlural = (typeof targetPlurals)[number];
@@ -27,4 +28,4 @@ export const parseTarget = (text: string): TargetName | undefined => {
 };
 
 /** As objects and namespaces may be called (RFC 1123). */
-export const isObjectName = (text: string): boolean => text.length <= 253 && /^[a-z\d]([a-z\d.-]*[a-z\d])?$/.test(text);
+export const isObjectName = (text: string): boolean => text !== '' && ObjectName.safeParse(text).success;

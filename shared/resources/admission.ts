@@ -26,7 +26,7 @@ import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts'
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { hyperCloudVolumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { imageRules } from '#shared/resources/image-rules.ts';
-import { reviewProtected } from '#shared/resources/protected/review.ts';
+import { reviewProtected, unmarked } from '#shared/resources/protected/review.ts';
 import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
 import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
@@ -149,9 +149,10 @@ export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
   const kinds = admittedKinds(backends);
   return async (request) => {
     const kind = await findKind(kinds, request, cdi);
-    const { object, oldObject } = request;
-    if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
-    if (readShape(kind, object).length > 0) return allowed;
+    const { oldObject } = request;
+    const object = await unmarked(request, kube);
+    if (object === undefined || !isAskedAbout(request)) return allowed;
+    if (kind === undefined || readShape(kind, object).length > 0) return { kind: 'allowed', object };
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
     let filled = await fillGrants(request, object, kind.sources ?? noSources, kube);
     for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });

@@ -11,7 +11,7 @@ import { type BackendRegistry, type Registration, registrationOf } from '#shared
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { contentGroupKind, contentLinkOf } from '#shared/resources/content-link.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
-import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
+import type { Driven, Links, Planner, Refusal } from '#shared/resources/driven.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 
@@ -52,12 +52,17 @@ const waitForClones = ({ state }: Image, clones: readonly string[]) => ({
 /** A clone is under way from the moment it was begun until it is filled. Other images may lie in any namespace. */
 const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cloner[]): Promise<readonly string[]> => {
   const { namespace = '', name } = ref;
-  const labelSelector = `${labels.source}=${sourceLabel({ groupKind: groupKindOf(ref), namespace, name })}`;
+  const label = sourceLabel({ groupKind: groupKindOf(ref), namespace, name });
+  const labelSelector = `${labels.source}=${label}`;
   const found: string[] = [];
   for (const driven of cloners) {
     const where = driven.kind.type.kind === ref.kind ? {} : { namespace };
     for await (const object of kube.listAll(driven.kind.type, { ...where, labelSelector })) {
-      if (isBeingMade(driven.read(object))) found.push(`${object.kind} ${object.metadata.name}`);
+      const clone = driven.read(object);
+      const from = driven.links?.sourceOf(clone);
+      // The label is a hint: anybody may write one.
+      const isFromIt = from !== undefined && sourceLabel(from) === label;
+      if (isFromIt && isBeingMade(clone)) found.push(`${object.kind} ${object.metadata.name}`);
     }
   }
   return found;
@@ -94,7 +99,13 @@ const cloneLink = ({ ref, source }: Image) =>
     : undefined;
 
 /** A kind whose objects are made from images of one kind. */
-type Cloner = Pick<Driven<KubeObject, Filled>, 'kind' | 'read'>;
+type Cloner = Pick<Driven<KubeObject, Filled>, 'kind' | 'read' | 'links'>;
+
+const linksOf = <T extends ImageObject>({ kind: { type } }: ImageDialect<T>): Links<Image> => ({
+  waitsFor: [contentGroupKind, `${type.kind}.${type.group}`],
+  sourceOf: (image) => cloneLink(image) ?? contentLink(image),
+  offersOf: (image) => [imageLink(image), contentLink(image)].filter((offer) => offer !== undefined),
+});
 
 export const drivenImage = <T extends ImageObject>(
   dialect: ImageDialect<T>,
@@ -110,7 +121,8 @@ export const drivenImage = <T extends ImageObject>(
   plannerOf: ({ backend }, backends) => {
     const registration = registrationOf(backends, backend);
     // Images are made from images of their kind, too.
-    const own: Cloner = { kind: dialect.kind, read: (object) => dialect.toImage(object as T) };
+    const read = (object: KubeObject) => dialect.toImage(object as T);
+    const own = { kind: dialect.kind, read, links: linksOf(dialect) } as unknown as Cloner;
     return registration.served ? (plannerOf(registration.backend, [...cloners, own]) as Planner<Image>) : undefined;
   },
   uniqueNameOf: ({ displayName, state }) =>
@@ -120,9 +132,5 @@ export const drivenImage = <T extends ImageObject>(
   fetches: ({ source, state }) => !isFinal(state) && source !== undefined && isFromServer(source),
   finalizerOf: () => finalizers.image,
   isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,
-  links: {
-    waitsFor: [contentGroupKind, `${dialect.kind.type.kind}.${dialect.kind.type.group}`],
-    sourceOf: (image) => cloneLink(image) ?? contentLink(image),
-    offersOf: (image) => [imageLink(image), contentLink(image)].filter((offer) => offer !== undefined),
-  },
+  links: linksOf(dialect),
 });

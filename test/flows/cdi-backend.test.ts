@@ -12,6 +12,7 @@ import { diskOf } from '#infra/local/demo/import.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, namespaces } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, leftOvers, namespace, startTestCluster } from '#test/support/cluster.ts';
 
 const run = promisify(execFile);
@@ -74,6 +75,9 @@ describe('images kept as DataVolumes', { timeout: 500_000 }, () => {
     const status = await settle(anImage('leap', { sourceType: 'download', url }));
     expect(status).toMatchObject({ phase: 'Imported', progress: 100, virtualSize: 64 * mib });
     await compare('leap');
+    const key = { namespace, name: 'leap' };
+    for (const kept of [persistentVolumeClaims, dataVolumeKind.type] as unknown as readonly ResourceType[])
+      await expect(cluster.kube.delete(kept, key)).rejects.toThrow(`${namespace}/leap: delete that image instead`);
     const claim = await cluster.kube.get(persistentVolumeClaims, { namespace, name: 'leap' });
     expect(claim?.metadata.ownerReferences).toMatchObject([{ kind: 'DataVolume', name: 'leap' }]);
     expect(await cluster.kube.get(dataVolumeKind.type, { namespace, name: 'leap' })).toMatchObject({

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
-import { jobs, kubeEvents, namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import {
+  type PersistentVolumeClaim,
+  jobs,
+  kubeEvents,
+  namespaces,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import {
   type ImageStatus,
@@ -97,6 +103,16 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     await cluster.kube.create(images, { ...image, metadata: { name: 'guest', namespace: home } });
     const state = async () => (await cluster.kube.get(images, { namespace: home, name: 'guest' }))?.status?.state;
     await expect.poll(state, { timeout: 150_000 }).toBe('Available');
+    const [golden] = (await cluster.kube.list(persistentVolumeClaims, { namespace: home })).items;
+    const { labels, annotations } = golden!.metadata;
+    const copy = {
+      ...golden!,
+      metadata: { name: 'copy', namespace, labels, annotations },
+      spec: { ...golden!.spec, volumeName: undefined },
+    } as unknown as PersistentVolumeClaim;
+    const made = await cluster.kube.create(persistentVolumeClaims, copy);
+    expect(JSON.stringify(made.metadata)).not.toContain('"bullion.dev/');
+    await cluster.kube.delete(persistentVolumeClaims, { namespace, name: 'copy' });
     await cluster.kube.delete(namespaces, { name: home });
     await expect.poll(() => cluster.kube.get(namespaces, { name: home }), { timeout: 120_000 }).toBeUndefined();
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);

@@ -1,5 +1,5 @@
 // What passes although it looks like what the rules refuse: asked of the functions, and of API servers.
-import { type Asked, type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { type Asked, type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
 import { advised, goodAdvice } from '#test/support/class-rows.ts';
 import {
   claim,
@@ -11,6 +11,7 @@ import {
   machine,
   ofMachine,
   ofTemplate,
+  owned,
   storageClass,
   templateVersion,
   uid,
@@ -19,6 +20,8 @@ import {
 } from '#test/support/row-objects.ts';
 import type { ExemptRow } from '#test/support/rule-row.ts';
 
+const elsewhere: Draft = { ...image, metadata: { ...image.metadata, namespace: 'elsewhere' } };
+const marks = owned('volume')['annotations'] as Loose;
 const gone = aHyperCloudImage({}, { uid: 'uid-7' });
 const account: Draft = {
   apiVersion: 'v1',
@@ -48,7 +51,23 @@ const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[],
 export const exemptRows: readonly ExemptRow[] = [
   exempt('P7', 'a golden claim whose image is gone', [], { oldObject: claim() }),
   exempt('P7', 'a golden claim of an image whose name another one has taken', [gone], { oldObject: claim() }),
+  exempt('P7', 'a claim that only says it holds an image', [image], {
+    oldObject: claim({ ...owned('volume'), name: 'forged' }),
+  }),
+  exempt('P7', 'a claim with the marks of an image of another namespace', [elsewhere], {
+    oldObject: claim(owned('volume', { annotations: { ...marks, 'bullion.dev/owner-namespace': 'elsewhere' } })),
+  }),
+  exempt('P7', 'a class that only says it is of an image', [image], {
+    oldObject: { ...imageClass, metadata: { ...imageClass.metadata, name: 'forged' } },
+  }),
   exempt('P6', 'marks of a claim whose image is gone', [], { oldObject: claim(), object: withoutMark }),
+  exempt('P6', 'the end of marks that are not true', [image], {
+    oldObject: claim({ ...owned('volume'), name: 'forged' }),
+    object: claim({ name: 'forged' }),
+  }),
+  exempt('P8', 'a claim that only says it is being exported', [exporting], {
+    oldObject: claim({ name: 'other', ...exported }),
+  }),
   exempt('D2', 'a template version that was made anew', [templateVersion('t-2')], { oldObject: ofTemplate }),
   exempt('P14', 'a class whose images say another one', [aHyperCloudImage({}, image.metadata)], {
     oldObject: storageClass('fast'),

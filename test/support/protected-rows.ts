@@ -4,11 +4,17 @@ import { type Draft, type Loose, aHarvesterImage } from '#test/support/admission
 import { classRows } from '#test/support/class-rows.ts';
 import {
   claim,
+  claimOfVolume,
+  dataVolume,
   disk,
+  disksMarks,
   exported,
   exporting,
+  goldenVolume,
   image,
   imageClass,
+  imageOfVolume,
+  importing,
   machine,
   ofMachine,
   ofTemplate,
@@ -20,13 +26,6 @@ import {
 } from '#test/support/row-objects.ts';
 import type { ProtectedRow } from '#test/support/rule-row.ts';
 
-const dataVolume = (phase: string): Draft => ({
-  apiVersion: 'cdi.kubevirt.io/v1beta1',
-  kind: 'DataVolume',
-  metadata: { name: 'golden', ...owned('volume') },
-  spec: { source: { blank: {} }, storage: {} },
-  status: { phase },
-});
 /** KubeVirt mounts the claim of that name. */
 const machineOf = (dataVolume: string): Draft => ({
   ...machine(''),
@@ -84,6 +83,30 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /delete that image instead/,
   },
   {
+    id: 'P6',
+    what: 'what is none of ours from looking golden',
+    given: [image],
+    allowed: { oldObject: claim({ name: 'mine' }), object: claim({ name: 'mine', labels: { mine: 'x' } }) },
+    denied: { oldObject: claim({ name: 'mine' }), object: claim({ ...owned('volume'), name: 'mine' }) },
+    says: /metadata.labels\[bullion.dev\/owner-uid\]: is written by Bullion alone: leave it out/,
+  },
+  ...[disksMarks, {}].map((marks) => ({
+    id: 'P7',
+    what: `the claim of a golden data volume with ${Object.keys(marks).length === 0 ? 'no marks' : 'marks of its own'}`,
+    given: [imageOfVolume, goldenVolume],
+    allowed: { oldObject: claimOfVolume('scratch', marks) },
+    denied: { oldObject: claimOfVolume('image-a', marks) },
+    says: /PersistentVolumeClaim \S+\/image-a holds the golden image \S+ \S+\/image-a: delete that image instead/,
+  })),
+  {
+    id: 'P12',
+    what: 'a machine that would write to the claim of a golden data volume',
+    given: [imageOfVolume, goldenVolume, claimOfVolume('image-a', disksMarks)],
+    allowed: { object: machine('root-disk') },
+    denied: { object: machine('image-a') },
+    says: /image-a is a golden image/,
+  },
+  {
     id: 'P7',
     what: 'the class of an image under it',
     given: [image],
@@ -94,7 +117,7 @@ export const protectedRows: readonly ProtectedRow[] = [
   {
     id: 'P10',
     what: 'a golden data volume under its image',
-    given: [image],
+    given: [importing],
     allowed: { oldObject: dataVolume('ImportInProgress') },
     denied: { oldObject: dataVolume('Succeeded') },
     says: /delete that image instead/,

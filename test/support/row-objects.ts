@@ -17,10 +17,15 @@ export const owned = (role: string, over: Loose = {}): Loose => ({
   ...over,
 });
 
-export const image = aHyperCloudImage(
-  { storageClassName: 'fast' },
-  { labels: { 'bullion.dev/storage-class': 'fast' } },
-);
+/** What an image says of itself: where it stands, and what it is kept in. */
+const standing = (phase: string, children: Loose): Loose => ({ phase, children });
+
+export const image: Draft = {
+  ...aHyperCloudImage({ storageClassName: 'fast' }, { labels: { 'bullion.dev/storage-class': 'fast' } }),
+  status: standing('Available', { volume: 'ubuntu-image-pvc', storageClass: 'lh-uid-1' }),
+};
+
+export const importing: Draft = { ...image, status: standing('Downloading', { volume: 'golden' }) };
 
 export const claim = (metadata: Loose = owned('volume'), spec: Loose = {}): Draft => ({
   apiVersion: 'v1',
@@ -28,6 +33,49 @@ export const claim = (metadata: Loose = owned('volume'), spec: Loose = {}): Draf
   metadata: { name: 'ubuntu-image-pvc', namespace: 'default', ...metadata },
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
 });
+
+export const dataVolume = (phase: string, metadata: Loose = { name: 'golden', ...owned('volume') }): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata,
+  spec: { source: { blank: {} }, storage: {} },
+  status: { phase },
+});
+
+/** An image that is kept in a data volume, and so in its claim. */
+export const imageOfVolume: Draft = {
+  ...aHarvesterImage({ backend: 'cdi' }),
+  status: standing('Imported', { volume: 'image-a' }),
+};
+const ofImage: Loose = {
+  labels: {
+    'bullion.dev/owner-uid': 'uid-2',
+    'bullion.dev/owner-kind': 'VirtualMachineImage.harvesterhci.io',
+    'bullion.dev/role': 'volume',
+  },
+  annotations: { 'bullion.dev/owner-name': 'image-a', 'bullion.dev/owner-namespace': 'default' },
+};
+export const goldenVolume = dataVolume('Succeeded', { name: 'image-a', namespace: 'default', uid: 'dv-1', ...ofImage });
+
+/** The claim of that data volume, with the marks it is made with. */
+export const claimOfVolume = (name: string, metadata: Loose = {}): Draft =>
+  claim({
+    name,
+    ownerReferences: [
+      { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', name: 'image-a', uid: 'dv-1', controller: true },
+    ],
+    ...metadata,
+  });
+
+/** As our own data volumes mark what they make. */
+export const disksMarks: Loose = {
+  labels: {
+    'bullion.dev/owner-uid': 'dv-1',
+    'bullion.dev/owner-kind': 'DataVolume.cdi.kubevirt.io',
+    'bullion.dev/role': 'disk',
+  },
+  annotations: { 'bullion.dev/owner-name': 'image-a', 'bullion.dev/owner-namespace': 'default' },
+};
 
 export const storageClass = (name: string, metadata: Loose = {}, parameters: Loose = {}): Draft => ({
   apiVersion: 'storage.k8s.io/v1',

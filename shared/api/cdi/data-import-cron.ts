@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
-import { Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { NamespaceName, ObjectName, Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 const Access = {
-  secretRef: z.string().optional().describe('Secret with credentials, in the namespace of the cron'),
-  certConfigMap: z.string().optional().describe('ConfigMap with CA certificates, in the namespace of the cron'),
+  secretRef: ObjectName.optional().describe('Secret with credentials, in the namespace of the cron'),
+  certConfigMap: ObjectName.optional().describe('ConfigMap with CA certificates, in the namespace of the cron'),
 } as const;
 
 /** A source that can be followed. The loose form is what a template may carry beside. */
@@ -30,7 +30,7 @@ export const CronSourceSpec = z.looseObject({
     })
     .optional(),
   s3: z.looseObject({ url: z.string().describe('https://<store>/<bucket>/<key>'), ...Access }).optional(),
-  pvc: z.looseObject({ namespace: z.string().optional(), name: z.string() }).optional(),
+  pvc: z.looseObject({ namespace: NamespaceName.optional(), name: ObjectName }).optional(),
 });
 export type CronSourceSpec = z.infer<typeof CronSourceSpec>;
 
@@ -53,7 +53,7 @@ export const DataImportCronSpec = z
     schedule: z
       .string()
       .describe('five fields, a descriptor or @every, with TZ=… before it; empty: never polls by itself'),
-    managedDataSource: z.string().min(1).max(63).describe('DataSource that points to the newest version'),
+    managedDataSource: ObjectName.min(1).max(63).describe('DataSource that points to the newest version'),
     garbageCollect: z.enum(['Outdated', 'Never']).optional().describe('left out: Outdated'),
     garbageCollectOutdated: z.boolean().optional().describe('the short form of garbageCollect'),
     importsToKeep: z.int32().min(0).optional().describe('versions to keep, at least 1; left out: 3'),
@@ -61,7 +61,7 @@ export const DataImportCronSpec = z
       .string()
       .optional()
       .describe('None: versions and DataSource go with the cron; All, the default: they stay'),
-    serviceAccountName: z.string().min(1).optional().describe('who must be allowed to clone a pvc source'),
+    serviceAccountName: ObjectName.min(1).optional().describe('who must be allowed to clone a pvc source'),
     createdBy: z.string().optional(),
   })
   .meta(

@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
-import { Int64, type ServedKind } from '#shared/api/kind.ts';
+import { NamespaceName, ObjectName, Int64, type ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 const Named = z.object({
-  namespace: z.string().optional().describe('left out: the namespace of the DataSource'),
-  name: z.string(),
+  namespace: NamespaceName.optional().describe('left out: the namespace of the DataSource'),
+  name: ObjectName,
 });
 
 export const DataSourceSource = z

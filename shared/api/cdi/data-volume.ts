@@ -3,17 +3,17 @@ import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { imageStatusShape } from '#shared/api/image-status.ts';
-import { Int64, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { NamespaceName, ObjectName, Int64, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-const Named = z.object({ namespace: z.string(), name: z.string() });
-const Access = { url: z.string(), secretRef: z.string().optional(), certConfigMap: z.string().optional() };
+const Named = z.object({ namespace: NamespaceName, name: ObjectName });
+const Access = { url: z.string(), secretRef: ObjectName.optional(), certConfigMap: ObjectName.optional() };
 
 const HttpSource = z.object({
   ...Access,
   checksum: z.string().optional().describe('<algorithm>:<hex> over the file as published'),
   extraHeaders: z.array(z.string()).optional(),
-  secretExtraHeaders: z.array(z.string()).optional(),
+  secretExtraHeaders: z.array(ObjectName).optional(),
   insecureSkipVerify: z.boolean().optional(),
 });
 
@@ -21,8 +21,8 @@ const RegistrySource = z.object({
   url: z.string().optional(),
   imageStream: z.string().optional(),
   pullMethod: z.string().optional(),
-  secretRef: z.string().optional(),
-  certConfigMap: z.string().optional(),
+  secretRef: ObjectName.optional(),
+  certConfigMap: ObjectName.optional(),
   platform: z.object({ architecture: z.string().optional() }).optional(),
 });
 
@@ -35,13 +35,13 @@ const DataVolumeSource = z
     blank: z.looseObject({}).optional().describe('an empty disk'),
     upload: z.looseObject({}).optional(),
     s3: z.object(Access).optional(),
-    gcs: z.object({ url: z.string(), secretRef: z.string().optional() }).optional(),
+    gcs: z.object({ url: z.string(), secretRef: ObjectName.optional() }).optional(),
     imageio: z.object({ ...Access, diskId: z.string(), insecureSkipVerify: z.boolean().optional() }).optional(),
     vddk: z
       .object({
         url: z.string().optional(),
-        secretRef: z.string().optional(),
-        certConfigMap: z.string().optional(),
+        secretRef: ObjectName.optional(),
+        certConfigMap: ObjectName.optional(),
         uuid: z.string().optional(),
         backingFile: z.string().optional(),
         thumbprint: z.string().optional(),
@@ -55,15 +55,15 @@ const DataVolumeSource = z
 const Reference = z.object({
   apiGroup: z.string().optional(),
   kind: z.string(),
-  name: z.string(),
-  namespace: z.string().optional(),
+  name: ObjectName,
+  namespace: NamespaceName.optional(),
 });
 
 const claimShape = {
   accessModes: z.array(z.enum(['ReadWriteOnce', 'ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOncePod'])).optional(),
   volumeMode: z.enum(['Block', 'Filesystem']).optional(),
-  storageClassName: z.string().optional(),
-  volumeName: z.string().optional(),
+  storageClassName: ObjectName.optional(),
+  volumeName: ObjectName.optional(),
   selector: z.looseObject({}).optional(),
   dataSource: Reference.optional(),
   dataSourceRef: Reference.optional(),
@@ -79,18 +79,18 @@ const DataVolumeSpec = z
   .object({
     source: DataVolumeSource.optional(),
     sourceRef: z
-      .object({ kind: z.string(), namespace: z.string().optional(), name: z.string() })
+      .object({ kind: z.string(), namespace: NamespaceName.optional(), name: ObjectName })
       .optional()
       .describe('a DataSource, which names the source'),
     pvc: z
-      .object({ ...claimShape, volumeAttributesClassName: z.string().optional() })
+      .object({ ...claimShape, volumeAttributesClassName: ObjectName.optional() })
       .optional()
       .describe('the claim, as it is'),
     storage: z.object(claimShape).optional().describe('the claim; what is left out is taken from the storage class'),
     contentType: z.enum(['kubevirt', 'archive']).optional(),
     preallocation: z.boolean().optional(),
-    priorityClassName: z.string().optional(),
-    serviceAccountName: z.string().optional(),
+    priorityClassName: ObjectName.optional(),
+    serviceAccountName: ObjectName.optional(),
     checkpoints: z.array(z.object({ previous: z.string(), current: z.string() })).optional(),
     finalCheckpoint: z.boolean().optional(),
   })

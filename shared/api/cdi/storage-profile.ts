@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { CdiCondition } from '#shared/api/cdi/conditions.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
-import { Int64, type ServedKind } from '#shared/api/kind.ts';
+import { ObjectName, Int64, type ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 const ClaimPropertySet = z.object({
@@ -27,7 +27,7 @@ const profileShape = {
     .string()
     .optional()
     .describe('what golden images are kept as: snapshot or pvc; anything else is left out'),
-  snapshotClass: z.string().optional().describe('class of the snapshots that clones are made from'),
+  snapshotClass: ObjectName.optional().describe('class of the snapshots that clones are made from'),
 } as const;
 
 const StorageProfileSpec = z

@@ -1,12 +1,12 @@
 // harvesterhci.io VirtualMachineImageDownloader: somebody means to download an image. Made by Harvester's clients, with the name of the image.
 import { z } from 'zod';
 import { ConditionSchema } from '#shared/api/image-status.ts';
-import { Int64, fixedField, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { ObjectName, Int64, fixedField, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 const DownloaderSpec = z
   .object({
-    imageName: z.string().min(1).describe('image of the same namespace'),
+    imageName: ObjectName.min(1).describe('image of the same namespace'),
     compressType: z.enum(['qcow2']).default('qcow2').describe('what the file is'),
   })
   .meta(withRules(fixedField('imageName')));

@@ -1,7 +1,7 @@
 // harvesterhci.io VirtualMachineImage.
 import { z } from 'zod';
 import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
-import { fixedField, fixedOnceSet, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { NamespaceName, ObjectName, fixedField, fixedOnceSet, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 export const HarvesterImageSpec = z
@@ -21,8 +21,8 @@ export const HarvesterImageSpec = z
       .string()
       .optional()
       .describe('over the file as published: bare SHA-512 hex, or <algorithm>:<hex> with md5, sha1, sha256 or sha512'),
-    pvcName: z.string().optional().describe('claim that export-from-volume reads'),
-    pvcNamespace: z.string().optional().describe('where that claim is'),
+    pvcName: ObjectName.optional().describe('claim that export-from-volume reads'),
+    pvcNamespace: NamespaceName.optional().describe('where that claim is'),
     storageClassParameters: z
       .record(z.string(), z.string())
       .optional()
@@ -31,13 +31,13 @@ export const HarvesterImageSpec = z
     securityParameters: z
       .object({
         cryptoOperation: z.enum(['encrypt', 'decrypt']).optional().describe('left out: a plain copy'),
-        sourceImageName: z.string(),
-        sourceImageNamespace: z.string(),
+        sourceImageName: ObjectName,
+        sourceImageNamespace: NamespaceName,
       })
       .optional()
       .describe('needed by clone: the image to copy, encrypt or decrypt'),
     backup: z.boolean().optional().describe('keep the image in the backup target of the cluster'),
-    targetStorageClassName: z.string().optional().describe('left out: the default class of the cluster'),
+    targetStorageClassName: ObjectName.optional().describe('left out: the default class of the cluster'),
   })
   .meta(
     withRules(

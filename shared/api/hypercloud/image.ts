@@ -1,7 +1,7 @@
 // hypercloud.tmaxanc.com VirtualMachineImage, in the short shape of its design and the shape its operator released.
 import { z } from 'zod';
 import { BackupStatus, imageStatusShape } from '#shared/api/image-status.ts';
-import { fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { ObjectName, fixedField, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 export const HyperCloudImageSource = z
@@ -12,7 +12,7 @@ export const HyperCloudImageSource = z
       .optional()
       .describe('an object in the object store this installation is configured with'),
     hostPath: z
-      .object({ path: z.string(), nodeName: z.string() })
+      .object({ path: z.string(), nodeName: ObjectName })
       .optional()
       .describe('a file on a node; accepted for its shape, refused by admission'),
   })
@@ -34,8 +34,8 @@ export const HyperCloudVolumeSpec = z
       .optional()
       .describe('left out: what the storage class is known to take'),
     volumeMode: z.enum(['Block', 'Filesystem']).optional().describe('left out: Block'),
-    storageClassName: z.string().optional().describe('counts where spec.storageClassName is left out'),
-    volumeName: z.string().optional().describe('refused by admission: the volume is a new one'),
+    storageClassName: ObjectName.optional().describe('counts where spec.storageClassName is left out'),
+    volumeName: ObjectName.optional().describe('refused by admission: the volume is a new one'),
     selector: z.looseObject({}).optional().describe('refused by admission: the volume is a new one'),
     dataSource: z.looseObject({}).optional().describe('refused by admission: the volume is filled from source'),
     resources: z
@@ -51,12 +51,11 @@ export const HyperCloudVolumeSpec = z
 export const HyperCloudImageSpec = z
   .object({
     source: HyperCloudImageSource,
-    storageClassName: z.string().optional().describe('left out: that of pvc, else the default class of the cluster'),
+    storageClassName: ObjectName.optional().describe('left out: that of pvc, else the default class of the cluster'),
     pvc: HyperCloudVolumeSpec.optional(),
-    snapshotClassName: z
-      .string()
-      .optional()
-      .describe('left out: the snapshot class of the driver, where it has one; without one no snapshot is made'),
+    snapshotClassName: ObjectName.optional().describe(
+      'left out: the snapshot class of the driver, where it has one; without one no snapshot is made',
+    ),
     backup: z.boolean().optional().describe('keep the image in the backup target of the cluster'),
     checksum: z
       .string()

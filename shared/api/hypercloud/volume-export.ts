@@ -2,7 +2,7 @@
 // the shape the operator released.
 import { z } from 'zod';
 import { imageStatusShape } from '#shared/api/image-status.ts';
-import { Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
+import { ObjectName, Int64, type ServedKind, withRules } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 const exactlyOne = (...fields: readonly string[]): string =>
@@ -21,12 +21,9 @@ const Destination = z
           .describe(
             '`https://bucket.store/key`, or `https://store/bucket/key` where the host is an address or begins with `s3.`',
           ),
-        secretRef: z
-          .string()
-          .optional()
-          .describe(
-            'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
-          ),
+        secretRef: ObjectName.optional().describe(
+          'a Secret of the same namespace with the credentials: accessKeyId and secretKey, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+        ),
       })
       .optional()
       .describe('an object in a store of your own'),
@@ -36,9 +33,9 @@ const Destination = z
 
 const VirtualMachineVolumeExportSpec = z
   .object({
-    pvcName: z.string().min(1).optional().describe('a claim of the same namespace'),
+    pvcName: ObjectName.min(1).optional().describe('a claim of the same namespace'),
     virtualMachineVolume: z
-      .object({ name: z.string().min(1) })
+      .object({ name: ObjectName.min(1) })
       .optional()
       .describe('a volume of the same namespace'),
     objectStore: z

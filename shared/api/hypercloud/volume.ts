@@ -2,7 +2,14 @@
 import { z } from 'zod';
 import { HyperCloudVolumeSpec } from '#shared/api/hypercloud/image.ts';
 import { imageStatusShape } from '#shared/api/image-status.ts';
-import { type PrinterColumn, QuantityValue, type ServedKind, withRules } from '#shared/api/kind.ts';
+import {
+  NamespaceName,
+  ObjectName,
+  type PrinterColumn,
+  QuantityValue,
+  type ServedKind,
+  withRules,
+} from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 const fixedSpec = withRules({
@@ -22,7 +29,7 @@ export type VolumeStatus = z.infer<typeof VolumeStatus>;
 
 const VirtualMachinePvcSpec = z
   .object({
-    virtualMachineImageName: z.string().min(1).describe('an image of the same namespace'),
+    virtualMachineImageName: ObjectName.min(1).describe('an image of the same namespace'),
     pvc: HyperCloudVolumeSpec.optional().describe('the claim; what is left out is taken from the image'),
   })
   .meta(fixedSpec);
@@ -36,8 +43,8 @@ const VirtualMachineVolumeSpec = z
   .object({
     virtualMachineImage: z
       .object({
-        name: z.string().min(1),
-        namespace: z.string().optional().describe('refused by admission where it is another one'),
+        name: ObjectName.min(1),
+        namespace: NamespaceName.optional().describe('refused by admission where it is another one'),
       })
       .describe('an image of the same namespace'),
     capacity: z.record(z.string(), QuantityValue).optional().describe('`storage`: at least that of the image'),

@@ -33,8 +33,12 @@ const isOfTheRest = ({ field }: Fault): boolean => !field.startsWith('spec.sourc
 const asDataVolume: Check = ({ metadata, spec: { template } }) => {
   // Where it says nothing of its volume, the cron leaves that to the class.
   const form = template?.spec['pvc'] === undefined && template?.spec['storage'] === undefined ? { storage: {} } : {};
-  const { success, data } = dataVolumeKind.spec.safeParse({ ...template?.spec, ...form });
-  if (template === undefined || !success) return [];
+  const { success, data, error } = dataVolumeKind.spec.safeParse({ ...template?.spec, ...form });
+  if (template === undefined) return [];
+  if (!success)
+    return error.issues
+      .filter(({ path: [first = 'source'] }) => ![...decidedHere, 'source'].includes(String(first)))
+      .map(({ path, message }) => ({ field: ['spec.template.spec', ...path].join('.'), message }));
   const volume = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', metadata, spec: data } as unknown;
   return faultsOf(dataVolumeRules, volume as DataVolume)
     .filter(isOfTheRest)

@@ -15,18 +15,6 @@ const oneAccessMode: Check = ({ spec: { pvc } }) =>
     'must have exactly one mode, such as ReadWriteOnce; with spec.storage instead of spec.pvc it is found out',
   );
 
-/** The longest name Kubernetes has. */
-const mostCharacters = 253;
-
-const className: Check = ({ spec }) =>
-  (['pvc', 'storage'] as const).flatMap((form) =>
-    faultIf(
-      (spec[form]?.storageClassName ?? '').length > mostCharacters,
-      `spec.${form}.storageClassName`,
-      `may have ${mostCharacters} characters at most`,
-    ),
-  );
-
 const referenceName: Check = ({ spec: { sourceRef } }) =>
   faultIf(sourceRef?.name === '', 'spec.sourceRef.name', 'is empty; write the name of a DataSource');
 
@@ -38,7 +26,6 @@ const sourceNames: Check = ({ spec: { source = {} } }) =>
   );
 
 export const dataVolumeClaimRules: readonly SpecRule<DataVolume>[] = [
-  { id: '9', check: className },
   { id: '11', check: oneAccessMode },
   { id: '17', check: referenceName },
   { id: '30', check: sourceNames },

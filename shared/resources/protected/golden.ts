@@ -1,68 +1,101 @@
-// Golden volumes, snapshots and classes are neither deleted nor unmarked under the image they hold. Told by the owner's UID, never by a
-// name, and what marks them is no user's to change.
+// What holds a golden image is not deleted under it. An object only leads to an image; whether that image is kept in it is the image's own record
+// to say, so that nobody makes an object that nobody can delete by writing marks on it.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
-import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
-import { annotations, labels } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
-import { type Owner, ownerOf } from '#shared/api/owner.ts';
-import { isFilledVolume } from '#shared/resources/protected/filled.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import { annotations } from '#shared/api/names.ts';
+import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { type Owner, groupKindOf, ownerOf } from '#shared/api/owner.ts';
+import type { Image, ImageChildren } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { drivenOfGroupKind } from '#shared/resources/registry.ts';
+import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
+import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
+import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
-/** Whether the image is there and is to stay. An image of the same name and another UID is another one. */
-export const isInUse = async (owner: Owner, kube: KubeClient): Promise<boolean> => {
-  const driven = drivenOfGroupKind(owner.groupKind);
-  if (driven === undefined) return false;
-  const image = await kube.get(driven.kind.type, { namespace: owner.namespace, name: owner.name });
-  return image !== undefined && image.metadata.uid === owner.uid && image.metadata.deletionTimestamp === undefined;
+const typeRef = (type: Pick<ResourceType, 'group' | 'version' | 'kind'>) => ({
+  apiVersion: apiVersionOf(type),
+  kind: type.kind,
+});
+
+interface WithStatus extends KubeObject {
+  readonly status?: { readonly readyToUse?: boolean; readonly phase?: string };
+}
+
+/** One kind that images are kept in. */
+interface GoldenKind {
+  readonly type: ResourceType;
+  /** Where an image records its name. */
+  readonly child: keyof ImageChildren;
+  /** Where it lies; left out: beside its image. */
+  readonly namespace?: string | undefined;
+  /** Whether it holds the image before that is usable; what is still being filled is made again when it goes. */
+  readonly holds: (object: WithStatus) => boolean;
+}
+
+const golden = (type: unknown, rest: Omit<GoldenKind, 'type'>): GoldenKind => ({ type: type as ResourceType, ...rest });
+
+const goldenKinds: readonly GoldenKind[] = [
+  golden(persistentVolumeClaims, {
+    child: 'volume',
+    holds: ({ metadata }) => metadata.annotations?.[annotations.populated] !== undefined,
+  }),
+  golden(dataVolumeKind.type, { child: 'volume', holds: ({ status }) => status?.phase === 'Succeeded' }),
+  golden(volumeSnapshots, { child: 'snapshot', holds: ({ status }) => status?.readyToUse === true }),
+  golden(storageClasses, { child: 'storageClass', namespace: '', holds: () => true }),
+  golden(backingImages, { child: 'backingImage', namespace: longhornNamespace, holds: () => false }),
+];
+
+export const goldenTypes: readonly ResourceType[] = goldenKinds.map(({ type }) => type);
+
+const kindOf = ({ apiVersion, kind }: KubeObject): GoldenKind | undefined =>
+  goldenKinds.find(
+    ({ type }) => type.kind === kind && groupKindOf(typeRef(type)) === groupKindOf({ apiVersion, kind }),
+  );
+
+/** The data volume that made a claim. A CDI that is installed need not pass the marks of a data volume on, but refers to it. */
+export const makerOf = async ({ kind, metadata }: KubeObject, kube: KubeClient): Promise<DataVolume | undefined> => {
+  const { type } = dataVolumeKind;
+  const maker = metadata.ownerReferences?.find((one) => one.controller === true && one.kind === type.kind);
+  if (kind !== persistentVolumeClaims.kind || maker?.apiVersion !== apiVersionOf(type)) return undefined;
+  const found = await kube.get(type, { namespace: metadata.namespace, name: maker.name });
+  return found?.metadata.uid === maker.uid ? found : undefined;
+};
+
+/** The image is there and is to stay. An image of the same name and another UID is another one. */
+const readImage = async <T extends ImageObject>(
+  dialect: ImageDialect<T>,
+  { groupKind, namespace, name, uid }: Owner,
+  kube: KubeClient,
+): Promise<Image | undefined> => {
+  const { type } = dialect.kind;
+  if (groupKindOf(typeRef(type)) !== groupKind) return undefined;
+  const found = await kube.get(type, { namespace, name });
+  const isIt = found?.metadata.uid === uid && found.metadata.deletionTimestamp === undefined;
+  return isIt ? dialect.toImage(found) : undefined;
+};
+
+const isRecorded = ({ child, namespace }: GoldenKind, { metadata }: KubeObject, { ref, state }: Image): boolean =>
+  (metadata.namespace ?? '') === (namespace ?? ref.namespace) && state.children?.[child] === metadata.name;
+
+/** The image that is lost with this object; two look-ups at most. */
+export const imageHeldIn = async (object: KubeObject, kube: KubeClient): Promise<Owner | undefined> => {
+  const kind = kindOf(object);
+  const owner = ownerOf((await makerOf(object, kube)) ?? object);
+  if (kind === undefined || owner === undefined) return undefined;
+  const image = (await readImage(harvesterImages, owner, kube)) ?? (await readImage(hyperCloudImages, owner, kube));
+  if (image === undefined || !isRecorded(kind, object, image)) return undefined;
+  return image.state.phase === 'Available' || kind.holds(object) ? owner : undefined;
 };
 
 export const whatOf = ({ kind, namespace, name }: AdmissionRequest): string =>
   `${kind.kind} ${[namespace, name].filter(Boolean).join('/')}`;
 
-/** Who asks is in the webhook's conditions: controllers of the cluster and functions of ours are not looked at. */
 export const keepGolden = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
-  const object = request.oldObject;
-  if (object === undefined || !isFilledVolume(object)) return allowed;
-  const owner = ownerOf(object);
-  if (owner === undefined || !(await isInUse(owner, kube))) return allowed;
-  const image = `${owner.groupKind} ${owner.namespace}/${owner.name}`;
-  return refused('Forbidden', [], `${whatOf(request)} holds the golden image ${image}: delete that image instead`);
-};
-
-/** What tells a golden object, and whose it is. */
-export const goldenMarks = {
-  labels: [labels.ownerUid, labels.ownerKind, labels.role],
-  annotations: [
-    annotations.ownerName,
-    annotations.ownerNamespace,
-    annotations.populated,
-    harvesterAnnotations.goldenImage,
-    harvesterAnnotations.imageId,
-  ],
-} as const;
-
-const changedMarks = (before: KubeObject, after: KubeObject): readonly string[] =>
-  (['labels', 'annotations'] as const).flatMap((map) =>
-    goldenMarks[map]
-      .filter((key) => before.metadata[map]?.[key] !== after.metadata[map]?.[key])
-      .map((key) => `metadata.${map}[${key}]`),
-  );
-
-export const keepMarks = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
-  const { object, oldObject } = request;
-  if (object === undefined || oldObject === undefined || object.metadata.deletionTimestamp !== undefined)
-    return allowed;
-  const fields = changedMarks(oldObject, object);
-  // Marks that come are as telling as marks that go: a claim must not be made to look golden either.
-  const owner = ownerOf(oldObject) ?? ownerOf(object);
-  if (fields.length === 0 || owner === undefined || !(await isInUse(owner, kube))) return allowed;
-  return refused(
-    'Forbidden',
-    fields.map((field) => ({
-      field,
-      message: `marks what holds the image ${owner.namespace}/${owner.name}: leave it`,
-    })),
-  );
+  const image = request.oldObject === undefined ? undefined : await imageHeldIn(request.oldObject, kube);
+  if (image === undefined) return allowed;
+  const name = `${image.groupKind} ${image.namespace}/${image.name}`;
+  return refused('Forbidden', [], `${whatOf(request)} holds the golden image ${name}: delete that image instead`);
 };

@@ -7,10 +7,8 @@ import type { VirtualMachine } from '#shared/api/foreign/kubevirt.ts';
 import { claimTemplatesOf, imageIdOf } from '#shared/api/harvester/claim-templates.ts';
 import { harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { ownerOf } from '#shared/api/owner.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { isFilledVolume } from '#shared/resources/protected/filled.ts';
-import { isInUse } from '#shared/resources/protected/golden.ts';
+import { imageHeldIn } from '#shared/resources/protected/golden.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
@@ -35,8 +33,7 @@ const added = (now: readonly string[], before: readonly string[]): readonly stri
 
 const isGoldenClaim = async (kube: KubeClient, namespace: string, name: string): Promise<boolean> => {
   const claim = await kube.get(persistentVolumeClaims, { namespace, name });
-  const owner = claim === undefined || !isFilledVolume(claim) ? undefined : ownerOf(claim);
-  return owner !== undefined && (await isInUse(owner, kube));
+  return claim !== undefined && (await imageHeldIn(claim, kube)) !== undefined;
 };
 
 /** A machine that was imported whole may boot from the volume it came with. */

@@ -1,7 +1,11 @@
 // Answers reviews by the table of protected objects. Called by admission.ts.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { clusterControllers, ownAccountPrefix } from '#shared/api/names.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { namespaces } from '#shared/api/foreign/core.ts';
+import { goldenTypes } from '#shared/resources/protected/golden.ts';
+import { withoutForeignMarks } from '#shared/resources/protected/marks.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
 import type { AdmissionAnswer } from '#shared/runtime/admission-function.ts';
 
@@ -10,20 +14,35 @@ const isTrusted = ({ userInfo }: AdmissionRequest): boolean =>
   (clusterControllers as readonly string[]).includes(userInfo.username) ||
   userInfo.username.startsWith(ownAccountPrefix);
 
+const isAbout = ({ resource }: AdmissionRequest, types: readonly ResourceType[]): boolean =>
+  types.some(({ group, plural }) => group === resource.group && plural === resource.resource);
+
+/** What is deleted with its whole namespace goes, whoever asks: nothing may keep that from its end. */
+const isEnding = async ({ operation, namespace = '' }: AdmissionRequest, kube: KubeClient): Promise<boolean> => {
+  if (operation !== 'DELETE' || namespace === '') return false;
+  return (await kube.get(namespaces, { name: namespace }))?.metadata.deletionTimestamp !== undefined;
+};
+
+/** The object without the marks that its author may not write. */
+export const unmarked = async (request: AdmissionRequest, kube: KubeClient): Promise<KubeObject | undefined> => {
+  const { object, operation, subResource = '' } = request;
+  const isAsked = operation === 'CREATE' && subResource === '' && isAbout(request, goldenTypes);
+  return object === undefined || !isAsked || isTrusted(request) ? object : withoutForeignMarks(object, kube);
+};
+
 /** The first refusal, or the advice there is; `undefined`: no rule has anything to say. */
 export const reviewProtected = async (
   request: AdmissionRequest,
   kube: KubeClient,
 ): Promise<AdmissionAnswer | undefined> => {
   if (isTrusted(request) || (request.subResource ?? '') !== '') return undefined;
-  const { group, resource } = request.resource;
   const warnings: string[] = [];
   for (const { types, on, check } of protectedRules) {
-    if (on !== request.operation || !types.some((type) => type.group === group && type.plural === resource)) continue;
+    if (on !== request.operation || !isAbout(request, types)) continue;
     // In the order of the table: who may not use an image learns nothing else.
     // oxlint-disable-next-line no-await-in-loop
     const answer = await check(request, kube);
-    if (answer.kind === 'refused') return answer;
+    if (answer.kind === 'refused') return (await isEnding(request, kube)) ? undefined : answer;
     warnings.push(...(answer.warnings ?? []));
   }
   return warnings.length === 0 ? undefined : { kind: 'allowed', warnings };

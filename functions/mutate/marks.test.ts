@@ -1,0 +1,110 @@
+// Marks that give an object power are nobody's to write but ours, whatever is made and by whatever client.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createApp as createMutate } from '#functions/mutate/app.ts';
+import { createApp as createValidate } from '#functions/validate/app.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { annotations } from '#shared/api/names.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
+import { goldenTypes } from '#shared/resources/protected/golden.ts';
+import { ownMarks } from '#shared/resources/protected/marks.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { type Draft, ask, clusterOf, patched, withAccess } from '#test/support/admission.ts';
+import {
+  claim,
+  claimOfVolume,
+  disksMarks,
+  goldenVolume,
+  image,
+  imageOfVolume,
+  owned,
+} from '#test/support/row-objects.ts';
+
+const kube = withAccess(clusterOf(image, imageOfVolume, goldenVolume), () => true);
+const [mutate, validate] = [createMutate({ kube, log: silentLogger }), createValidate({ kube, log: silentLogger })];
+const made = async (object: Draft, username?: string): Promise<Draft> =>
+  patched(object, await ask(mutate, '/mutate', { object, ...(username === undefined ? {} : { username }) }));
+
+const isDataVolume = ({ kind }: Draft): boolean => kind === dataVolumeKind.type.kind;
+const isGrant = (object: Draft, key: string): boolean => isDataVolume(object) && key === annotations.granted;
+
+const values = fc.constantFrom('x', '[]', '{}', 'uid-1', 'volume', 'default', 'ubuntu');
+const some = (keys: readonly string[]) =>
+  fc.dictionary(fc.constantFrom(...keys), values, { minKeys: 1, maxKeys: keys.length });
+const drafts = fc
+  .record({
+    type: fc.constantFrom(...goldenTypes),
+    labels: some([...ownMarks.labels, 'mine']),
+    annotations: some([...ownMarks.annotations, 'mine', 'harvesterhci.io/imageId']),
+  })
+  .map(({ type, ...marks }): Draft => {
+    const namespace = type.namespaced ? { namespace: 'default' } : {};
+    const spec =
+      type.kind === 'DataVolume'
+        ? { source: { blank: {} }, storage: { resources: { requests: { storage: '1Gi' } } } }
+        : {};
+    return { apiVersion: apiVersionOf(type), kind: type.kind, metadata: { name: 'any', ...namespace, ...marks }, spec };
+  });
+
+/** Everything that is written on an object, by key. */
+const marksOf = ({ metadata }: Draft): Readonly<Record<string, string>> => ({
+  ...(metadata['labels'] as object),
+  ...(metadata['annotations'] as object),
+});
+const own: readonly string[] = [...ownMarks.labels, ...ownMarks.annotations];
+
+describe('marks', () => {
+  it('are taken off what others make, and nothing else is', async () => {
+    await fc.assert(
+      fc.asyncProperty(drafts, async (object) => {
+        const left = marksOf(await made(object));
+        const wanted = Object.entries(marksOf(object)).filter(([key]) => !own.includes(key));
+        expect(left).toEqual(Object.fromEntries(wanted));
+      }),
+    );
+  });
+
+  it('are refused by name where mutation was passed by', async () => {
+    await fc.assert(
+      fc.asyncProperty(drafts, async (object) => {
+        const foreign = Object.keys(marksOf(object)).filter((key) => own.includes(key) && !isGrant(object, key));
+        fc.pre(foreign.length > 0);
+        const { allowed, status } = await ask(validate, '/validate', { object });
+        const named = status?.details?.causes?.map(({ field }) => /\[(.*)\]/.exec(field)?.[1]);
+        expect([allowed, new Set(named)]).toEqual([false, new Set(foreign)]);
+      }),
+    );
+  });
+
+  it('are ours to write', async () => {
+    await fc.assert(
+      fc.asyncProperty(drafts, async (object) => {
+        const username = 'system:serviceaccount:bullion-system:initialize';
+        expect(await made(object, username)).toEqual(object);
+        expect(await ask(validate, '/validate', { object, username })).toMatchObject({ allowed: true });
+      }),
+    );
+  });
+
+  it('stay on the claim of a data volume that has them, as a CDI makes it', async () => {
+    const username = 'system:serviceaccount:cdi:cdi-sa';
+    const { labels, annotations: notes } = goldenVolume.metadata;
+    const object = claimOfVolume('image-a', { labels, annotations: notes });
+    expect(await made(object, username)).toEqual(object);
+    expect(await ask(validate, '/validate', { object, username })).toMatchObject({ allowed: true });
+    const forged = claimOfVolume('image-a', { ...disksMarks, annotations: notes });
+    expect(marksOf(await made(forged, username))).toEqual(notes);
+  });
+
+  it('do not hold a namespace that is being deleted', async () => {
+    const ending: Draft = {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'default', deletionTimestamp: '2026-01-01T00:00:00Z' },
+    };
+    const asked = { oldObject: claim(owned('volume')) };
+    const answer = (...given: readonly Draft[]) =>
+      ask(createValidate({ kube: clusterOf(...given), log: silentLogger }), '/validate', asked);
+    expect([(await answer(image)).allowed, (await answer(image, ending)).allowed]).toEqual([false, true]);
+  });
+});
