@@ -9,7 +9,7 @@ import { compileMatchCondition } from '#infra/local/api-server/schema/cel.ts';
 import { type JsonSchema, applyDefaults, validateObject } from '#infra/local/api-server/schema/structural.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import { type Draft, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { type Draft, aHarvesterImage } from '#test/support/admission.ts';
 import { claim } from '#test/support/row-objects.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
 import { acceptedChanges, createdImages, refusedChanges, refusedImages } from '#test/support/image-changes.ts';
