@@ -116,6 +116,24 @@ describe('an upload', () => {
     expect(await send(3).then(() => 'done', String)).toContain(outcome);
   });
 
+  it.each([
+    ['the same file', { digest: checksum }, 'done'],
+    ['another file', { digest: 'sha256:cd' }, 'uploaded already'],
+  ])('that ends between a look and what follows: made from %s', async (_what, more, outcome) => {
+    const refuse = (response: ServerResponse) =>
+      response.writeHead(409).end(JSON.stringify({ message: 'uploaded already: make a new one' }));
+    const done = (response: ServerResponse) => standing(response, { stage: 'done', ...more });
+    const open = (response: ServerResponse) => standing(response, { stage: 'open' });
+    for (const answers of [
+      [refuse, done],
+      [open, refuse, done],
+    ]) {
+      answer = (request, response) => void request.resume().on('end', () => (answers.shift() ?? done)(response));
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await send(3).then(() => 'done', String)).toContain(outcome);
+    }
+  });
+
   it('of a file that has become shorter ends', async () => {
     answer = (request, response) => {
       if (request.method === 'GET')

@@ -42,14 +42,24 @@ const ask = (
     ...options,
   } as never);
 
-const lookUp = async (sending: Sending, { url, headers }: Ticket): Promise<Standing> => {
+const lookUp = async (sending: Sending, ticket: Ticket, isSecond = false): Promise<Standing> => {
+  const { url, headers } = ticket;
   const answer = await ask(sending, url, { method: 'GET', headers, signal: sending.signal });
+  // It came to its end between two looks of the other side.
+  if (answer.statusCode === 409 && !isSecond) {
+    await answer.body.dump();
+    return lookUp(sending, ticket, true);
+  }
   if (answer.statusCode !== 200) throw await toError(answer);
   return Standing.parse(await answer.body.json());
 };
 
 /** Where nothing more is taken. */
 const closed: readonly Standing['stage'][] = ['done', 'failed', 'no-upload', 'theirs'];
+
+/** Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again. */
+const isThisFile = ({ size, checksum }: Sending, { stage, digest }: Standing, sent: number): boolean =>
+  stage === 'done' && (digest === undefined ? sent === size : digest === checksum);
 
 const metadataOf = ({ checksum, virtualSize }: Sending): string =>
   [
@@ -63,9 +73,9 @@ const begin = async (
   ...[ticket, sent]: [Ticket, number]
 ): Promise<{ url: string; offset: number } | 'done' | 'arrived'> => {
   const { size, checksum, signal } = sending;
-  const { stage, message, upload, digest } = await lookUp(sending, ticket);
-  // Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again.
-  if (stage === 'done' && (digest === undefined ? sent === size : digest === checksum)) return 'done';
+  const standing = await lookUp(sending, ticket);
+  const { stage, message, upload } = standing;
+  if (isThisFile(sending, standing, sent)) return 'done';
   if (closed.includes(stage)) throw new InvalidInput(message, [{ field: 'target', message }]);
   if (upload?.length === size && upload.checksum === checksum) {
     if (upload.offset === size) return 'arrived';
@@ -76,7 +86,12 @@ const begin = async (
     headers: { ...ticket.headers, ...tus, 'upload-length': String(size), 'upload-metadata': metadataOf(sending) },
     signal,
   });
-  if (answer.statusCode !== 201) throw await toError(answer);
+  if (answer.statusCode !== 201) {
+    const refusal = await toError(answer);
+    // What was sent before this command was written to its end since the look.
+    if (answer.statusCode === 409 && isThisFile(sending, await lookUp(sending, ticket), sent)) return 'done';
+    throw refusal;
+  }
   await answer.body.dump();
   const location = answer.headers['location'];
   if (typeof location !== 'string') throw new Unavailable('the transfer function does not say where the upload goes');

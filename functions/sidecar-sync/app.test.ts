@@ -1,7 +1,9 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Hono } from 'hono';
 import { createApp } from '#functions/sidecar-sync/app.ts';
 import { eventTypes } from '#events/catalogue.ts';
+import { signEvent } from '#events/signature.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
@@ -12,7 +14,8 @@ import { drive } from '#shared/resources/driver.ts';
 import { aHyperCloudImage, aPod, aSuccess, testTime } from '#test/support/builders.ts';
 import { createTestDriver } from '#test/support/driver.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
-import { sendChange, sendEvent } from '#test/support/send-event.ts';
+import { postEvent, sendChange, sendEvent } from '#test/support/send-event.ts';
+import { seedWorker, signedProgress } from '#test/support/transfer-secret.ts';
 
 let app: Hono;
 let kube: MemoryKube;
@@ -39,13 +42,22 @@ const finishJob = () => {
   });
 };
 
+type Forged = Parameters<typeof postEvent>[2];
+
+const runName = () => `${jobNow().metadata.name}-aaaaa`;
+const podKey = () => ({ namespace: owner.namespace, name: runName() });
+const endWorker = (phase: 'Failed' | 'Succeeded') =>
+  kube.edit(pods, podKey(), (pod) => void (pod.status = { ...pod.status, phase }));
+const signed = (sequence: number, percent: number) =>
+  signedProgress(kube, owner, progressOf(sequence, percent).progress);
+
 const progressOf = (sequence: number, percent: number) => ({
   owner,
   progress: {
-    run: `${jobNow().metadata.name}-aaaaa`,
+    run: runName(),
     startedAt: new Date(testTime).toISOString(),
     sequence,
-    phase: 'Downloading',
+    phase: 'Downloading' as const,
     percent,
     receivedBytes: 5,
   },
@@ -78,11 +90,63 @@ describe('sidecar-sync answers 204', () => {
   });
 
   it('and folds progress into status', async () => {
-    expect((await sendEvent(app, eventTypes.transferProgressed, progressOf(1, 40))).status).toBe(204);
+    seedWorker(kube, runName());
+    expect((await postEvent(app, '/', signed(1, 40))).status).toBe(204);
     expect(statusNow()).toMatchObject({ phase: 'Downloading', progress: 40, attempts: 1 });
-    expect((await sendEvent(app, eventTypes.transferProgressed, progressOf(0, 10))).status).toBe(204);
+    expect((await postEvent(app, '/', signed(0, 10))).status).toBe(204);
     expect(statusNow()?.progress).toBe(40);
   });
+
+  const others = generateKeyPairSync('ed25519');
+  const othersKey = others.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const altered = (change: (data: Record<string, object>) => void): Forged => {
+    const event = signed(1, 40);
+    const data = structuredClone(event.data) as unknown as Record<string, object>;
+    change(data);
+    return { ...event, data };
+  };
+  const withSignature = (signature: string): Forged => ({ ...signed(1, 40), extensions: { signature } });
+  const forgeries: readonly (readonly [what: string, forge: () => Forged, meanwhile?: () => void])[] = [
+    ['that nobody signed', () => withSignature('')],
+    ['with a signature that is none', () => withSignature('AAAA')],
+    ['signed with a key of somebody else', () => signEvent(signed(1, 40), othersKey)],
+    ['with other progress than was signed', () => altered(({ progress }) => Object.assign(progress!, { percent: 90 }))],
+    [
+      'with a later sequence than was signed',
+      () => altered(({ progress }) => Object.assign(progress!, { sequence: 9 })),
+    ],
+    [
+      'of another run than was signed',
+      () => altered(({ progress }) => Object.assign(progress!, { run: `${runName()}b` })),
+    ],
+    ['under another id than was signed', () => ({ ...signed(1, 40), id: 'another' })],
+    ['from another source than was signed', () => ({ ...signed(1, 40), source: 'another' })],
+    ['about another subject than was signed', () => ({ ...signed(1, 40), subject: 'another' })],
+    ['of a pod that has ended', () => signed(1, 40), () => endWorker('Failed')],
+    ['of a pod that has succeeded', () => signed(1, 40), () => endWorker('Succeeded')],
+    ['of a pod that is gone', () => signed(1, 40), () => void kube.delete(pods, podKey())],
+    [
+      'of an earlier Job of the same name',
+      () => signed(1, 40),
+      () => kube.edit(jobs, jobNow().metadata, (job) => void Object.assign(job.metadata, { uid: 'another' })),
+    ],
+    [
+      'of a Job that names no key',
+      () => signed(1, 40),
+      () => kube.edit(jobs, jobNow().metadata, (job) => void (job.metadata.annotations = {})),
+    ],
+  ];
+  it.each(forgeries.map(([what, forge, meanwhile]) => ({ what, forge, meanwhile })))(
+    'and believes no report $what',
+    async ({ forge, meanwhile }) => {
+      seedWorker(kube, runName());
+      const event = forge();
+      meanwhile?.();
+      const before = statusNow();
+      expect((await postEvent(app, '/', event)).status).toBe(204);
+      expect(statusNow()).toEqual(before);
+    },
+  );
 
   it('and ignores the progress of an image that was made anew', async () => {
     const { progress } = progressOf(1, 40);

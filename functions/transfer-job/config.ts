@@ -1,10 +1,18 @@
-// What transfer-job is told, all of it through the environment that a backend writes into the Job.
+// What transfer-job is told: through the environment that a backend writes into the Job, and through the Secret that its pod mounts.
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { ObjectRefData } from '#events/catalogue.ts';
 import { jsonText, setting, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
+import { secretFiles, unsealSpec } from '#shared/transfer/sealed.ts';
 
 export const TransferJobConfig = z.object({
   transfer: setting('BULLION_TRANSFER', 'What to transfer: a TransferSpec as JSON.', z.string().min(1)),
+  secretDir: setting(
+    'BULLION_SECRET_DIR',
+    'Folder with what only this run may know: the texts that the spec lacks, the key its reports are signed with, and settings that hold credentials.',
+    z.string().optional(),
+  ),
   owner: setting('BULLION_OWNER', 'The image this is done for: an ObjectRef as JSON.', jsonText(ObjectRefData)),
   run: setting('POD_NAME', 'Name of this run in progress reports; the pod has its own.', z.string().min(1)),
   host: setting(
@@ -21,4 +29,28 @@ export const TransferJobConfig = z.object({
   ...traceSettings,
   traceparent: setting('TRACEPARENT', 'W3C trace context that this run is a part of.', z.string().optional()),
 });
-export type TransferJobConfig = z.infer<typeof TransferJobConfig>;
+export type TransferJobConfig = z.infer<typeof TransferJobConfig> & {
+  /** PEM; left out: reports are not signed. */
+  readonly reportKey?: string | undefined;
+};
+
+const readFiles = async (dir: string): Promise<Readonly<Record<string, string>>> => {
+  // The kubelet's own entries begin with two dots.
+  const names = (await readdir(dir)).filter((name) => !name.startsWith('..'));
+  return Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await readFile(join(dir, name), 'utf8')] as const)),
+  );
+};
+
+/** Settings whole again. A spec that cannot be put together is reported as any other that is wrong. */
+export const withSecret = async (config: TransferJobConfig): Promise<TransferJobConfig> => {
+  if (config.secretDir === undefined) return config;
+  const files = await readFiles(config.secretDir);
+  return {
+    ...config,
+    transfer: unsealSpec(config.transfer, files[secretFiles.sealed]),
+    reportKey: files[secretFiles.reportKey],
+    sink: config.sink ?? files['K_SINK'],
+    traceEndpoint: config.traceEndpoint ?? files['OTEL_EXPORTER_OTLP_ENDPOINT'],
+  };
+};

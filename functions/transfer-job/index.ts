@@ -1,11 +1,11 @@
-// The process of a Job's pod: reads what to do from the environment, does it once, exits.
+// The process of a Job's pod: reads what to do from its environment and its Secret, does it once, exits.
 import '#functions/transfer-job/heap.ts';
-import { TransferJobConfig } from '#functions/transfer-job/config.ts';
+import { TransferJobConfig, withSecret } from '#functions/transfer-job/config.ts';
 import { runJob } from '#functions/transfer-job/job.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
 
-const config = loadConfig(TransferJobConfig);
+const config = await withSecret(loadConfig(TransferJobConfig));
 const cancelled = new AbortController();
 process.once('SIGTERM', () => cancelled.abort());
 process.once('SIGINT', () => cancelled.abort());

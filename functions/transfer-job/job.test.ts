@@ -1,12 +1,15 @@
 import { CreateBucketCommand, HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { TransferProgressedData } from '#events/catalogue.ts';
+import { decodeRequest } from '#events/receive.ts';
+import { isSignedBy } from '#events/signature.ts';
+import { sealSpec, secretFiles } from '#shared/transfer/sealed.ts';
 import { type TransferReport, maxReportBytes, parseReport } from '#shared/transfer/report.ts';
 import { startObjectStore } from '#infra/local/object-store/server.ts';
 import { exitCodeOf } from '#functions/transfer-job/job.ts';
@@ -115,6 +118,9 @@ const openSink = async (target: () => string, answer: 'at once' | 'never' = 'at 
 };
 
 const disk = Buffer.concat([noise('job', 2 * mib), Buffer.alloc(6 * mib)]);
+const onlyEvent = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('ce-') || name === 'content-type'));
+
 const serve =
   (bytes: Buffer, more: Partial<Answer> = {}) =>
   (request: OriginRequest) => ({ ...fileAnswer(request, bytes), ...more });
@@ -244,6 +250,51 @@ describe('transfer-job', () => {
     expect(status).toBe(0);
     expect(readFileSync(first.target).equals(disk)).toBe(true);
     expect(existsSync(`${first.target}.partial`)).toBe(false);
+  });
+});
+
+describe('what only this run may know', () => {
+  it('comes from a mounted Secret: neither arguments, environment nor log show it, and reports are signed with its key', async () => {
+    let target = '';
+    const sink = await openSink(() => target);
+    const origin = await open(serve(disk, { pace: 100 }));
+    const source = {
+      type: 'http',
+      url: `http://user:plant@127.0.0.1:${origin.port}/disk?sig=plant`,
+      secretHeaders: ['X-Token: plant'],
+    };
+    const directory = mkdtempSync(join(root, 'secret-'));
+    const full = {
+      mode: 'import',
+      source,
+      target: { path: join(directory, 'disk.img'), volumeMode: 'Filesystem', capacityBytes: 64 * mib },
+      scratchDir: join(directory, 'scratch'),
+      allowedAddresses: ['127.0.0.0/8'],
+    };
+    const { open: shown, sealed } = sealSpec(full);
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+    writeFileSync(join(directory, secretFiles.sealed), sealed);
+    writeFileSync(join(directory, secretFiles.reportKey), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const env = { BULLION_TRANSFER: shown, BULLION_SECRET_DIR: directory, K_SINK: sink.url };
+    const job = startJob(origin, { env });
+    target = full.target.path;
+    await expect.poll(() => sink.events.length, { interval: 20, timeout: 20_000 }).toBeGreaterThan(0);
+    const files = existsSync('/proc/self/environ') ? ['environ', 'cmdline'] : [];
+    for (const file of files) expect(readFileSync(`/proc/${job.child.pid}/${file}`, 'utf8')).not.toMatch(/plant/);
+    const { status, log } = await job.over;
+    expect(status).toBe(0);
+    expect(readFileSync(target).equals(disk)).toBe(true);
+    expect(log).not.toMatch(/plant|PRIVATE KEY/);
+    const key = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+    const heard = await Promise.all(
+      sink.events.map(({ headers, data }) =>
+        decodeRequest(
+          new Request('http://sink/', { method: 'POST', headers: onlyEvent(headers), body: JSON.stringify(data) }),
+        ),
+      ),
+    );
+    expect(heard.map((event) => isSignedBy(event, key))).toEqual(heard.map(() => true));
+    expect(JSON.stringify(sink.events)).not.toMatch(/plant/);
   });
 });
 

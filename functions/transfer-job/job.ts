@@ -84,7 +84,12 @@ const work = async (
   const reporter =
     config.sink === undefined
       ? undefined
-      : createReporter({ owner: config.owner, send: createProgressSender(config.sink, config.sinkTokenFile), onLoss });
+      : createReporter({
+          owner: config.owner,
+          send: createProgressSender(config.sink, config.sinkTokenFile),
+          key: config.reportKey,
+          onLoss,
+        });
   const phases = createPhaseSpans();
   const { report, tell } = await transfer(config.transfer, config.host, {
     run: config.run,

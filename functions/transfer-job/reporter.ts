@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { wordsOf } from '#events/delivery.ts';
 import { createSender } from '#events/send.ts';
 import type { Send } from '#events/sender.ts';
+import { signEvent } from '#events/signature.ts';
 import { subjectOf } from '#events/subject.ts';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
@@ -21,6 +22,8 @@ export interface Reporter {
 export interface ReporterOptions {
   readonly owner: TransferJobConfig['owner'];
   readonly send: Send;
+  /** PEM; left out: reports are not signed, and functions believe none of them. */
+  readonly key?: string | undefined;
   /** Told of reports that did not arrive. */
   readonly onLoss: (reason: string) => void;
 }
@@ -34,7 +37,7 @@ export const createProgressSender = (sink: string, tokenFile?: string): Send =>
     policy: { retries: 0, delayMs: () => 0, isRetried: () => false },
   });
 
-export const createReporter = ({ owner, send, onLoss }: ReporterOptions): Reporter => {
+export const createReporter = ({ owner, send, key, onLoss }: ReporterOptions): Reporter => {
   let underWay: Promise<void> = Promise.resolve();
   let newest = -1;
   let isInspectionSent = false;
@@ -44,9 +47,8 @@ export const createReporter = ({ owner, send, onLoss }: ReporterOptions): Report
     const isAwaited = progress.inspection !== undefined && !isInspectionSent;
     if (progress.sequence < newest && !isAwaited) return;
     isInspectionSent ||= isAwaited;
-    const { isDelivered, last } = await send(
-      buildTransferProgressed({ owner, progress }, { source: subjectOf(owner) }),
-    );
+    const event = buildTransferProgressed({ owner, progress }, { source: subjectOf(owner) });
+    const { isDelivered, last } = await send(key === undefined ? event : signEvent(event, key));
     isDeaf = !isDelivered;
     if (isDeaf) onLoss(wordsOf(last));
   };

@@ -29,7 +29,7 @@ export const brokerAudience = `eventing.knative.dev/broker/${systemNamespace}/${
 
 /**
  * Jobs run in the namespaces of images, under accounts we do not know: whoever has an account of the cluster may tell of progress, and of nothing
- * else. What is told is shown, and decides nothing.
+ * else. Whoever folds it into a status checks that a pod of the Job signed it.
  */
 export const buildTransferPolicy = (): Manifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',

@@ -132,6 +132,9 @@ export const buildDriverAccess = (
     ...owners.map((type) => rule(type, ['update'], 'finalizers')),
     ...[...children, ...made].map(({ type, verbs }) => rule(type, ['get', ...verbs])),
     ...reads.map((type) => rule(type, readings[type.plural] ?? ['get', 'list'])),
+    // A transfer is made suspended, and let run once its Secret is there; those that never got so far are found by their label.
+    rule(jobs, ['list', 'patch']),
+    rule(secrets, ['create']),
     // Whether a CDI is installed.
     rule(cdis, ['list']),
     // Whom Harvester's administrators trust.
@@ -212,7 +215,9 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
     rule(harvesterImageKind.type, ['patch']),
     rule(downloaderKind.type, ['get', 'delete']),
     rule(pods, ['list']),
-    rule(jobs, ['get', 'create', 'delete']),
+    rule(jobs, ['get', 'create', 'patch', 'delete']),
+    // Of its Jobs, which it cannot read.
+    rule(secrets, ['create']),
     // Its Jobs belong to what they serve, and go first: where a cluster checks that, it takes a right of its own.
     ...[harvesterImageKind.type, persistentVolumeClaims].map((type) =>
       rule(type as ResourceType, ['update'], 'finalizers'),

@@ -17,6 +17,8 @@ export const labels = {
   storageClass: 'bullion.dev/storage-class',
   /** On a claim that an image is being made from: UID of the image. */
   exporting: 'bullion.dev/exporting',
+  /** On a transfer Job that is not let run yet, since its Secret is still to be made. */
+  starting: 'bullion.dev/starting',
   /** On an event source: the kind it watches may be missing in a cluster. */
   optional: 'bullion.dev/optional',
 } as const;
@@ -62,6 +64,8 @@ export const annotations = {
   restore: 'bullion.dev/restore',
   /** On a backup Job: the target it writes to. */
   backupTarget: 'bullion.dev/backup-target',
+  /** On a transfer Job: public key (Ed25519, base64 of its DER) that its progress reports are checked with. */
+  reportKey: 'bullion.dev/report-key',
   /** On a cron with an empty schedule, where a CDI is installed: when we are to poll for it. */
   schedule: 'bullion.dev/schedule',
   /** On such a cron: what the newest poll decided, and when the next one is (JSON). */

@@ -124,7 +124,6 @@ const runningState = (
     phase: step.phase,
     reason: step.reason,
     message: describeAttempt(image, state, say),
-    progress: 0,
     transfer: undefined,
   };
 };

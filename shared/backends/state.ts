@@ -158,12 +158,17 @@ const isSameWait = (before: ImageState, next: ImageState, step: Step): boolean =
 
 export const isPast = (time: string | undefined, now: number): boolean => time !== undefined && Date.parse(time) <= now;
 
-/** Takes over what a transfer tells of its attempts. */
+/** Progress of an attempt that was not counted until now: of its own pod alone, where that has reported already. */
+const progressOfNext = ({ transfer }: ImageState, run: TransferRun): number =>
+  run.is === 'running' && transfer?.run === run.pod ? progressOf(transfer) : 0;
+
+/** Takes over what a transfer tells of its attempts. Progress starts over with the number of the attempt, and only then. */
 export const countAttempts = (state: ImageState, run: TransferRun): ImageState => {
   const newFailures = Math.max(0, run.failures - state.attemptsFailed);
   const counted = {
     ...state,
     attempts: Math.max(state.attempts, run.attempts),
+    progress: run.attempts > state.attempts ? progressOfNext(state, run) : state.progress,
     attemptsFailed: Math.max(state.attemptsFailed, run.failures),
     failures: state.failures + newFailures,
   };
@@ -193,6 +198,10 @@ const sayOfTransfer = {
 
 /** Whether a report is of a Job that only looks. Pods are named after their Job. */
 export const isInspection = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('inspect-');
+
+/** What a report is worth in the progress of what is filled: a look at the source is none of it. */
+export const progressOf = (transfer: Pick<TransferState, 'run' | 'phase' | 'percent'>): number =>
+  transfer.phase === 'Inspecting' || isInspection(transfer) ? 0 : Math.floor(transfer.percent);
 
 const isExport = ({ run }: Pick<TransferState, 'run'>): boolean => run.startsWith('export-');
 

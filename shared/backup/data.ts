@@ -18,6 +18,7 @@ import { type BackupData, shortHashOf } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import { describeMissing, missingAccess } from '#shared/backup/secret.ts';
 import type { Target } from '#shared/backup/target.ts';
+import { startTransfer } from '#shared/backends/start-transfer.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
@@ -108,7 +109,7 @@ const startJob = async (
     deps.settings,
   );
   const marks = { ...job.metadata.annotations, [annotations.backupTarget]: targetMark(target) };
-  await deps.kube.create(jobs, { ...job, metadata: { ...job.metadata, annotations: marks } });
+  await startTransfer(deps.kube, { ...job, metadata: { ...job.metadata, annotations: marks } });
   return { is: 'waiting', reason: 'BackingUp', message: `the disk is on its way to ${target.name}` };
 };
 

@@ -19,6 +19,7 @@ import { type BackupStore, backupBucket, backupCredentials, startBackupStore } f
 import { type MemoryCluster, backedUp, conditionOf, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage, testSettings } from '#test/support/builders.ts';
 import { type ForwardProxy, startForwardProxy } from '#test/support/forward-proxy.ts';
+import { specOf } from '#test/support/transfer-secret.ts';
 
 const mib = 2 ** 20;
 const domain = 'store.example';
@@ -102,10 +103,6 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     const signal = new AbortController().signal;
     return runTransfer(spec, { run: 'run', signal, send: () => Promise.resolve(), log: () => {} });
   };
-  const specOf = (job: Job | undefined): TransferSpec => {
-    const env = job?.spec?.template?.spec?.containers[0]?.env ?? [];
-    return TransferSpec.parse(JSON.parse(env.find(({ name }) => name === 'BULLION_TRANSFER')?.value ?? ''));
-  };
   const wanted = (name: string): ImageObject => backedUp(aHyperCloudImage({ metadata: { name } }));
 
   const { certificate } = authority;
@@ -122,7 +119,7 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     const image = one.ready(wanted(name));
     proxy.requests.length = 0;
     await one.tick();
-    const spec = specOf(one.kube.all<Job>(jobs)[0]);
+    const spec = TransferSpec.parse(specOf(one.kube, one.kube.all<Job>(jobs)[0]!));
     const kept = await transfer({
       ...spec,
       source: { type: 'volume', path: disk },

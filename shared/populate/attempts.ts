@@ -154,7 +154,7 @@ export const readSucceeded = (jobName: string, allPods: readonly Pod[]): Succeed
   return succeededRun(pods, failures);
 };
 
-const isOver = (pod: Pod): boolean => pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
+export const isOver = (pod: Pod): boolean => pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
 
 const newestFirst = (a: Pod, b: Pod): number =>
   (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? '');

@@ -77,6 +77,8 @@ describe('drive', () => {
       'patch virtualmachineimages',
       'create persistentvolumeclaims',
       'create jobs',
+      'create secrets',
+      'patch jobs',
       'replace virtualmachineimages/status',
     ]);
     expect(await imageNow()).toMatchObject({

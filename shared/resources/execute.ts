@@ -1,5 +1,7 @@
 // Carries out what a plan asks for. Nothing is decided here.
+import { type Job, jobs } from '#shared/api/foreign/core.ts';
 import type { Action } from '#shared/backends/actions.ts';
+import { startTransfer } from '#shared/backends/start-transfer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
@@ -18,7 +20,7 @@ export const execute = async (kube: KubeClient, actions: readonly Action[]): Pro
 const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
   switch (action.do) {
     case 'create':
-      await kube.create(action.type, action.object).catch((error: unknown) => {
+      await create(kube, action).catch((error: unknown) => {
         if (action.mayExist !== true || !isConflict(error)) throw error;
       });
       return;
@@ -29,6 +31,14 @@ const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
       await kube.delete(action.type, action.key, { uid: action.uid, propagation: action.propagation });
       return;
   }
+};
+
+const create = async (
+  kube: KubeClient,
+  { type, object }: Extract<Action, { readonly do: 'create' }>,
+): Promise<void> => {
+  if (type.plural === jobs.plural && type.group === jobs.group) return startTransfer(kube, object as Job);
+  await kube.create(type, object);
 };
 
 const withVersion = (patch: object, resourceVersion: string): object => {

@@ -85,7 +85,7 @@ const driveConcerned = async (deps: DriverDeps, changed: KubeObject): Promise<Ou
 export const handleChildEvent = async (deps: DriverDeps, event: KnownEvent): Promise<Outcome> => {
   switch (event.type) {
     case eventTypes.transferProgressed:
-      return event.data === undefined ? done : recordProgress(deps, event.data.owner, event.data.progress);
+      return event.data === undefined ? done : recordProgress(deps, event, event.data);
     case eventTypes.objectAdded:
       return driveFollowers(deps, event.data as KubeObject, 'add');
     case eventTypes.objectUpdated:

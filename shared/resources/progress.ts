@@ -1,6 +1,6 @@
 // A progress report folded into an image's state. Reports come late, twice and out of order; status only ever moves forward.
 import { type Filled, type ImageState, isFinal, type TransferState } from '#shared/backends/image.ts';
-import { isInspection, reportedState } from '#shared/backends/state.ts';
+import { progressOf, reportedState } from '#shared/backends/state.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 
@@ -34,14 +34,14 @@ const withReport = (image: Filled, report: TransferProgress, now: number): Image
   const { state } = image;
   const { inspection, note, ...rest } = report;
   const isSameRun = state.transfer?.run === report.run;
-  const isImport = report.phase !== 'Inspecting' && !isInspection(report);
-  const percent = isImport ? Math.floor(report.percent) : 0;
+  // A run that reports has begun, also before its Job says so. A new one that comes before the failure of the last was counted is of the same attempt.
+  const attempts = Math.max(state.attempts, isSameRun ? 1 : state.attemptsFailed + 1);
+  const percent = progressOf(report);
   const next: ImageState = {
     ...state,
     inspection: inspection ?? state.inspection,
-    progress: isSameRun ? Math.max(state.progress, percent) : percent,
-    // A run that reports has begun, also before its Job says so.
-    attempts: Math.max(state.attempts, isSameRun ? 1 : state.attemptsFailed + 1),
+    progress: attempts > state.attempts ? percent : Math.max(state.progress, percent),
+    attempts,
     deadline: undefined,
     nextAttemptTime: undefined,
   };

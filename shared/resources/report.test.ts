@@ -1,30 +1,46 @@
-import { expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
-import { apiVersionOf } from '#shared/api/object.ts';
+import { jobs, pods } from '#shared/api/foreign/core.ts';
+import { refOf } from '#shared/api/object.ts';
+import { startTransfer } from '#shared/backends/start-transfer.ts';
+import { buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { drive } from '#shared/resources/driver.ts';
 import { recordProgress } from '#shared/resources/report.ts';
-import { aHyperCloudImage } from '#test/support/builders.ts';
+import type { TransferProgress } from '#shared/transfer/progress.ts';
+import { aFault, aHyperCloudImage, aPod, testSettings, testTime } from '#test/support/builders.ts';
 import { createTestDriver } from '#test/support/driver.ts';
+import { seedWorker, signedProgress } from '#test/support/transfer-secret.ts';
+
+const { type } = hyperCloudImageKind;
+
+const reportOf = (run: string, over: Partial<TransferProgress> = {}): TransferProgress => ({
+  run,
+  startedAt: '2026-01-02T03:04:00Z',
+  sequence: 1,
+  phase: 'Inspecting',
+  percent: 0,
+  receivedBytes: 0,
+  ...over,
+});
 
 /** What the status says of the transfer once a look at the source has reported. */
 const saidAfter = async (note: string | undefined): Promise<string | undefined> => {
-  const { type } = hyperCloudImageKind;
   const driver = createTestDriver();
-  const { metadata } = driver.kube.seed(
+  const seeded = driver.kube.seed(type, aHyperCloudImage());
+  const owner = refOf(seeded);
+  const job = buildTransferJob({ mode: 'inspect', owner, source: { type: 'blank' }, retries: 0 }, testSettings);
+  await startTransfer(driver.kube, job);
+  const { name } = job.metadata;
+  driver.kube.edit(
     type,
-    aHyperCloudImage({ status: { phase: 'Pending', children: { job: 'inspect-uid' } } }),
+    seeded.metadata,
+    (image) => void (image.status = { phase: 'Pending', children: { job: name } }),
   );
-  const { namespace, name, uid = '' } = metadata;
-  const owner = { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name, uid };
-  await recordProgress(driver, owner, {
-    run: 'inspect-uid-aaaaa',
-    startedAt: '2026-01-02T03:04:00Z',
-    sequence: 1,
-    phase: 'Inspecting',
-    percent: 0,
-    receivedBytes: 0,
-    note,
-  });
-  return (await driver.kube.get(type, { namespace, name }))?.status?.transfer?.note;
+  seedWorker(driver.kube, `${name}-aaaaa`);
+  const event = signedProgress(driver.kube, owner, reportOf(`${name}-aaaaa`, { note }));
+  await recordProgress(driver, event, event.data!);
+  return (await driver.kube.get(type, seeded.metadata))?.status?.transfer?.note;
 };
 
 it.each([
@@ -32,4 +48,105 @@ it.each([
   ['nothing while all is well: that is no news', undefined],
 ])('a look at a source tells %s', async (_what, note) => {
   expect(await saidAfter(note)).toBe(note);
+});
+
+const imageOf = (driver: ReturnType<typeof createTestDriver>) => driver.kube.all(type)[0]!;
+
+/** An import, its Job made. Pods come one after the other; what the Job counts and what a pass sees lags behind. */
+const beginImport = async () => {
+  let now = testTime;
+  let started = 0;
+  let isRunning = false;
+  const driver = { ...createTestDriver(), now: () => now };
+  const { kube } = driver;
+  const pvc = { resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' };
+  const owner = refOf(
+    kube.seed(type, aHyperCloudImage({ spec: { source: { http: 'https://images.example/ubuntu.img' }, pvc } })),
+  );
+  await drive(driver, owner);
+  const job = kube.all(jobs)[0]!;
+  return {
+    start: () => {
+      if (isRunning || started > 3) return;
+      isRunning = true;
+      const pod = aPod(job, `pod-${started}`, 'Running');
+      started += 1;
+      kube.seed(pods, { ...pod, metadata: { ...pod.metadata, creationTimestamp: new Date(now).toISOString() } });
+    },
+    fail: () => {
+      if (!isRunning) return;
+      isRunning = false;
+      const { metadata, status } = aPod(job, `pod-${started - 1}`, 'Failed', { report: aFault(), exitCode: 1 });
+      kube.edit(pods, metadata, (pod) => void Object.assign(pod, { status }));
+    },
+    count: () => {
+      const failed = started - (isRunning ? 1 : 0);
+      kube.edit(jobs, job.metadata, (edited) => void (edited.status = { ...edited.status, failed }));
+    },
+    pass: () => drive(driver, owner, { which: 'all' }),
+    report: async (of: number, sequence: number, percent: number) => {
+      const startedAt = new Date(testTime + of * 60_000).toISOString();
+      const over = { startedAt, sequence, percent, phase: 'Downloading' } as const;
+      const event = signedProgress(kube, owner, reportOf(`${job.metadata.name}-pod-${of}`, over));
+      await recordProgress(driver, event, event.data!);
+    },
+    /** What status says, `undefined` once it has failed. */
+    look: () => {
+      now += 3000;
+      const { attempts = 0, progress = 0, state } = imageOf(driver).status ?? {};
+      return state === 'Error' ? undefined : { attempts, progress };
+    },
+  };
+};
+
+type World = Awaited<ReturnType<typeof beginImport>>;
+
+const happening: fc.Arbitrary<(world: World) => unknown> = fc.oneof(
+  fc
+    .tuple(fc.nat(3), fc.nat(30), fc.integer({ min: 0, max: 99 }))
+    .map((report) => (world: World) => world.report(...report)),
+  fc.constantFrom('start', 'fail', 'count', 'pass').map((what) => (world: World) => world[what as 'start']()),
+);
+
+const historyOf = async (steps: readonly ((world: World) => unknown)[]) => {
+  const world = await beginImport();
+  const history: { readonly attempts: number; readonly progress: number }[] = [];
+  for (const step of steps) {
+    // oxlint-disable-next-line no-await-in-loop
+    await step(world);
+    const seen = world.look();
+    if (seen === undefined) break;
+    history.push(seen);
+  }
+  return history;
+};
+
+describe('attempts and progress', () => {
+  it('move together, whatever the order of reports, pods and passes: progress starts over with an attempt, and only then', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(happening, { maxLength: 40 }), async (steps) => {
+        const history = await historyOf(steps);
+        expect(history).toEqual(history.toSorted((a, b) => a.attempts - b.attempts || a.progress - b.progress));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('a new pod that reports before the failure of the last was counted', async () => {
+    const world = await beginImport();
+    world.start();
+    await world.report(0, 1, 50);
+    expect(world.look()).toEqual({ attempts: 1, progress: 50 });
+    world.fail();
+    world.start();
+    await world.report(1, 1, 5);
+    expect(world.look()).toEqual({ attempts: 1, progress: 50 });
+    world.count();
+    await world.pass();
+    expect(world.look()).toEqual({ attempts: 2, progress: 5 });
+    await world.report(0, 9, 60);
+    expect(world.look()).toEqual({ attempts: 2, progress: 5 });
+    await world.report(1, 2, 8);
+    expect(world.look()).toEqual({ attempts: 2, progress: 8 });
+  });
 });

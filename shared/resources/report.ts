@@ -1,5 +1,11 @@
 // A progress report of a transfer, written into the status of the object it belongs to. Called by sidecar-sync.
+import type { CloudEvent } from '#events/event.ts';
+import { isSignedBy } from '#events/signature.ts';
+import { jobs, pods } from '#shared/api/foreign/core.ts';
+import { annotations } from '#shared/api/names.ts';
+import { isOwnedBy } from '#shared/api/owner.ts';
 import { isInspection, isoTime } from '#shared/backends/state.ts';
+import { isOver } from '#shared/populate/attempts.ts';
 import { type DriverDeps, type Target, drive } from '#shared/resources/driver.ts';
 import { drivenOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
@@ -9,18 +15,23 @@ import type { TransferProgress } from '#shared/transfer/progress.ts';
 
 const maxRounds = 3;
 
+interface Reported {
+  readonly owner: Target & { readonly uid: string };
+  readonly progress: TransferProgress;
+}
+
 /** A report that finds the status contended is dropped: the next one is on its way. */
 export const recordProgress = async (
   deps: DriverDeps,
-  owner: Target & { readonly uid: string },
-  report: TransferProgress,
+  event: CloudEvent,
+  { owner, progress: report }: Reported,
 ): Promise<Outcome> => {
   // Status says so already, and what was found comes with the end of the Job, a moment later. What keeps it from its end is told.
   if (report.phase === 'Inspecting' && isInspection(report) && report.note === undefined) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // oxlint-disable-next-line no-await-in-loop
-      await recordOnce(deps, owner, report);
+      await recordOnce(deps, event, { owner, progress: report });
       return done;
     } catch (error) {
       if (!isConflict(error)) throw error;
@@ -29,11 +40,22 @@ export const recordProgress = async (
   return done;
 };
 
-const recordOnce = async (
-  deps: DriverDeps,
-  owner: Target & { readonly uid: string },
-  report: TransferProgress,
-): Promise<void> => {
+/**
+ * Whether a pod of ours that is still at work says so: anybody may send events where callers are not asked who they are. Signed with what only pods of
+ * that Job know, by a pod that is there and has not ended, so that what one said in earlier days cannot be said again.
+ */
+const isGenuine = async ({ kube }: DriverDeps, event: CloudEvent, { owner, progress }: Reported): Promise<boolean> => {
+  const { namespace, uid } = owner;
+  const pod = await kube.get(pods, { namespace, name: progress.run });
+  if (pod === undefined || isOver(pod)) return false;
+  const controller = pod.metadata.ownerReferences?.find((owner) => owner.kind === 'Job' && owner.controller === true);
+  const job = controller && (await kube.get(jobs, { namespace, name: controller.name }));
+  if (job === undefined || job.metadata.uid !== controller?.uid || !isOwnedBy(job, uid)) return false;
+  return isSignedBy(event, job.metadata.annotations?.[annotations.reportKey]);
+};
+
+const recordOnce = async (deps: DriverDeps, event: CloudEvent, reported: Reported): Promise<void> => {
+  const { owner, progress: report } = reported;
   const driven = drivenOf(owner);
   const object = driven && (await deps.kube.get(driven.kind.type, owner));
   if (driven === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
@@ -41,6 +63,10 @@ const recordOnce = async (
   const now = deps.now();
   const state = driven.fold(subject, report, now);
   if (state === undefined) return;
+  if (!(await isGenuine(deps, event, reported))) {
+    deps.log.warn('progress report refused: no pod of the transfer that is at work signed it', { run: report.run });
+    return;
+  }
   await writeStatus({ deps, driven, object, subject }, state, isoTime(now));
   if (driven.isPassDue?.(subject, state) === true) await drive(deps, owner, { which: 'all' });
 };

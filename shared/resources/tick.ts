@@ -1,4 +1,5 @@
 // What happens each minute: what is not settled is driven, and sources that are due are asked. One listing serves both. Called by cron-tick.
+import { removeAbandoned } from '#shared/backends/start-transfer.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
@@ -14,6 +15,7 @@ import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
   const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
   await ensureConfig(deps);
+  await removeAbandoned(deps.kube, deps.now());
   const polls = await createDuePolls(deps);
   // First: what templates ask for is then driven in the same minute.
   const templates = await syncTemplates(deps);

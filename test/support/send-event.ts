@@ -4,14 +4,19 @@ import { encodeEvent } from '#events/encode.ts';
 import { type EventType, eventTypes } from '#events/catalogue.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-const post = async (app: Hono, path: string, event: Parameters<typeof encodeEvent>[0]): Promise<Response> => {
+/** An event as it is. */
+export const postEvent = async (
+  app: Hono,
+  path: string,
+  event: Parameters<typeof encodeEvent>[0],
+): Promise<Response> => {
   const { headers, body } = encodeEvent(event);
   return app.request(path, { method: 'POST', headers, body: typeof body === 'string' ? body : new Uint8Array(body) });
 };
 
 /** Any catalogued event with this data. */
 export const sendEvent = (app: Hono, type: EventType, data: unknown, path = '/'): Promise<Response> =>
-  post(app, path, {
+  postEvent(app, path, {
     id: 'test-event',
     source: 'https://10.96.0.1:443',
     type,
@@ -30,7 +35,7 @@ export const sendChange = (
   const { apiVersion, kind, metadata } = object;
   const types = { add: eventTypes.objectAdded, update: eventTypes.objectUpdated, delete: eventTypes.objectDeleted };
   const extensions = { apiversion: apiVersion, kind, name: metadata.name, namespace: metadata.namespace ?? '' };
-  return post(app, path, {
+  return postEvent(app, path, {
     id: 'test-event',
     source: 'https://10.96.0.1:443',
     type: types[change],

@@ -1,6 +1,7 @@
 // The Job that hands a volume out: made when somebody asks, it ends by itself when nobody asks any more.
 import { type Job, jobs, pods } from '#shared/api/foreign/core.ts';
 import { childrenOf } from '#shared/api/owner.ts';
+import { startTransfer } from '#shared/backends/start-transfer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import type { DownloadVolume } from '#shared/exchange/download/volume.ts';
@@ -35,7 +36,7 @@ const ensureJob = async (deps: ExchangeDeps, volume: DownloadVolume): Promise<vo
   const { kube, now } = deps;
   const { owner } = volume;
   const job = await kube.get(jobs, keyOf(owner));
-  if (job === undefined) return unlessGone(kube.create(jobs, build(deps, volume)), isConflict);
+  if (job === undefined) return unlessGone(startTransfer(kube, build(deps, volume)), isConflict);
   if (job.metadata.deletionTimestamp !== undefined || !isFinished(job)) return;
   const { items } = await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) });
   const run = readTransfer(job, items, now());

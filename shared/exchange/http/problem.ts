@@ -5,8 +5,8 @@ import { statusBody } from '#shared/runtime/status-body.ts';
 
 export interface ProblemOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Plain text, or none, where the client of a protocol expects that. */
-  readonly as?: 'status' | 'text' | 'empty';
+  /** Plain text, where the client of a protocol expects that. */
+  readonly as?: 'status' | 'text';
 }
 
 /** Thrown by handlers; `message` says what to do. */
@@ -24,14 +24,12 @@ export class Problem extends Error {
   }
 }
 
-const bodyOf = ({ status, reason, message, options: { as = 'status' } }: Problem): string | null => {
-  if (as === 'empty') return null;
-  if (as === 'text') return message;
-  return statusBody(status, reason, message);
-};
+const bodyOf = ({ status, reason, message, options: { as = 'status' } }: Problem): string =>
+  as === 'text' ? message : statusBody(status, reason, message);
 
-const typeOf = (as: ProblemOptions['as']): Record<string, string> =>
-  as === 'empty' ? {} : { 'content-type': as === 'text' ? 'text/plain; charset=utf-8' : 'application/json' };
+const typeOf = (as: ProblemOptions['as']): Record<string, string> => ({
+  'content-type': as === 'text' ? 'text/plain; charset=utf-8' : 'application/json',
+});
 
 export const toProblem = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
@@ -51,7 +49,7 @@ export const respondProblem = (problem: Problem): Response => {
     status: problem.status,
     headers: {
       ...typeOf(problem.options.as),
-      'content-length': String(Buffer.byteLength(body ?? '')),
+      'content-length': String(Buffer.byteLength(body)),
       'cache-control': 'no-store',
       ...problem.options.headers,
     },

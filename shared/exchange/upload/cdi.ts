@@ -12,29 +12,33 @@ export const cdiPaths = ['upload', 'upload-async', 'upload-form', 'upload-form-a
 export type CdiPath = (typeof cdiPaths)[number];
 
 const text = (status: number, message: string): Problem => new Problem(status, 'Rejected', message, { as: 'text' });
-const empty = (status: number): Problem => new Problem(status, 'Rejected', '', { as: 'empty' });
+const unauthorized = (why: string): Problem =>
+  new Problem(401, 'Unauthorized', `${why}: ask for one with an UploadTokenRequest of upload.cdi.kubevirt.io`, {
+    headers: { 'www-authenticate': 'Bearer' },
+  });
 
 /** Who says that it made a token: a CDI that is installed gives its own. */
 const isOfCdi = (payload: string): boolean =>
   /"iss" *: *"cdi-apiserver"/.test(Buffer.from(payload, 'base64url').toString());
 
 const ofCdi = (): Problem =>
-  text(
+  new Problem(
     401,
+    'Unauthorized',
     'this token is of the CDI that is installed, which takes the file itself: send it to its upload proxy (status.uploadProxyURL of its CDIConfig)',
   );
 
-/** 400 for what is no upload token, 401 for one that is not good. */
+/** Throws a Problem (401) for all but a good token for an upload. Looks at headers alone, before any of the body. */
 const targetOfToken = async (deps: ExchangeDeps, request: Request): Promise<TargetName> => {
   const [, payload] =
     /^Bearer +[^.\s]+\.([^.\s]+)\.\S+$/i.exec(request.headers.get('authorization')?.trim() ?? '') ?? [];
-  if (payload === undefined) throw empty(400);
+  if (payload === undefined) throw unauthorized('the request has no upload token');
   const caller = await authenticate(request, deps).catch((error: unknown) => {
     if (!(error instanceof Problem) || error.status !== 401) throw error;
-    throw isOfCdi(payload) ? ofCdi() : empty(401);
+    throw isOfCdi(payload) ? ofCdi() : unauthorized('this token is not good here, or has expired');
   });
   const name = caller.by === 'token' && caller.claims.verb === 'upload' ? parseTarget(caller.claims.target) : undefined;
-  if (name === undefined) throw empty(400);
+  if (name === undefined) throw unauthorized('this token is not for an upload');
   return name;
 };
 

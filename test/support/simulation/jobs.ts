@@ -47,7 +47,7 @@ const podOf = ({ metadata, spec }: Job, count: number): Pod => ({
 export const createJobController = ({ kube, now, later }: ClusterRecord): ((job: Job) => void) => {
   let podCount = 0;
   return (job) => {
-    if ((job.status?.conditions ?? []).length > 0) return;
+    if ((job.status?.conditions ?? []).length > 0 || job.spec.suspend === true) return;
     const own = podsOf(kube, job);
     const status = statusOf(job, own, iso(now()));
     if (!isDeepStrictEqual(status, job.status)) {

@@ -1,6 +1,5 @@
 // A whole cluster on a virtual clock: the functions over an in-memory API, the controllers around them, the product's own forwarder and
 // Triggers between, and a broker, an API and webhooks that can be as unreliable as a seed asks for.
-import { buildTransferProgressed } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import type { Sleep } from '#events/delivery.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -21,6 +20,7 @@ import { startWatching } from '#test/support/simulation/eventing.ts';
 import { type FunctionsOptions, createFunctions } from '#test/support/simulation/functions.ts';
 import { type Verdict, createScheduler, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 import { createWebhooks } from '#test/support/simulation/webhooks.ts';
+import { signedProgress } from '#test/support/transfer-secret.ts';
 
 export interface WorldOptions extends Pick<FunctionsOptions, 'backends' | 'observe' | 'cdi'> {
   readonly seed?: number;
@@ -96,8 +96,7 @@ export const createWorld = (options: WorldOptions): World => {
     now,
     attempt: options.attempt,
     ...(options.snapshotError === undefined ? {} : { snapshotError: options.snapshotError }),
-    onProgress: (owner, progress) =>
-      broker.publish(buildTransferProgressed({ owner, progress }, { source, now: new Date(clock) })),
+    onProgress: (owner, progress) => broker.publish(signedProgress(kube, owner, progress, new Date(clock))),
   });
 
   /** The forwarder asks an API as unreliable as everybody's, once it is there. */

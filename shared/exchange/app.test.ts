@@ -1,0 +1,64 @@
+// Who has no good token is told so before anything of a body is read, whatever the route.
+import { expect, it } from 'vitest';
+import { tokenReviews } from '#shared/api/foreign/authentication.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createExchange } from '#shared/exchange/app.ts';
+import { createExchangeDeps } from '#shared/exchange/settings.ts';
+import { cdiPaths } from '#shared/exchange/upload/cdi.ts';
+import { silentLogger } from '#shared/runtime/log.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+
+const config = { corsOrigins: [], longhornUrl: 'http://127.0.0.1:1', mostBytes: 1, patienceSeconds: 1 };
+
+const images = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/harvesterhci.io.virtualmachineimages'];
+const routes: readonly (readonly [method: string, path: string])[] = [
+  ...['v1beta1', 'v1alpha1'].flatMap((version) => cdiPaths.map((path) => ['POST', `/${version}/${path}`] as const)),
+  ...images.flatMap((base) => [
+    ['POST', `${base}/vms/disk?action=upload`] as const,
+    ['GET', `${base}/vms/disk/download`] as const,
+    ['GET', `${base}/vms/disk/downloadcancel`] as const,
+  ]),
+  ...['virtualmachineimages', 'datavolumes'].flatMap((kind) => [
+    ['GET', `/downloads/${kind}/vms/disk`] as const,
+    ['POST', `/downloads/${kind}/vms/disk`] as const,
+    ['GET', `/files/${kind}/vms/disk`] as const,
+    ['POST', `/files/${kind}/vms/disk`] as const,
+    ['PATCH', `/files/${kind}/vms/disk/1-a`] as const,
+    ['DELETE', `/files/${kind}/vms/disk/1-a`] as const,
+  ]),
+];
+
+const authorizations: readonly (string | undefined)[] = [
+  undefined,
+  'Basic dTpw',
+  'Bearer',
+  'Bearer x',
+  'Bearer a.b.c',
+  `Bearer ${Buffer.from('{"alg":"PS256"}').toString('base64url')}.${Buffer.from('{}').toString('base64url')}.c2ln`,
+];
+
+it.each(routes)('%s %s without a good token: 401 with a Status, and no byte is read', async (method, path) => {
+  const kube = createMemoryKube();
+  // A TokenReview is answered and never kept; here nobody is known.
+  const create: KubeClient['create'] = async (type, object) =>
+    type.plural === tokenReviews.plural ? object : kube.create(type, object);
+  const deps = createExchangeDeps(config, { ...kube, create }, silentLogger);
+  const app = createExchange(deps);
+  for (const authorization of authorizations) {
+    let reads = 0;
+    const body = new ReadableStream({ pull: () => void (reads += 1) }, { highWaterMark: 0 });
+    const headers = { 'tus-resumable': '1.0.0', ...(authorization === undefined ? {} : { authorization }) };
+    const hasBody = method === 'POST' || method === 'PATCH';
+    // oxlint-disable-next-line no-await-in-loop
+    const answer = await app.request(path, {
+      method,
+      headers,
+      ...(hasBody ? { body, duplex: 'half' } : {}),
+    } as RequestInit);
+    expect({ authorization, status: answer.status }).toEqual({ authorization, status: 401 });
+    // oxlint-disable-next-line no-await-in-loop
+    expect(await answer.json()).toMatchObject({ kind: 'Status', status: 'Failure', reason: 'Unauthorized', code: 401 });
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+    expect(reads).toBe(0);
+  }
+});
