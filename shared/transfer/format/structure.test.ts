@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -116,6 +116,74 @@ describe.skipIf(!hasTools('qemu-img'))('formats with a structure', () => {
     header.writeBigUInt64LE(0n, 12);
     return header;
   };
+
+  /** The descriptor is where qemu-img puts it, with room for 20 sectors. */
+  const described = (text: string, kind = 5): Buffer => {
+    const image = Buffer.from(imageOf(kinds[kind] as Kind));
+    image.fill(0, 512, 21 * 512);
+    image.write(text, 512, 'latin1');
+    return image;
+  };
+  const descriptor = (extent: string, more = ''): string =>
+    `# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\ncreateType="streamOptimized"\n${more}# Extent description\n${extent}\n`;
+  const sectors = diskBytes / 512;
+
+  it.each([
+    ['RDONLY', descriptor(`RDONLY ${sectors} SPARSE "generated-stream.vmdk"`)],
+    ['another name', descriptor(`RW ${sectors} SPARSE "call-me-stream.vmdk"`)],
+    ['a name with a path', descriptor(`RW ${sectors} SPARSE "/vmfs/volumes/a b/c.vmdk"`)],
+    ['lines of Windows', descriptor(`RDONLY ${sectors} SPARSE "a.vmdk"`).replaceAll('\n', '\r\n')],
+    ['odd spacing', descriptor(`  rdonly\t ${sectors}   sparse\t"a.vmdk"  `)],
+    ['comments', descriptor(`RW ${sectors} SPARSE "a.vmdk"`, '# RW 5 FLAT "b.vmdk" 0\n')],
+    [
+      'a version of the tools',
+      descriptor(`RW ${sectors} SPARSE "a.vmdk"`, 'ddb.toolsVersion = "2147483647"\nddb.toolsInstallType = "4"\n'),
+    ],
+    [
+      'long CIDs',
+      descriptor(`RW ${sectors} SPARSE "a.vmdk"`, 'ddb.longContentID = "0123456789abcdef0123456789abcdef"\n').replace(
+        '=ffffffff',
+        '=ffffffffffffffff',
+      ),
+    ],
+    [
+      'a type in other letters',
+      descriptor(`RW ${sectors} SPARSE "a.vmdk"`).replace('createType="s', 'createType = "S'),
+    ],
+  ])('a vmdk described with %s is read as qemu-img reads it', async (_what, text) => {
+    const path = join(directory, 'described.vmdk');
+    writeFileSync(path, described(text));
+    expect(await look('vmdk', readFileSync(path))).toBe(diskBytes);
+    runTool('qemu-img', ['compare', '-f', 'vmdk', '-F', 'raw', path, raw]);
+  });
+
+  it.each([
+    ['NOACCESS', descriptor(`NOACCESS ${sectors} SPARSE "a.vmdk"`), 'UnsupportedFormat', /NOACCESS/],
+    ['two extents', descriptor('RW 4 SPARSE "a.vmdk"\nRDONLY 4 SPARSE "b.vmdk"'), 'ExternalReference', /2 extents/],
+    ['no extent', descriptor(''), 'ExternalReference', /no extent/],
+    ['a flat extent', descriptor(`RDONLY ${sectors} FLAT "/etc/passwd" 0`), 'ExternalReference', /a FLAT extent/],
+    ['a device', descriptor(`RW ${sectors} VMFSRDM "/dev/sda"`), 'ExternalReference', /a VMFSRDM extent/],
+    [
+      'another parent',
+      descriptor(`RW ${sectors} SPARSE "a.vmdk"`).replace('=ffffffff', '=fffffffe1'),
+      'ExternalReference',
+      /parent/,
+    ],
+    ['nothing', '', 'ExternalReference', /one piece of a disk that is split/],
+  ])('a vmdk described with %s is refused', async (...[, text, code, words]) => {
+    const fault = { code, message: expect.stringMatching(words) };
+    await expect(look('vmdk', described(text))).rejects.toMatchObject(fault);
+  });
+
+  it('a piece of a split vmdk is refused, however it comes without a descriptor', async () => {
+    const whole = join(directory, 'split.vmdk');
+    runTool('qemu-img', ['create', '-q', '-f', 'vmdk', '-o', 'subformat=twoGbMaxExtentSparse', whole, '24M']);
+    const piece = readFileSync(join(directory, 'split-s001.vmdk'));
+    const bare = Buffer.from(piece);
+    bare.fill(0, 28, 44);
+    const fault = { code: 'ExternalReference', message: expect.stringMatching(/-s001\.vmdk/) };
+    for (const image of [piece, bare]) await expect(look('vmdk', image)).rejects.toMatchObject(fault);
+  });
 
   it('a vmdk whose descriptor names another file is refused', async () => {
     const image = Buffer.from(imageOf(kinds[4] as Kind));
