@@ -15,7 +15,7 @@ import { refusalOf } from '#test/support/refusal.ts';
 
 /** `BULLION_FUZZ=100 npx vitest run shared/transfer/format` looks a hundred times as long. */
 export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
-export const fuzzTimeout = 60_000 * effort;
+export const fuzzTimeout = 120_000 * effort;
 
 const directory = temporaryDirectory();
 

@@ -76,30 +76,36 @@ const refusePiece = (): never => {
   );
 };
 
-/** The one file itself is the only extent a vmdk may name. */
-const checkDescriptor = (text: string): void => {
-  refuseParent(text);
-  if (text.trim() === '') refusePiece();
+const checkType = (text: string): void => {
   const type = /^[ \t]*createType\s*=\s*"([^"]*)"/im.exec(text)?.[1] ?? '';
-  if (type.toLowerCase() !== 'monolithicsparse' && type.toLowerCase() !== 'streamoptimized') {
-    const message = `the vmdk is of type "${type.slice(0, 40)}"; publish a monolithicSparse or streamOptimized one`;
-    throw new TransferError(/flat|vmfs|extent|custom/i.test(type) ? 'ExternalReference' : 'UnsupportedFormat', message);
-  }
-  const [first, ...more] = text.matchAll(extentLine);
-  const [, access = '', , kind = ''] = first ?? [];
-  if (first === undefined || more.length > 0 || kind.toUpperCase() !== 'SPARSE') {
-    const named =
-      first === undefined ? 'no extent' : more.length > 0 ? `${more.length + 1} extents` : `a ${kind} extent`;
+  if (/^(monolithicSparse|streamOptimized)$/i.test(type)) return;
+  const message = `the vmdk is of type "${type.slice(0, 40)}"; publish a monolithicSparse or streamOptimized one`;
+  throw new TransferError(/flat|vmfs|extent|custom/i.test(type) ? 'ExternalReference' : 'UnsupportedFormat', message);
+};
+
+/** The one file itself is the only extent a vmdk may name. */
+const checkExtents = (text: string): void => {
+  const extents = [...text.matchAll(extentLine)].map(([, access = '', , kind = '']) => ({ access, kind }));
+  const [first] = extents;
+  if (extents.length !== 1 || first?.kind.toUpperCase() !== 'SPARSE') {
+    const named = extents.length === 1 ? `a ${first?.kind} extent` : `${extents.length || 'no'} extents`;
     throw new TransferError(
       'ExternalReference',
       `the vmdk names ${named}; exactly one of type SPARSE, in the file itself, is allowed`,
     );
   }
-  if (access.toUpperCase() === 'NOACCESS')
+  if (first.access.toUpperCase() === 'NOACCESS')
     throw new TransferError(
       'UnsupportedFormat',
       'the extent of the vmdk is marked NOACCESS: nobody may read it; export the disk again',
     );
+};
+
+const checkDescriptor = (text: string): void => {
+  refuseParent(text);
+  if (text.trim() === '') refusePiece();
+  checkType(text);
+  checkExtents(text);
 };
 
 export const inspectVmdk = async (reader: DiskReader): Promise<DiskHeader> => {
