@@ -38,10 +38,11 @@ const transfer = async (text: string, host: string, options: RunOptions): Promis
   if (spec.source.type !== 'upload') {
     return { report: await runTransfer(spec, { ...options, host }), tell: () => Promise.resolve() };
   }
-  const { source, scratchDir } = spec;
+  const { source, scratchDir, target } = spec;
+  const limitBytes = target?.content === 'archive' ? undefined : target?.capacityBytes;
   let reception: Reception;
   try {
-    reception = await openReception({ source, scratchDir, host, log: options.log });
+    reception = await openReception({ source, scratchDir, limitBytes, host, log: options.log });
   } catch (error) {
     return { report: { outcome: 'failed', ...toFailure(error), receivedBytes: 0 }, tell: () => Promise.resolve() };
   }

@@ -86,6 +86,7 @@ const backingOffState = (image: Filled, state: ImageState, next: string, { setti
     reason: fault.reason,
     message: `attempt ${state.attempts} of ${image.retries + 1} failed: ${fault.message}; the next starts at ${nextAttemptTime}`,
     nextAttemptTime,
+    progress: 0,
     deadline: isoTime(Date.parse(next) + settings.childSeconds * 1000),
   };
 };

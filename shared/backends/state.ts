@@ -37,6 +37,8 @@ export const failedState = (state: ImageState, reason: string, message: string):
   phase: 'Failed',
   reason,
   message,
+  // Nothing is kept of what failed.
+  progress: 0,
   deadline: undefined,
   nextAttemptTime: undefined,
   transfer: undefined,

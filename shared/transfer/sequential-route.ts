@@ -24,9 +24,7 @@ import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scr
 import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
 import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-
-/** Enough for a header and what may follow it. */
-const headerBytes = 64 * 1024;
+import { headBytes } from '#shared/transfer/source/source.ts';
 
 /** The file again from its first byte, of which some was read already. */
 async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
@@ -36,7 +34,7 @@ async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerato
 
 const readHead = async (content: AsyncIterator<Buffer>): Promise<Buffer> => {
   const parts: Buffer[] = [];
-  for (let length = 0; length < headerBytes;) {
+  for (let length = 0; length < headBytes;) {
     const next = await content.next();
     if (next.done === true) break;
     parts.push(next.value);

@@ -12,6 +12,8 @@ export interface Qcow2Fields {
   readonly refcountOffset?: bigint;
   readonly refcountClusters?: number;
   readonly snapshots?: number;
+  readonly snapshotsOffset?: bigint;
+  readonly autoclear?: bigint;
   readonly incompatible?: bigint;
   readonly refcountOrder?: number;
   readonly headerLength?: number;
@@ -30,6 +32,8 @@ const defaults: Required<Qcow2Fields> = {
   refcountOffset: 0x10000n,
   refcountClusters: 1,
   snapshots: 0,
+  snapshotsOffset: 0n,
+  autoclear: 0n,
   incompatible: 0n,
   refcountOrder: 4,
   headerLength: 112,
@@ -52,8 +56,10 @@ export const qcow2Header = (fields: Qcow2Fields = {}): Buffer => {
   bytes.writeBigUInt64BE(all.refcountOffset, 48);
   bytes.writeUInt32BE(all.refcountClusters, 56);
   bytes.writeUInt32BE(all.snapshots, 60);
+  bytes.writeBigUInt64BE(all.snapshotsOffset, 64);
   if (all.version < 3) return bytes;
   bytes.writeBigUInt64BE(all.incompatible, 72);
+  bytes.writeBigUInt64BE(all.autoclear, 88);
   bytes.writeUInt32BE(all.refcountOrder, 96);
   bytes.writeUInt32BE(all.headerLength, 100);
   bytes.writeUInt8(all.compression, 104);

@@ -8,6 +8,8 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { type Key, decrypting, encrypting } from '#infra/local/longhorn/cipher.ts';
+import { inspectDisk } from '#shared/transfer/format/inspect.ts';
+import { fileReader } from '#shared/transfer/sink/scratch.ts';
 
 const run = promisify(execFile);
 
@@ -58,8 +60,22 @@ const factsOf = async (path: string): Promise<FileFacts> => {
   return { size, virtualSize: (await qcow2Size(path)) ?? size, checksum: await digestOf(path), isEncrypted: false };
 };
 
+const sectorBytes = 512;
+
+/** What Longhorn's engine does not open. Its reader of qcow2 follows no reference: here such a file is refused, not read as zeroes. */
+const requireReadable = async (path: string, isQcow2: boolean): Promise<void> => {
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  if (isQcow2) await inspectDisk('qcow2', fileReader(file, size));
+  else if (size % sectorBytes !== 0) {
+    const words = `should be a multiple of ${sectorBytes} bytes since Longhorn uses directIO by default`;
+    throw new Error(`the backing file size ${size} ${words}`);
+  }
+};
+
 const toRaw = async (from: string, to: string): Promise<void> => {
   const isQcow2 = (await qcow2Size(from)) !== undefined;
+  await requireReadable(from, isQcow2);
   const flags = process.platform === 'darwin' ? ['-c'] : ['--reflink=auto', '--sparse=always'];
   if (isQcow2) await run('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', from, to]);
   else await run('cp', [...flags, from, to]);

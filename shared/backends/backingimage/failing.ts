@@ -71,6 +71,7 @@ const backingOff = (image: Image, state: ImageState, nextAttemptTime: string): I
   reason: state.lastFailure?.reason ?? 'TransferFailed',
   message: `attempt ${state.attempts} of ${image.retries + 1} failed: ${state.lastFailure?.message}; the next starts after ${nextAttemptTime}`,
   nextAttemptTime,
+  progress: 0,
   deadline: undefined,
   transfer: undefined,
 });

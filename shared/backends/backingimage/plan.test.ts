@@ -144,11 +144,30 @@ const rows: readonly Row[] = [
   },
   {
     name: 'all copies failed: counted first, thrown away later',
-    image: anImage({ state: { phase: 'Downloading', attempts: 1 } }),
+    image: anImage({ state: { phase: 'Downloading', progress: 98, attempts: 1 } }),
     seen: copied(failedCopy),
     actions: [],
-    state: { phase: 'Pending', attemptsFailed: 1, failures: 1, nextAttemptTime: '2026-01-02T03:04:10Z' },
+    state: { phase: 'Pending', progress: 0, attemptsFailed: 1, failures: 1, nextAttemptTime: '2026-01-02T03:04:10Z' },
   },
+  {
+    name: 'the last attempt failed: nothing of its progress stays',
+    image: anImage({ retries: 0, state: { phase: 'Downloading', progress: 98, attempts: 1 } }),
+    seen: copied(failedCopy),
+    actions: [],
+    state: { phase: 'Failed', progress: 0, attemptsFailed: 1 },
+  },
+  ...[1000, 1024].map((virtualSize) => ({
+    name: `a raw file of 1000 bytes, as a disk of ${virtualSize}, is none that volumes can be made of`,
+    image: anImage({ state: { phase: 'Verifying' as const, progress: 99, attempts: 1 } }),
+    seen: seen({
+      storageClass,
+      backingImage: aBackingImage([], {
+        status: { size: 1000, virtualSize, diskFileStatusMap: { d: { state: 'ready' } } },
+      }),
+    }),
+    actions: [],
+    state: { phase: 'Failed' as const, reason: 'UnsupportedFormat', message: expect.stringMatching(/1000 bytes.*512/) },
+  })),
   {
     name: 'a failure that was counted is not counted again',
     image: anImage({

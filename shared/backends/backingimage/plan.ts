@@ -96,6 +96,8 @@ const planReady = (image: Image, seen: Present, context: PlanContext): Plan => {
   const counted = countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt - 1 });
   const fault = checksumFault(image, backingImage);
   if (fault !== undefined) return { actions: [], state: failedState(counted, 'ChecksumMismatch', fault) };
+  const unfit = sizeFault(image, backingImage);
+  if (unfit !== undefined) return { actions: [], state: failedState(counted, 'UnsupportedFormat', unfit) };
   if (isUnproven(image, backingImage)) {
     const message = 'the copies are there; waiting for Longhorn to tell their sha512, which the image is held against';
     const step = { phase: 'Verifying', reason: 'Verifying', message } as const;
@@ -131,6 +133,18 @@ export const filledState = (state: ImageState, { status = {} }: BackingImage): I
 /** What was promised cannot be told from what is there yet. A usable image was held against it once. */
 const isUnproven = ({ checksum, state }: Image, { status }: BackingImage): boolean =>
   checksum?.algorithm === 'sha512' && !status?.checksum && state.phase !== 'Available';
+
+const sectorBytes = 512;
+
+const toSectors = (bytes: number): number => Math.ceil(bytes / sectorBytes);
+
+/** Longhorn looks at it only when a volume is made from the image, and none would ever attach. qemu rounds the disk in a raw file up to whole sectors. */
+const sizeFault = ({ state }: Image, { status = {} }: BackingImage): string | undefined => {
+  const { size = 0, virtualSize = 0 } = status;
+  const isRaw = size > 0 && toSectors(size) === toSectors(virtualSize);
+  if (!isRaw || size % sectorBytes === 0 || state.phase === 'Available') return undefined;
+  return `the file has ${size} bytes, and Longhorn's volumes need a multiple of ${sectorBytes}: publish it filled up (truncate -s %${sectorBytes} <file>); ${retryHint}`;
+};
 
 /** Longhorn compares as it reads; this makes sure that it did. */
 const checksumFault = ({ checksum }: Image, { status }: BackingImage): string | undefined => {

@@ -6,10 +6,11 @@ import { Problem } from '#shared/exchange/http/problem.ts';
 import { uploadToLonghorn } from '#shared/exchange/longhorn/upload.ts';
 import type { Target } from '#shared/exchange/target.ts';
 import type { FileBody } from '#shared/exchange/upload/file-part.ts';
-import { lookAhead } from '#shared/exchange/upload/look-ahead.ts';
+import { lookAhead, requireRoom } from '#shared/exchange/upload/look-ahead.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
 import { openUpload, untilReceived } from '#shared/exchange/upload/open.ts';
 import { type Sent, sendToUpload } from '#shared/exchange/upload/session.ts';
+import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 export interface Delivered {
@@ -45,7 +46,7 @@ export async function* atMost(stream: AsyncIterable<Buffer>, mostBytes: number):
   }
 }
 
-const anArchive = { format: 'tar', compression: 'none' } as const;
+const anArchive: Inspection = { format: 'tar', compression: 'none' };
 
 /** Longhorn says that it has all of it by saying nothing else. */
 const taken: Sent = {
@@ -77,7 +78,8 @@ export const deliver = async (deps: ExchangeDeps, delivered: Delivered): Promise
     await uploadToLonghorn(deps, { ...kept, hasChecksum: checksum !== undefined });
     return taken;
   }
-  const { worker } = await openUpload(deps, open, signal);
+  const { worker, state } = await openUpload(deps, open, signal);
+  await requireRoom(inspection.virtualSize, state.limitBytes);
   const begins = {
     id: randomUUID(),
     ...(file.length === undefined ? {} : { length: file.length }),

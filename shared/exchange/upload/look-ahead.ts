@@ -1,7 +1,7 @@
 // What a file is, by its first bytes, before the rest is asked for.
 import { Readable } from 'node:stream';
 import { isTransferError } from '#shared/transfer/fault.ts';
-import { planTransfer } from '#shared/transfer/plan.ts';
+import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import { type Source, headBytes } from '#shared/transfer/source/source.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
@@ -48,11 +48,23 @@ export const lookAhead = async (stream: Readable, size: number | undefined): Pro
     }
   }
   const head = Buffer.concat(parts);
-  try {
+  return asProblem(async () => {
     const { inspection } = await planTransfer(sourceOf(head.subarray(0, headBytes), size, isWhole));
     return { inspection, stream: Readable.from(joined(head, chunks), { objectMode: false }) };
+  });
+};
+
+const asProblem = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
   } catch (error) {
     if (isTransferError(error)) throw new Problem(400, error.code, error.message);
     throw error;
   }
 };
+
+/** Throws a Problem (400) for a disk that the Job would refuse: nothing of it is sent, so the Job goes on waiting for another file. */
+export const requireRoom = (virtualSize: number | undefined, limitBytes: number | undefined): Promise<void> =>
+  asProblem(async () => {
+    if (virtualSize !== undefined && limitBytes !== undefined) checkCapacity(virtualSize, limitBytes);
+  });

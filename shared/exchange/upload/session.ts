@@ -12,6 +12,8 @@ export interface UploadState {
   readonly offset: number;
   readonly length: number | undefined;
   readonly isComplete: boolean;
+  /** Bytes of the largest disk that is taken, where the Job says it. */
+  readonly limitBytes?: number | undefined;
   readonly announced: Announcement | undefined;
 }
 
@@ -47,11 +49,12 @@ const stateOf = (headers: Dispatcher.ResponseData['headers']): UploadState => {
     const value = headers[name];
     return typeof value === 'string' ? value : undefined;
   };
-  const [length, announced] = [read('upload-length'), read('upload-announced')];
+  const [length, announced, limit] = [read('upload-length'), read('upload-announced'), read('upload-limit')];
   return {
     offset: Number(read('upload-offset') ?? 0),
     length: length === undefined ? undefined : Number(length),
     isComplete: read('upload-complete') === '?1',
+    limitBytes: limit === undefined ? undefined : Number(limit),
     announced:
       announced === undefined
         ? undefined

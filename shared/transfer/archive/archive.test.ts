@@ -1,5 +1,5 @@
 // Archives as files of a folder: what comes out is what went in, and nothing leads out of it.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -17,7 +17,9 @@ import { describe, expect, it } from 'vitest';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
+import { damaged, damagesOf } from '#test/support/damage.ts';
 import { noise } from '#test/support/disk.ts';
+import { effort, fuzzTimeout } from '#test/support/qcow2-plans.ts';
 import { tarOf } from '#test/support/registry/images.ts';
 
 const root = temporaryDirectory();
@@ -77,6 +79,33 @@ const files = {
 };
 const expected = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]));
 
+/** Headers with a sum that fits again: without it hardly any damage is ever read. */
+const mendSums = (archive: Buffer): void => {
+  for (let at = 0; at + 512 <= archive.length; at += 512) {
+    const header = archive.subarray(at, at + 512);
+    if (!header.toString('latin1', 257, 262).startsWith('ustar')) continue;
+    header.fill(0x20, 148, 156);
+    header.write(
+      `${header
+        .reduce((sum, byte) => sum + byte, 0)
+        .toString(8)
+        .padStart(6, '0')}\0 `,
+      148,
+      'latin1',
+    );
+  }
+};
+
+/** Asked only of what was unpacked here: so nothing in it is a link or leads out. */
+const verdictOfTar = (archive: Buffer, into: string): string => {
+  const jail = mkdtempSync(join(root, 'jail-'));
+  const { status } = spawnSync('tar', ['-x', '-C', jail, '--no-same-owner', '--no-same-permissions', '--mode=u+rwX'], {
+    input: archive,
+  });
+  if (status !== 0) return 'refused by tar';
+  return JSON.stringify(filesIn(jail)) === JSON.stringify(filesIn(into)) ? 'same' : 'different';
+};
+
 describe('an archive', () => {
   it.each<[string, (archive: Buffer) => Buffer, string[]]>([
     ['none', (archive) => archive, ['--format=gnu']],
@@ -108,6 +137,33 @@ describe('an archive', () => {
     };
     await fc.assert(fc.asyncProperty(anyFiles, check), { numRuns: 15 });
   });
+
+  it(
+    'becomes the files that GNU tar makes of it, or is refused, whatever was done to it',
+    async () => {
+      const archive = packed(
+        { 'a.txt': Buffer.from('hello'), 'b/c.bin': noise('c', 3000), [`d/${'n'.repeat(150)}`]: Buffer.from('far') },
+        '--format=gnu',
+      );
+      const damage = fc.array(damagesOf([[0, archive.length]]), { minLength: 1, maxLength: 2 });
+      const verdicts: Record<string, number> = {};
+      await fc.assert(
+        fc.asyncProperty(damage, fc.boolean(), async (changes, isMended) => {
+          const changed = damaged(archive, 'BE', changes);
+          if (isMended) mendSums(changed);
+          const { report, into } = await unpack(changed);
+          const verdict = report.outcome === 'failed' ? report.reason : verdictOfTar(changed, into);
+          verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
+          expect(verdict).toMatch(
+            /^(same|ImageCorrupt|ImageTruncated|UnsupportedFormat|ExternalReference|ImageTooLarge)$/,
+          );
+        }),
+        { numRuns: 25 * effort },
+      );
+      console.info('tar, damaged:', JSON.stringify(verdicts));
+    },
+    fuzzTimeout,
+  );
 
   it('takes the place of what was there', async () => {
     const into = mkdtempSync(join(root, 'old-'));

@@ -55,6 +55,27 @@ describe.skipIf(!hasTools('qemu-img'))('an export as a file', () => {
     expect((await bytesOf(file, { first: 333_333 })).equals(whole.subarray(333_333))).toBe(true);
   });
 
+  const [sparse, allocated, half] = ['sparse.img', 'allocated.img', 'half.img'].map((name) => join(root, name));
+  it.each([
+    ['with holes', sparse!, () => writeDisk(sparse!, 64 * mib)],
+    ['that is allocated in full', allocated!, () => writeFileSync(allocated!, readFileSync(sparse!))],
+    [
+      'of which one part is allocated in full',
+      half!,
+      () => {
+        writeDisk(half!, 64 * mib);
+        writeFileSync(half!, readFileSync(sparse!).subarray(0, 20 * mib), { flag: 'r+' });
+      },
+    ],
+  ])('has no cluster of zeroes, from a disk %s', async (_what, from, make) => {
+    make();
+    const file = await open({ path: from });
+    expect(file.size).toBeLessThan(3 * mib);
+    const target = join(root, 'small.qcow2');
+    writeFileSync(target, await bytesOf(file));
+    runTool('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', from, target]);
+  });
+
   it('is a raw disk, in ranges too', async () => {
     const raw = readFileSync(path);
     const file = await open({ form: { format: 'raw', compression: 'none' } });

@@ -6,7 +6,7 @@ import { type ExportFormat, fileKindOf, levelOf } from '#shared/transfer/export/
 import { clusterBytes } from '#shared/transfer/export/qcow2/packing.ts';
 import { planQcow2 } from '#shared/transfer/export/qcow2/planned.ts';
 import { packedBytes, rawBytes } from '#shared/transfer/export/raw.ts';
-import { type ExportVolume, lookAtVolume } from '#shared/transfer/export/volume.ts';
+import { type ExportVolume, hasHiddenZeroes, lookAtVolume } from '#shared/transfer/export/volume.ts';
 
 export interface ExportFileOptions {
   /** A block device, or a raw disk in a file. Nobody may write to it meanwhile. */
@@ -14,7 +14,7 @@ export interface ExportFileOptions {
   readonly form: ExportFormat;
   /**
    * How clusters of zeroes are found that are no holes: `map` takes them for data, and knows the layout at once; `read` reads the volume twice. Left out:
-   * `map` for files, `read` for devices. Of no matter for packed qcow2, which must be packed twice, and for raw disks.
+   * `read` for devices, and for files in which much of the data is zero, else `map`. Of no matter for packed qcow2, which must be packed twice, and for raw disks.
    */
   readonly zeroes?: 'map' | 'read' | undefined;
   /** Names what the volume holds, where nobody writes to it any more: the same in every pod. Left out: its time of change. */
@@ -72,14 +72,16 @@ interface Content {
   readonly bytes: (first: number, end: number) => AsyncIterable<Uint8Array>;
 }
 
+const mustBeRead = async (volume: ExportVolume): Promise<boolean> =>
+  !(await stat(volume.path)).isFile() || hasHiddenZeroes(volume, clusterBytes);
+
 const contentFor = async (options: ExportFileOptions, volume: ExportVolume, encoder: Encoder): Promise<Content> => {
   const { compression } = options.form;
   if (compression === 'gz' || compression === 'zst')
     return { size: undefined, bytes: () => packedBytes(volume, encoder, compression) };
   if (options.form.format === 'raw')
     return { size: volume.size, bytes: (first, end) => rawBytes(volume, encoder, { first, end }) };
-  const isFile = (await stat(options.path)).isFile();
-  const by = options.zeroes ?? (isFile ? 'map' : 'read');
+  const by = options.zeroes ?? ((await mustBeRead(volume)) ? 'read' : 'map');
   const planned = await planQcow2({ volume, encoder, compression, by });
   return { size: planned.size, bytes: (first, end) => planned.bytes({ first, end }) };
 };

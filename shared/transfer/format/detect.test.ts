@@ -30,6 +30,7 @@ describe('detectFormat', () => {
     ['bzip2', withMagic('425a68')],
     ['7-Zip', withMagic('377abcaf271c')],
     ['COWD', withMagic('434f5744')],
+    ['seSparse', withMagic('bebafeca00000000')],
   ])('refuses %s by name', (name, head) => {
     expect(() => detectFormat(head)).toThrow(new RegExp(name));
   });

@@ -37,6 +37,7 @@ const foreignMagics: readonly Magic<string>[] = [
   { at: 0, bytes: '04224d18', is: 'an lz4 file' },
   { at: 0, bytes: '213c617263683e0a', is: 'a package or static library' },
   { at: 0, bytes: '434f5744', is: 'an old ESX vmdk (COWD)' },
+  { at: 0, bytes: 'bebafeca00000000', is: 'an ESX vmdk (seSparse)' },
   { at: 0, bytes: '51454400', is: 'a QED image' },
   { at: 0, bytes: '576974686f757446726565537061636500', is: 'a Parallels image' },
   { at: 0, bytes: '576974686f75467265537061636578', is: 'a Parallels image' },

@@ -11,6 +11,7 @@ import {
 
 const kib64 = 64 * 1024;
 const regionTableOffsets = [3 * kib64, 4 * kib64];
+const headerBytes = 4096;
 const maxTableEntries = 2047;
 /** GUIDs as they lie in the file. */
 const guids = {
@@ -24,6 +25,37 @@ const mapChunkEntries = 128 * 1024;
 const mib = 1024 * 1024;
 /** Payload block states whose data is in the file. */
 const storedStates = new Set([6, 7]);
+
+const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit++) value = (value & 1) === 0 ? value >>> 1 : (value >>> 1) ^ 0x82f6_3b78;
+  return value;
+});
+
+/** CRC-32C of a structure whose own sum lies at byte 4, and counts as zero. */
+export const vhdxSum = (bytes: Buffer): number => {
+  let sum = 0xffff_ffff;
+  for (const [at, byte] of bytes.entries())
+    sum = (crcTable[(sum ^ (at >= 4 && at < 8 ? 0 : byte)) & 0xff] ?? 0) ^ (sum >>> 8);
+  return ~sum >>> 0;
+};
+
+const isSound = (bytes: Buffer, signature: string): boolean =>
+  bytes.toString('latin1', 0, 4) === signature && bytes.readUInt32LE(4) === vhdxSum(bytes);
+
+/** Of the two headers the one that was written last holds. What stands in a log is not in the disk yet. */
+const refuseLog = async (reader: DiskReader): Promise<void> => {
+  const headers = await Promise.all(
+    [kib64, 2 * kib64].map((offset) => readExactly(reader, offset, headerBytes, 'vhdx header')),
+  );
+  const sound = headers.filter((header) => isSound(header, 'head'));
+  const [newest] = sound.toSorted((a, b) => Number(b.readBigUInt64LE(8) - a.readBigUInt64LE(8)));
+  if (newest === undefined) throw corrupt('both headers of the vhdx are broken');
+  if (newest.subarray(48, 64).every((byte) => byte === 0)) return;
+  throw corrupt(
+    'the vhdx was not closed cleanly: its log (LogGuid) holds writes that are not in the disk yet; replay it with qemu-img check -r all, and publish that',
+  );
+};
 
 interface Region {
   readonly offset: number;
@@ -44,9 +76,9 @@ const regionsOf = (table: Buffer): ReadonlyMap<string, Region> => {
 const readRegions = async (reader: DiskReader): Promise<ReadonlyMap<string, Region>> => {
   for (const offset of regionTableOffsets) {
     const table = await readExactly(reader, offset, kib64, 'vhdx region table');
-    if (table.toString('latin1', 0, 4) === 'regi') return regionsOf(table);
+    if (isSound(table, 'regi')) return regionsOf(table);
   }
-  throw corrupt('the vhdx has no region table');
+  throw corrupt('the vhdx has no sound region table');
 };
 
 interface Vhdx {
@@ -83,6 +115,7 @@ const readMetadata = async (
 };
 
 const readVhdx = async (reader: DiskReader): Promise<Vhdx> => {
+  await refuseLog(reader);
   const regions = await readRegions(reader);
   const item = await readMetadata(reader, requireRegion(regions, guids.metadataRegion, 'metadata'));
   const parameters = await item(guids.fileParameters, 8);

@@ -58,7 +58,7 @@ const parseHeader = (head: Buffer): VmdkHeader => {
 
 const refuseParent = (text: string): void => {
   const parent = /^\s*parentCID\s*=\s*([0-9a-f]+)/im.exec(text)?.[1]?.toLowerCase();
-  if (/parentFileNameHint/i.test(text) || (parent !== undefined && parent !== 'ffffffff')) {
+  if (/parentFileNameHint/i.test(text) || (parent !== undefined && !/^f{8,}$/.test(parent))) {
     throw new TransferError(
       'ExternalReference',
       'the vmdk is a difference to a parent disk; clone it to a full disk and publish that',
@@ -66,32 +66,56 @@ const refuseParent = (text: string): void => {
   }
 };
 
+/** VMware's own words for what is in the file itself: `RDONLY` where nobody should write to it, and any name, also one that is no file's. */
+const extentLine = /^[ \t]*(RW|RDONLY|NOACCESS)[ \t]+(\d+)[ \t]+(\w+)(?:[ \t]|$).*$/gim;
+
+const refusePiece = (): never => {
+  throw new TransferError(
+    'ExternalReference',
+    'the vmdk is one piece of a disk that is split into several files (as -s001.vmdk is); publish the whole disk in one, as monolithicSparse or streamOptimized',
+  );
+};
+
+const checkType = (text: string): void => {
+  const type = /^[ \t]*createType\s*=\s*"([^"]*)"/im.exec(text)?.[1] ?? '';
+  if (/^(monolithicSparse|streamOptimized)$/i.test(type)) return;
+  const message = `the vmdk is of type "${type.slice(0, 40)}"; publish a monolithicSparse or streamOptimized one`;
+  throw new TransferError(/flat|vmfs|extent|custom/i.test(type) ? 'ExternalReference' : 'UnsupportedFormat', message);
+};
+
 /** The one file itself is the only extent a vmdk may name. */
-const checkDescriptor = (text: string): void => {
-  refuseParent(text);
-  const type = /^\s*createType\s*=\s*"([^"]*)"/im.exec(text)?.[1] ?? '';
-  if (type !== 'monolithicSparse' && type !== 'streamOptimized') {
-    const message = `the vmdk is of type "${type.slice(0, 40)}"; publish a monolithicSparse or streamOptimized one`;
-    throw new TransferError(/flat|vmfs|extent|custom/i.test(type) ? 'ExternalReference' : 'UnsupportedFormat', message);
-  }
-  const extents = text.match(/^\s*(RW|RDONLY|NOACCESS)\s.*$/gim) ?? [];
-  const isOne = extents.length === 1 && /^\s*RW\s+\d+\s+SPARSE\s/i.test(extents[0] ?? '');
-  if (!isOne) {
+const checkExtents = (text: string): void => {
+  const extents = [...text.matchAll(extentLine)].map(([, access = '', , kind = '']) => ({ access, kind }));
+  const [first] = extents;
+  if (extents.length !== 1 || first?.kind.toUpperCase() !== 'SPARSE') {
+    const named = extents.length === 1 ? `a ${first?.kind} extent` : `${extents.length || 'no'} extents`;
     throw new TransferError(
       'ExternalReference',
-      `the vmdk names ${extents.length} extents; exactly one, in the file itself, is allowed`,
+      `the vmdk names ${named}; exactly one of type SPARSE, in the file itself, is allowed`,
     );
   }
+  if (first.access.toUpperCase() === 'NOACCESS')
+    throw new TransferError(
+      'UnsupportedFormat',
+      'the extent of the vmdk is marked NOACCESS: nobody may read it; export the disk again',
+    );
+};
+
+const checkDescriptor = (text: string): void => {
+  refuseParent(text);
+  if (text.trim() === '') refusePiece();
+  checkType(text);
+  checkExtents(text);
 };
 
 export const inspectVmdk = async (reader: DiskReader): Promise<DiskHeader> => {
   const header = parseHeader(await readExactly(reader, 0, headerBytes, 'vmdk header'));
   const fixed = await reader.read(fixedDescriptor.offset, fixedDescriptor.length);
   refuseParent(fixed.toString('latin1'));
-  if (header.descriptor.offset > 0) {
-    const descriptor = await readExactly(reader, header.descriptor.offset, header.descriptor.length, 'vmdk descriptor');
-    checkDescriptor(descriptor.toString('latin1').replace(/\0[\s\S]*$/, ''));
-  }
+  const { offset, length } = header.descriptor;
+  if (offset === 0) refusePiece();
+  const descriptor = await readExactly(reader, offset, length, 'vmdk descriptor');
+  checkDescriptor(descriptor.toString('latin1').replace(/\0[\s\S]*$/, ''));
   if (header.directoryOffset !== directoryAtEnd) {
     checkInside(
       reader,

@@ -25,13 +25,16 @@ export interface Reception {
 export interface ReceptionOptions {
   readonly source: UploadSource;
   readonly scratchDir: string;
+  /** Bytes of the largest disk that there is room for. */
+  readonly limitBytes?: number | undefined;
   /** Address to listen on. */
   readonly host: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Throws what listening throws: the port is taken, the address is none of ours. */
-export const openReception = async ({ source, scratchDir, host, log }: ReceptionOptions): Promise<Reception> => {
+export const openReception = async (options: ReceptionOptions): Promise<Reception> => {
+  const { source, scratchDir, limitBytes, host, log } = options;
   const directory = join(source.dir ?? scratchDir, 'upload');
   const spool = await openSpool(directory);
   const receiver = createReceiver(spool);
@@ -42,6 +45,7 @@ export const openReception = async ({ source, scratchDir, host, log }: Reception
     port: source.port,
     checker,
     subject: source.subject,
+    limitBytes,
     log,
   });
   log('waiting for an upload', { port: server.port, offset: spool.offset(), isComplete: spool.isComplete() });

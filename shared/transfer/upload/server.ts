@@ -1,6 +1,6 @@
 // The receiver over HTTP, inside the pod that fills the volume. Its one client is the transfer function, which speaks to people.
 //
-//   HEAD  /upload                  Upload-Offset, Upload-Length, Upload-Complete
+//   HEAD  /upload                  Upload-Offset, Upload-Length, Upload-Complete, Upload-Limit
 //   PATCH /upload  Upload-Offset   204; 409 misplaced or closed, 422 refused, 423 busy, 503 this Job ends and another takes its place
 //     Prefer: wait=50                200 and the report, or 202: all of it is here, and 50 s were not enough for the rest
 //     Upload-Begin: <Announcement as JSON>      a new file
@@ -21,6 +21,8 @@ export interface UploadServerOptions {
   readonly checker: TokenChecker;
   /** UID that a token must be for. */
   readonly subject: string;
+  /** Bytes of the largest disk that is taken, for clients that can tell beforehand; left out where that is no question. */
+  readonly limitBytes?: number | undefined;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -133,11 +135,12 @@ const answer = async (request: IncomingMessage, options: UploadServerOptions): P
 };
 
 /** What the spool says now, with every answer. */
-const stateHeaders = ({ receiver: { spool } }: UploadServerOptions): Record<string, string> => {
+const stateHeaders = ({ receiver: { spool }, limitBytes }: UploadServerOptions): Record<string, string> => {
   const [length, announced] = [spool.length(), spool.announced()];
   return {
     'upload-offset': String(spool.offset()),
     'upload-complete': spool.isComplete() ? '?1' : '?0',
+    ...(limitBytes === undefined ? {} : { 'upload-limit': String(limitBytes) }),
     ...(length === undefined ? {} : { 'upload-length': String(length) }),
     ...(announced === undefined
       ? {}

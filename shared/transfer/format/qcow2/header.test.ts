@@ -18,7 +18,7 @@ describe('parseQcow2Header', () => {
     });
   });
 
-  it('reads version 2, whatever follows its header', () => {
+  it('reads version 2, whatever stands where version 3 has its fields', () => {
     const bytes = qcow2Header({ version: 2 });
     bytes.fill(0xff, 72);
     expect(parseQcow2Header(bytes)).toMatchObject({ version: 2, compression: 'zlib', hasExtendedL2: false });

@@ -1,6 +1,8 @@
 // The qcow2 header: parsed, held against bounds, and refused by field name where reading it would be wrong or unsafe.
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type DiskReader, checkInside, corrupt, toSafeNumber } from '#shared/transfer/format/disk.ts';
+import { readExtensions } from '#shared/transfer/format/qcow2/extensions.ts';
+import { maxSnapshots } from '#shared/transfer/format/qcow2/snapshots.ts';
 
 export interface Qcow2Header {
   readonly version: 2 | 3;
@@ -14,6 +16,11 @@ export interface Qcow2Header {
   readonly refcountTableOffset: number;
   readonly refcountTableClusters: number;
   readonly snapshots: number;
+  readonly snapshotsOffset: number;
+  /** Bytes before the first extension. */
+  readonly headerLength: number;
+  /** There are bitmaps that hold: only qemu reads those. */
+  readonly hasBitmaps: boolean;
   /** A refcount has 2^order bits. */
   readonly refcountOrder: number;
   readonly compression: 'zlib' | 'zstd';
@@ -21,16 +28,19 @@ export interface Qcow2Header {
   readonly hasExtendedL2: boolean;
 }
 
+const magic = 0x5146_49fb;
 const v2HeaderBytes = 72;
 const v3HeaderBytes = 104;
 const maxBackingNameBytes = 1023;
 /** Bounds that qemu itself has: 32 MiB of L1, 8 MiB of refcount table. */
 const maxL1Bytes = 32 * 1024 * 1024;
 const maxRefcountTableBytes = 8 * 1024 * 1024;
-const maxSnapshots = 65_536;
 
 const incompatible = { dirty: 1n, corrupt: 2n, dataFile: 4n, compression: 8n, extendedL2: 16n } as const;
 const knownIncompatible = 31n;
+const autoclear = { bitmaps: 1n, rawDataFile: 2n } as const;
+/** 32 subclusters of a sector each. */
+const minExtendedClusterBits = 14;
 
 const refuseReferences = (head: Buffer, features: bigint): void => {
   const backingOffset = head.readBigUInt64BE(8);
@@ -63,6 +73,8 @@ const refuseState = (head: Buffer, features: bigint): void => {
   if ((features & incompatible.dirty) !== 0n) {
     throw corrupt('the qcow2 is marked dirty: it was not closed properly; repair it with qemu-img check -r all');
   }
+  if (head.readUInt32BE(4) === 3 && (head.readBigUInt64BE(88) & autoclear.rawDataFile) !== 0n)
+    throw corrupt('the qcow2 says that its external data file is raw (autoclear bit 1), but it has no data file');
   if ((features & ~knownIncompatible) !== 0n) {
     const bits = (features & ~knownIncompatible).toString(16);
     throw new TransferError(
@@ -86,6 +98,8 @@ const compressionOf = (head: Buffer, features: bigint, headerLength: number): 'z
 };
 
 const versionOf = (head: Buffer): 2 | 3 => {
+  if (head.readUInt32BE(0) !== magic)
+    throw new TransferError('UnsupportedFormat', 'the file has no magic number of a qcow2');
   const version = head.readUInt32BE(4);
   if (version === 2 || version === 3) return version;
   throw new TransferError('UnsupportedFormat', `the file is qcow version ${version}; versions 2 and 3 are known`);
@@ -100,10 +114,28 @@ const headerLengthOf = (head: Buffer, version: 2 | 3, clusterSize: number): numb
   return length;
 };
 
+const checkPlaces = ({
+  clusterSize,
+  l1Entries,
+  l1Offset,
+  refcountTableOffset,
+  snapshots,
+  snapshotsOffset,
+}: Qcow2Header): void => {
+  const places = { L1: l1Offset, refcount: refcountTableOffset, snapshot: snapshotsOffset };
+  for (const [table, offset] of Object.entries(places))
+    if (offset % clusterSize !== 0) throw corrupt(`the qcow2 ${table} table at ${offset} is not aligned to clusters`);
+  if (l1Entries > 0 && l1Offset === 0) throw corrupt('the qcow2 has no L1 table');
+  if (refcountTableOffset === 0) throw corrupt('the qcow2 has no refcount table');
+  if (snapshots > 0 && snapshotsOffset === 0) throw corrupt('the qcow2 has no snapshot table');
+};
+
 const checkTables = (header: Qcow2Header): void => {
+  if (header.hasExtendedL2 && header.clusterBits < minExtendedClusterBits)
+    throw corrupt(`the qcow2 has extended L2 entries for clusters of ${header.clusterSize} bytes; 16384 are the least`);
   if (header.virtualSize % 512 !== 0)
     throw corrupt(`the qcow2 has a disk of ${header.virtualSize} bytes, which is no whole number of sectors`);
-  const { clusterSize, l1Entries, l1Offset, refcountTableOffset } = header;
+  const { clusterSize, l1Entries } = header;
   const guestPerL1 = (clusterSize / (header.hasExtendedL2 ? 16 : 8)) * clusterSize;
   if (l1Entries * 8 > maxL1Bytes) throw corrupt(`the qcow2 L1 table has ${l1Entries} entries, more than any real disk`);
   if (l1Entries < Math.ceil(header.virtualSize / guestPerL1)) {
@@ -112,10 +144,9 @@ const checkTables = (header: Qcow2Header): void => {
   if (header.refcountTableClusters * clusterSize > maxRefcountTableBytes) {
     throw corrupt(`the qcow2 refcount table has ${header.refcountTableClusters} clusters, more than any real disk`);
   }
+  if (header.refcountTableClusters === 0) throw corrupt('the qcow2 has no refcount table');
   if (header.snapshots > maxSnapshots) throw corrupt(`the qcow2 says it holds ${header.snapshots} snapshots`);
-  if (l1Offset % clusterSize !== 0 || refcountTableOffset % clusterSize !== 0)
-    throw corrupt('a qcow2 table is not aligned to clusters');
-  if (l1Entries > 0 && l1Offset === 0) throw corrupt('the qcow2 has no L1 table');
+  checkPlaces(header);
 };
 
 const refcountOrderOf = (head: Buffer, version: 2 | 3): number => {
@@ -151,6 +182,9 @@ export const parseQcow2Header = (head: Buffer): Qcow2Header => {
     refcountTableOffset: toSafeNumber(head.readBigUInt64BE(48), 'the refcount table offset of the qcow2'),
     refcountTableClusters: head.readUInt32BE(56),
     snapshots: head.readUInt32BE(60),
+    snapshotsOffset: toSafeNumber(head.readBigUInt64BE(64), 'the snapshot table offset of the qcow2'),
+    headerLength,
+    hasBitmaps: version === 3 && (head.readBigUInt64BE(88) & autoclear.bitmaps) !== 0n,
     refcountOrder: refcountOrderOf(head, version),
     compression: compressionOf(head, features, headerLength),
     hasExtendedL2: (features & incompatible.extendedL2) !== 0n,
@@ -169,5 +203,6 @@ export const readQcow2Header = async (reader: DiskReader): Promise<Qcow2Header> 
     header.refcountTableClusters * header.clusterSize,
     'the qcow2 refcount table',
   );
-  return header;
+  checkInside(reader, header.snapshotsOffset, header.snapshots * 40, 'the qcow2 snapshot table');
+  return { ...header, hasBitmaps: await readExtensions(header, reader) };
 };

@@ -3,47 +3,18 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createUnpack } from '#shared/transfer/decode/cluster.ts';
-import { bufferReader } from '#shared/transfer/format/disk.ts';
 import { createClusterMapBuilder } from '#shared/transfer/format/qcow2/cluster-map.ts';
-import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
-import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
-import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { buildQcow2 } from '#test/support/qcow2-image.ts';
 import {
   convertQcow2 as convert,
   effort,
   imagePlans as plans,
+  readQcow2,
   fuzzTimeout as timeout,
+  verdictOnQcow2,
 } from '#test/support/qcow2-plans.ts';
-import { refusalOf } from '#test/support/refusal.ts';
 import { hasTools } from '#test/support/tools.ts';
-
-/** The guest's disk, read as the direct route does: front to back, in segments, with what is carried over. */
-const readDisk = async (file: Buffer, segmentBytes: number): Promise<Buffer> => {
-  const reader = bufferReader(file, file.length);
-  const header = await readQcow2Header(reader);
-  const map = await readClusterMap(header, reader);
-  const disk = Buffer.alloc(header.virtualSize);
-  const planner = createSegmentPlanner(queueOf(map!));
-  const unpack = createUnpack(header.compression, header.clusterSize);
-  const length = Math.max(segmentBytes, 2 * header.clusterSize + 512);
-  let carried = 0;
-  for (let base = 0; base < file.length; base += length) {
-    const segment = file.subarray(base, base + length);
-    const { tasks, carriedBytes } = planner.next(base, segment.length);
-    for (const { offset, length: bytes, guest, isCompressed } of tasks) {
-      expect(offset).toBeGreaterThanOrEqual(-carried);
-      expect(offset + bytes).toBeLessThanOrEqual(segment.length);
-      const content = file.subarray(base + offset, base + offset + bytes);
-      (isCompressed ? unpack(content) : content).copy(disk, guest);
-    }
-    carried = carriedBytes;
-  }
-  expect(planner.isDone()).toBe(true);
-  return disk;
-};
 
 const directory = temporaryDirectory();
 
@@ -53,15 +24,6 @@ const check = (file: Buffer): string => {
   return spawnSync('qemu-img', ['check', '-f', 'qcow2', path], { encoding: 'utf8' }).stdout;
 };
 
-/** `same` as qemu-img makes of `reference`, `different`, or the code of the refusal. */
-const verdictOn = async (file: Buffer, reference: Buffer): Promise<string> => {
-  let disk: Buffer | undefined;
-  const outcome = await refusalOf(async () => {
-    disk = await readDisk(file, 4096);
-  });
-  if (disk === undefined) return outcome;
-  return disk.equals(convert(reference) ?? Buffer.alloc(0)) ? 'same' : 'different';
-};
 const safe = /^(same|ImageCorrupt|ImageTruncated)$/;
 
 const segments = fc.constantFrom(1, 4096, 50_000, 4 * 1024 * 1024);
@@ -76,7 +38,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
           expect(check(file)).toContain('No errors were found');
           const expected = convert(file);
           expect(expected).toBeDefined();
-          expect((await readDisk(file, segmentBytes)).equals(expected!)).toBe(true);
+          expect((await readQcow2(file, segmentBytes))?.equals(expected!)).toBe(true);
         }),
         { numRuns: 30 * effort },
       );
@@ -96,7 +58,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
             const at = table.offset + (where % table.length);
             file[at] = file[at]! ^ (1 << bit);
           }
-          expect(await verdictOn(file, file)).toMatch(safe);
+          expect(await verdictOnQcow2(file, file)).toMatch(safe);
         }),
         { numRuns: 40 * effort },
       );
@@ -111,7 +73,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
         fc.asyncProperty(plans, fc.double({ min: 0, max: 1, noNaN: true }), async (plan, part) => {
           const { file } = buildQcow2(plan);
           const cut = file.subarray(0, Math.floor(file.length * part));
-          expect(await verdictOn(cut, file)).toMatch(safe);
+          expect(await verdictOnQcow2(cut, file)).toMatch(safe);
         }),
         { numRuns: 30 * effort },
       );
@@ -130,7 +92,7 @@ describe.skipIf(!hasTools('qemu-img'))('reading a qcow2 front to back', () => {
           async (plan, where, bytes) => {
             const { file } = buildQcow2(plan);
             Buffer.from(bytes).copy(file, 512 + (where % (file.length - 512)));
-            expect(await verdictOn(file, file)).toMatch(safe);
+            expect(await verdictOnQcow2(file, file)).toMatch(safe);
           },
         ),
         { numRuns: 30 * effort },

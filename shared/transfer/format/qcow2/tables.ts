@@ -16,6 +16,7 @@ import {
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 import { inOrder } from '#shared/transfer/format/qcow2/in-order.ts';
 import { checkRefcounts, createReferences } from '#shared/transfer/format/qcow2/refcounts.ts';
+import { checkSnapshots } from '#shared/transfer/format/qcow2/snapshots.ts';
 
 /** Tables next to each other are read together, up to this many bytes. */
 const batchBytes = 1024 * 1024;
@@ -59,8 +60,8 @@ const fill = async (layout: Layout, reader: DiskReader, builder: ClusterMapBuild
 
 /**
  * Every extent of the guest's disk, each proven to lie inside the file and to be counted by its refcounts. `undefined` when there are more
- * than `limit`, or the file is too large for its uses to be counted. The reader must know its size. Throws TransferError: ImageTruncated,
- * ImageCorrupt.
+ * than `limit`, the file is too large for its uses to be counted, or it has bitmaps, which are read only by qemu. The reader must know its size.
+ * Throws TransferError: ImageTruncated, ImageCorrupt.
  */
 export const readClusterMap = async (
   header: Qcow2Header,
@@ -68,8 +69,9 @@ export const readClusterMap = async (
   limit?: number,
 ): Promise<ClusterMap | undefined> => {
   const fileSize = reader.size ?? 0;
+  await checkSnapshots(header, reader);
   const references = createReferences(fileSize, header.clusterSize);
-  if (references === undefined) return undefined;
+  if (references === undefined || header.hasBitmaps) return undefined;
   const builder = createClusterMapBuilder(limit);
   if (!(await fill(layoutOf(header, fileSize, references), reader, builder))) return undefined;
   await checkRefcounts(header, reader, references);

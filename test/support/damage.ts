@@ -1,0 +1,66 @@
+// What may happen to a file: fields of its headers and tables that say something else, as arbitraries of fast-check.
+import fc from 'fast-check';
+
+/** Where in the file, how wide the field is, and what is written there. */
+export interface Damage {
+  readonly at: number;
+  readonly width: 1 | 2 | 4 | 8;
+  readonly how:
+    | { readonly do: 'set'; readonly value: bigint }
+    | { readonly do: 'add'; readonly value: bigint }
+    | { readonly do: 'flip'; readonly bit: number };
+}
+
+type Order = 'BE' | 'LE';
+
+/** Numbers at which bounds are, beside small ones. */
+const values = fc.oneof(
+  fc.bigInt({ min: 0n, max: 70n }),
+  fc.tuple(fc.nat(63), fc.constantFrom(-1n, 0n, 1n)).map(([bits, more]) => 2n ** BigInt(bits) + more),
+  fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+);
+
+/** In one of the regions `[from, to)` of a file. Fields lie where their width lets them, most often. */
+export const damagesOf = (regions: readonly (readonly [from: number, to: number])[]): fc.Arbitrary<Damage> =>
+  fc
+    .record({
+      place: fc.oneof(...regions.map(([from, to]) => fc.integer({ min: from, max: to - 1 }))),
+      width: fc.constantFrom<Damage['width']>(1, 2, 4, 4, 8, 8),
+      isAligned: fc.constantFrom(true, true, true, false),
+      how: fc.oneof(
+        fc.record({ do: fc.constant('set' as const), value: values }),
+        fc.record({
+          do: fc.constant('add' as const),
+          value: fc.constantFrom(-1n, 1n, 512n, -512n, 65_536n, 2n ** 20n),
+        }),
+        fc.record({ do: fc.constant('flip' as const), bit: fc.nat(63) }),
+      ),
+    })
+    .map(({ place, width, isAligned, how }) => ({ at: isAligned ? place - (place % width) : place, width, how }));
+
+const read = (field: Buffer, order: Order): bigint =>
+  BigInt(`0x${(order === 'BE' ? field : Buffer.from(field).reverse()).toString('hex')}`);
+
+/** A copy of the file with all of it done. What lies behind its end is left out. */
+export const damaged = (file: Buffer, order: Order, changes: readonly Damage[]): Buffer => {
+  const copy = Buffer.from(file);
+  for (const { at, width, how } of changes) {
+    if (at + width > copy.length) continue;
+    const field = copy.subarray(at, at + width);
+    const before = read(field, order);
+    const after =
+      how.do === 'set'
+        ? how.value
+        : how.do === 'add'
+          ? before + how.value
+          : before ^ (1n << BigInt(how.bit % (width * 8)));
+    const bytes = Buffer.from(
+      BigInt.asUintN(width * 8, after)
+        .toString(16)
+        .padStart(width * 2, '0'),
+      'hex',
+    );
+    (order === 'BE' ? bytes : bytes.reverse()).copy(field);
+  }
+  return copy;
+};
