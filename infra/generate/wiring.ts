@@ -1,6 +1,12 @@
 // Every other function and what the manifests need to know of it: admission, transfer, Jobs. Those that events wake: event-functions.ts.
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
-import { configMaps, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  configMaps,
+  persistentVolumeClaims,
+  persistentVolumes,
+  secrets,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -79,7 +85,12 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
         operations: ['CREATE', 'UPDATE'],
       },
       { name: 'disks', summary: 'nor are disks taken from under a machine', on: 'disks', operations: ['DELETE'] },
-      { name: 'keys', summary: 'nor keys from under encrypted volumes', on: 'keys', operations: ['DELETE'] },
+      {
+        name: 'keys',
+        summary: 'nor keys from under encrypted volumes',
+        on: 'keys',
+        operations: ['UPDATE', 'DELETE'],
+      },
       {
         name: 'class-rules',
         summary: 'storage classes say what images can use',
@@ -116,6 +127,8 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(storageProfileKind.type), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },
     { type: erased(persistentVolumeClaims), verbs: ['get'] },
+    // Volumes by the Secret that opens them.
+    { type: erased(persistentVolumes), verbs: ['list'] },
     { type: erased(templateVersions), verbs: ['get'] },
     { type: erased(virtualMachines), verbs: ['get', 'list'] },
     { type: erased(volumeSnapshotClasses), verbs: ['get'] },

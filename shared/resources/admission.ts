@@ -153,8 +153,10 @@ export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
     if (kind === undefined || object === undefined || !isAskedAbout(request)) return allowed;
     if (readShape(kind, object).length > 0) return allowed;
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
-    let filled = await fillGrants(request, object, kind.sources ?? noSources, kube);
+    let filled = object;
     for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
+    // Last: a default may name what takes a right of its author's.
+    filled = await fillGrants(request, filled, kind.sources ?? noSources, kube);
     return {
       kind: 'allowed',
       object: kind.classOf === undefined ? filled : withClassLabel(filled, kind.classOf(filled)),
