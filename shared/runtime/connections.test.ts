@@ -34,7 +34,7 @@ const countOf = (server: Server): Promise<number> =>
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
 /** Clients that read nothing and never close their side, whatever the server does. */
-const stubborn = async (server: Server, begin: (socket: Socket) => void): Promise<void> => {
+const leftOf = async (server: Server, begin: (socket: Socket) => void): Promise<number> => {
   const sockets = Array.from({ length: many }, () =>
     connect({ port: portOf(server), host: '127.0.0.1', allowHalfOpen: true }).on('error', () => undefined),
   );
@@ -42,6 +42,7 @@ const stubborn = async (server: Server, begin: (socket: Socket) => void): Promis
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
   sockets.forEach((socket) => begin(socket.pause()));
   await expect.poll(() => countOf(server), soon).toBe(0);
+  return countOf(server);
 };
 
 describe('connections that a server has ended are gone, whatever their clients do', () => {
@@ -58,7 +59,7 @@ describe('connections that a server has ended are gone, whatever their clients d
     '%s',
     async (_what, begin) => {
       const server = await listening(createHttpServer(limits, refuse));
-      await stubborn(server, begin);
+      expect(await leftOf(server, begin)).toBe(0);
     },
     30_000,
   );
@@ -80,7 +81,8 @@ describe('connections that a server has ended are gone, whatever their clients d
       ends.push(() => rmSync(folder, { recursive: true }));
       const { key, certificate } = await ensureControlPlaneFiles(folder);
       const pem = { key: readFileSync(key), cert: readFileSync(certificate) };
-      await stubborn(await listening(createHttpsServer({ ...limits, ...pem, handshakeTimeout: 1_000 }, refuse)), begin);
+      const server = await listening(createHttpsServer({ ...limits, ...pem, handshakeTimeout: 1_000 }, refuse));
+      expect(await leftOf(server, begin)).toBe(0);
       expect(handshakeTimeoutMs).toBeLessThanOrEqual(10_000);
     },
     30_000,
