@@ -207,6 +207,8 @@ export interface KubeEvent extends KubeObject {
   readonly count?: number;
   readonly firstTimestamp?: string;
   readonly lastTimestamp?: string;
+  readonly eventTime?: string;
+  readonly series?: { readonly lastObservedTime?: string };
   readonly source?: { readonly component?: string };
 }
 
