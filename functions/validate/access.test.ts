@@ -1,4 +1,5 @@
 // Who may make what from content of other namespaces: asked for the author, before anything is told of it.
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
@@ -143,6 +144,79 @@ describe('an author who may', () => {
     const { object: stored } = await admit({ object }, having([]));
     expect(grantsOf(stored)).toBeUndefined();
   });
+});
+
+describe('Secrets that the class of an image names', () => {
+  const stage = (name: string, namespace: string, prefix = 'node-publish') => ({
+    [`csi.storage.k8s.io/${prefix}-secret-name`]: name,
+    [`csi.storage.k8s.io/${prefix}-secret-namespace`]: namespace,
+  });
+  const imageWith = (storageClassParameters: Record<string, string>, spec: Record<string, unknown> = {}) =>
+    aHarvesterImage({ backend: 'backingimage', storageClassParameters, ...spec }, { namespace: 'tenant' });
+  const stagesOfDrivers = ['provisioner', 'node-stage', 'node-publish', 'node-expand'];
+  const longhorn: Draft = {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: 'vault' },
+    provisioner: 'driver.longhorn.io',
+    parameters: { encrypted: 'true', ...stage('key', 'bank') },
+  };
+
+  it('of another namespace are refused by name, whichever stage they are for, and kept out of no right', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.subarray(stagesOfDrivers, { minLength: 1 }),
+        fc.constantFrom('key', '${pvc.name}', "${pvc.annotations['key']}", '${pv.name}'),
+        fc.constantFrom('bank', 'ba${pvc.namespace}', '${pv.name}', 'kube-system'),
+        async (stages, name, namespace) => {
+          const object = imageWith(Object.assign({}, ...stages.map((one) => stage(name, namespace, one))));
+          const { answer } = await admit({ object }, having([]));
+          expect(answer.status?.code).toBe(403);
+          expect(answer.status?.details?.causes?.[0]).toMatchObject({
+            field: `spec.storageClassParameters[csi.storage.k8s.io/${stages[0]}-secret-name]`,
+            message: expect.stringContaining('is not allowed to use the Secret') as string,
+          });
+        },
+      ),
+    );
+  });
+
+  it.each<[what: string, parameters: Record<string, string>, rights: readonly string[], grants: unknown]>([
+    ['of its own namespace', stage('key', 'tenant'), [], undefined],
+    ['of the namespace of each claim', stage('${pvc.name}', '${pvc.namespace}'), [], undefined],
+    ['that its author may read', stage('key', 'bank'), ['get secrets bank/key'], [['bank', 'key']]],
+    ['where its author may read all', stage('${pvc.name}', 'bank'), ['get secrets bank/*'], [['bank', '*']]],
+    ['that are half named', { 'csi.storage.k8s.io/node-publish-secret-name': 'key' }, [], undefined],
+  ])('%s are taken', async (_what, parameters, rights, grants) => {
+    const { object, answer } = await admit({ object: imageWith(parameters) }, having(rights));
+    expect(answer).toMatchObject({ allowed: true });
+    const written = (grantsOf(object) as { use: string; namespace: string; name: string }[] | undefined)?.map(
+      ({ namespace, name }) => [namespace, name],
+    );
+    expect(written).toEqual(grants);
+  });
+
+  it('are not taken by a name that is made for each claim, where its author may read one', async () => {
+    const object = imageWith(stage('${pvc.name}', 'bank'));
+    expect((await admit({ object }, having(['get secrets bank/key']))).answer.status?.code).toBe(403);
+  });
+
+  it('are those of the class it is modelled on, as well', async () => {
+    const object = imageWith({}, { targetStorageClassName: 'vault' });
+    const on = (...rights: string[]) =>
+      withAccess(clusterOf(longhorn), (question) => rights.includes(rightOf(question)));
+    expect((await admit({ object }, on())).answer.status?.message).toContain('bank/key');
+    expect((await admit({ object }, on('get secrets bank/key'))).answer.allowed).toBe(true);
+  });
+
+  it.each(['controller-publish', 'controller-expand', 'anything-else'])(
+    'for %s, which no class of an image has, are refused where mutation was passed by',
+    async (prefix) => {
+      const object = imageWith({ numberOfReplicas: '1', ...stage('key', 'bank', prefix) });
+      const deps = { kube: having([]), log: silentLogger };
+      expect((await ask(createApp(deps), '/validate', { object })).status?.code).toBe(403);
+    },
+  );
 });
 
 describe('which backup an image is made from', () => {

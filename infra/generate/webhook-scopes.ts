@@ -8,7 +8,7 @@ import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { clusterControllers, labels, ownAccountPrefix } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { encryptionKeyField } from '#shared/resources/protected/encryption-key.ts';
+import { encryptionKeyFields, neededFields } from '#shared/resources/protected/encryption-key.ts';
 import { goldenTypes } from '#shared/resources/protected/golden.ts';
 import { keptMarks, ownMarks } from '#shared/resources/protected/marks.ts';
 
@@ -91,7 +91,11 @@ const inUse =
   '(has(oldObject.metadata.ownerReferences) && ' +
   `oldObject.metadata.ownerReferences.exists(r, r.kind == '${virtualMachines.kind}'))`;
 
-const withKey = `has(oldObject.data) && '${encryptionKeyField}' in oldObject.data`;
+const dataOf = (object: string): string => `(has(${object}.data) ? ${object}.data : {})`;
+const withKey = `${listOf(encryptionKeyFields)}.exists(k, k in ${dataOf('oldObject')})`;
+const keyGoes =
+  `request.operation == 'DELETE' || ${listOf(neededFields)}.exists(k, (k in ${dataOf('object')}) != (k in ${dataOf('oldObject')}) || ` +
+  `(k in ${dataOf('object')} && ${dataOf('object')}[k] != ${dataOf('oldObject')}[k]))`;
 
 export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonly ResourceType[]): WebhookScope =>
   (
@@ -124,7 +128,14 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
         conditions: [...notTrusted, { name: 'in-use', expression: inUse }],
         failurePolicy: 'Ignore',
       },
-      keys: { types: [secrets], conditions: [...notTrusted, { name: 'with-a-key', expression: withKey }] },
+      keys: {
+        types: [secrets],
+        conditions: [
+          ...notTrusted,
+          { name: 'with-a-key', expression: withKey },
+          { name: 'that-goes', expression: keyGoes },
+        ],
+      },
       // Nothing of a class is lost while we are away: it is looked at again where an image is to be kept in it.
       'class-rules': { types: [storageClasses], conditions: notTrusted, failurePolicy: 'Ignore' },
     } satisfies Record<Webhook['on'], WebhookScope>

@@ -1,6 +1,13 @@
 // Every other function and what the manifests need to know of it: admission, transfer, Jobs. Those that events wake: event-functions.ts.
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
-import { configMaps, namespaces, persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  configMaps,
+  namespaces,
+  persistentVolumeClaims,
+  persistentVolumes,
+  secrets,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
@@ -92,7 +99,12 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
         on: 'disks',
         operations: ['DELETE'],
       },
-      { name: 'keys', summary: 'nor keys of encrypted volumes', on: 'keys', operations: ['DELETE'] },
+      {
+        name: 'keys',
+        summary: 'keys of encrypted volumes are neither deleted nor changed',
+        on: 'keys',
+        operations: ['UPDATE', 'DELETE'],
+      },
       {
         name: 'class-rules',
         summary: 'rules of storage classes',
@@ -131,6 +143,8 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(persistentVolumeClaims), verbs: ['get'] },
     // Nothing is kept in a namespace that is being deleted.
     { type: erased(namespaces), verbs: ['get'] },
+    // Volumes by the Secret that opens them.
+    { type: erased(persistentVolumes), verbs: ['list'] },
     { type: erased(templateVersions), verbs: ['get'] },
     { type: erased(virtualMachines), verbs: ['get', 'list'] },
     { type: erased(volumeSnapshotClasses), verbs: ['get'] },

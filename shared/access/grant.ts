@@ -5,7 +5,7 @@ import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 /** Ways to use what lies elsewhere; `sources.ts` has the rights each of them takes. */
-export type SourceUse = 'clone-claim' | 'clone-snapshot' | 'export-claim' | 'use-image';
+export type SourceUse = 'clone-claim' | 'clone-snapshot' | 'export-claim' | 'use-image' | 'read-secret';
 
 /** Content that is to be used, and how. */
 export interface UsedSource {

@@ -4,7 +4,7 @@ import type { Grant, SourceUse, UsedSource } from '#shared/access/grant.ts';
 import { anyName } from '#shared/access/grant.ts';
 import { type Requester, type Wish, isAllowed } from '#shared/access/review.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
@@ -21,13 +21,15 @@ const cloneSource: Right = { ...to('create', dataVolumeKind.type), subresource: 
 
 /**
  * Ways to be allowed: any of them is enough, and takes all of its rights. Who may run pods in a namespace reads its claims anyway; to
- * read a snapshot takes a claim as well. Harvester's images and exports are for whoever may see what they are made from.
+ * read a snapshot takes a claim as well. Harvester's images and exports are for whoever may see what they are made from, and a Secret that
+ * the storage reads for somebody is one that they may read themselves.
  */
 const waysOf: Readonly<Record<SourceUse, readonly (readonly Right[])[]>> = {
   'clone-claim': [[cloneSource], [to('create', pods)]],
   'clone-snapshot': [[cloneSource], [to('create', pods), to('create', persistentVolumeClaims)]],
   'export-claim': [[to('get', persistentVolumeClaims)]],
   'use-image': [[to('get', harvesterImageKind.type)]],
+  'read-secret': [[to('get', secrets)]],
 };
 
 /**

@@ -40,7 +40,8 @@ export const followTransfer = (image: Filled, followed: Followed, context: PlanC
   const isStuck = state.phase === 'Failed' && run.is !== 'failed';
   const isOver = state.phase === 'Failed';
   const actions = [
-    ...(isStuck ? removeJob(job) : []),
+    // Its pods hold the spool, also once they have ended.
+    ...(isStuck || (isOver && followed.spool !== undefined) ? removeJob(job) : []),
     ...(isOver ? remove(persistentVolumeClaims, followed.spool) : []),
   ];
   return { actions, state };

@@ -9,7 +9,7 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
+import type { Condition, KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import { childrenOf, isOwnedBy } from '#shared/api/owner.ts';
 import type { Need } from '#shared/backends/backend.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
@@ -114,19 +114,50 @@ export const readSnapshotClass = async (
   return choice.is === 'found' ? choice.name : undefined;
 };
 
-/** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
+/**
+ * Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. Of each child as it is now: what
+ * ended, or got what it was waiting for, has nothing to complain about any more.
+ */
 export const readNewestWarnings = async (
   kube: KubeClient,
   children: readonly KubeObject[],
 ): Promise<readonly KubeEvent[]> => {
-  const warnings = await Promise.all(children.map((child) => readNewestWarning(kube, child)));
+  const present = children.filter((child) => !isSettled(child));
+  const warnings = await Promise.all(present.map((child) => readNewestWarning(kube, child)));
   return warnings.filter((warning) => warning !== undefined);
 };
 
-const readNewestWarning = async (kube: KubeClient, { metadata }: KubeObject): Promise<KubeEvent | undefined> => {
-  const fieldSelector = `involvedObject.uid=${metadata.uid ?? ''},type=Warning`;
-  const { items } = await kube.list(kubeEvents, { namespace: metadata.namespace, fieldSelector });
-  return items.toSorted((a, b) => timeOf(b).localeCompare(timeOf(a)))[0];
+interface Settling extends KubeObject {
+  readonly status?: {
+    readonly phase?: string;
+    readonly conditions?: readonly Pick<Condition, 'type' | 'status' | 'lastTransitionTime'>[];
+  };
+}
+
+/** A pod of an earlier attempt, a claim that is bound, a Job that is over. */
+const isSettled = ({ status = {} }: Settling): boolean =>
+  ['Succeeded', 'Failed', 'Bound'].includes(status.phase ?? '') ||
+  (status.conditions ?? []).some(({ type, status: is }) => ['Complete', 'Failed'].includes(type) && is === 'True');
+
+/** RFC 3339: since when a child is as it is. Complaints from before were about what it was. */
+const stateSince = ({ metadata, status }: Settling): string =>
+  (status?.conditions ?? [])
+    .flatMap(({ status: is, lastTransitionTime }) => (is === 'True' ? (lastTransitionTime ?? []) : []))
+    .reduce((newest, time) => (time > newest ? time : newest), metadata.creationTimestamp ?? '');
+
+const readNewestWarning = async (kube: KubeClient, child: KubeObject): Promise<KubeEvent | undefined> => {
+  const { uid = '', namespace } = child.metadata;
+  const fieldSelector = `involvedObject.uid=${uid},type=Warning`;
+  const { items } = await kube.list(kubeEvents, { namespace, fieldSelector });
+  const since = Date.parse(stateSince(child));
+  return items
+    .filter((event) => Number.isNaN(since) || timeOf(event) >= Math.floor(since / 1000) * 1000)
+    .toSorted((a, b) => timeOf(b) - timeOf(a))
+    .at(0);
 };
 
-const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
+/** The scheduler, for one, writes no `lastTimestamp`. In whole seconds, as most times of Kubernetes are. */
+const timeOf = ({ lastTimestamp, series, eventTime, metadata }: KubeEvent): number => {
+  const text = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
+  return Math.floor((Date.parse(text) || 0) / 1000) * 1000;
+};

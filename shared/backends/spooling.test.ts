@@ -79,7 +79,7 @@ const rows: readonly Row[] = [
     hasVolume: true,
     job: complete,
     pods: [failure],
-    actions: ['delete Spool'],
+    actions: ['delete Job', 'delete Spool'],
   },
   {
     name: 'the disk is there',
@@ -87,14 +87,14 @@ const rows: readonly Row[] = [
     hasVolume: true,
     job: complete,
     pods: [success],
-    actions: ['delete Spool', 'patch Volume'],
+    actions: ['delete Spool', 'patch Volume', 'delete Job'],
   },
   {
     name: 'the disk is there, and a crash came',
     hasVolume: true,
     job: complete,
     pods: [success],
-    actions: ['patch Volume'],
+    actions: ['patch Volume', 'delete Job'],
   },
 ];
 

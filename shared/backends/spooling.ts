@@ -1,7 +1,7 @@
 // The claim that keeps an upload until it is a disk: made before the Job that fills it, gone before the disk is called usable.
-import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Job, type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
-import { type Action, create } from '#shared/backends/actions.ts';
+import { type Action, create, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { readOwn } from '#shared/backends/reading.ts';
@@ -38,6 +38,13 @@ export const keepSpool = (uploaded: Uploaded, spooled: Spooled, { settings }: Pl
   const overhead = settings.filesystemOverhead;
   return [create(persistentVolumeClaims, buildSpool(uploaded.ref, { target, fileBytes, overhead }))];
 };
+
+/**
+ * The Job of an upload that has come to its end, once what it reported is recorded: its pods name the spool, and Kubernetes keeps a claim as
+ * long as any pod names it, also one that has ended.
+ */
+export const releaseSpool = (uploaded: Uploaded, job: Job | undefined): readonly Action[] =>
+  isUpload(uploaded) ? removeJob(job) : [];
 
 /** A volume is made for a file that comes, not for one that may. One that comes late starts the image again. */
 export const awaitOffer = ({ state }: Image, { now, settings }: PlanContext): Plan => {

@@ -1,6 +1,8 @@
 // What is written down of an image, and the image that comes of what was written down. Pure.
+import { toGrantText } from '#shared/access/grant.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
+import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import type { BackupData, ImageMetadata } from '#shared/backup/metadata.ts';
 import type { BackedImage, ImageObject } from '#shared/backup/image.ts';
@@ -104,6 +106,9 @@ const urlOf = (from: RestoreMark['from']): string => {
   return from === undefined ? '' : `nfs://${from.server}:${from.path}/${from.key}`;
 };
 
+const classParametersOf = (spec: ImageMetadata['spec']): Readonly<Record<string, string>> | undefined =>
+  spec['storageClassParameters'] as Readonly<Record<string, string>> | undefined;
+
 export interface RestoreContext {
   readonly target: Target;
   readonly secretName: string;
@@ -121,6 +126,8 @@ export const buildRestored = (metadata: ImageMetadata, { target, secretName, key
     uid: image.uid,
     ...(children?.volume === undefined ? {} : { volume: children.volume }),
   };
+  const spec = restoredSpec(metadata, mark.from);
+  const granted = toGrantText(foreignSecretsIn(classParametersOf(spec), image.namespace));
   return {
     apiVersion: image.apiVersion,
     kind: image.kind,
@@ -128,9 +135,14 @@ export const buildRestored = (metadata: ImageMetadata, { target, secretName, key
       name: image.name,
       namespace: image.namespace,
       ...(labels === undefined ? {} : { labels }),
-      annotations: { ...metadata.annotations, [annotations.restore]: toRestoreText(mark) },
+      annotations: {
+        ...metadata.annotations,
+        [annotations.restore]: toRestoreText(mark),
+        // Its author had the right when the image was made; whoever may write to the target is trusted with what is in it.
+        ...(granted === undefined ? {} : { [annotations.granted]: granted }),
+      },
       finalizers: [finalizers.backup],
     },
-    spec: restoredSpec(metadata, mark.from),
+    spec,
   };
 };

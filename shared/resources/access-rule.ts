@@ -86,6 +86,7 @@ const wordsOf = {
   'clone-snapshot': 'clone from',
   'export-claim': 'export the claim',
   'use-image': 'use the image',
+  'read-secret': 'use the Secret',
 } as const;
 
 const cloneAdvice = 'it takes the right to create datavolumes/source of cdi.kubevirt.io there';
@@ -94,6 +95,7 @@ const adviceOf = {
   'clone-snapshot': cloneAdvice,
   'export-claim': 'it takes the right to get it',
   'use-image': 'it takes the right to get it',
+  'read-secret': 'it takes the right to get it, or write one of the namespace of the image',
 } as const;
 
 const restoreTextOf = (object: KubeObject | undefined): string | undefined =>

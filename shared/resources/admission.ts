@@ -154,8 +154,10 @@ export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
     if (object === undefined || !isAskedAbout(request)) return allowed;
     if (kind === undefined || readShape(kind, object).length > 0) return { kind: 'allowed', object };
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
-    let filled = await fillGrants(request, object, kind.sources ?? noSources, kube);
+    let filled = object;
     for (const { fill } of kind.defaults) filled = await fill({ object: filled, before, kube });
+    // Last: a default may name what takes a right of its author's.
+    filled = await fillGrants(request, filled, kind.sources ?? noSources, kube);
     return {
       kind: 'allowed',
       object: kind.classOf === undefined ? filled : withClassLabel(filled, kind.classOf(filled)),

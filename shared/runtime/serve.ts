@@ -13,7 +13,7 @@ import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runti
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { closeOnceHeard, dropUnread } from '#shared/runtime/unread.ts';
-import { refuseUnreadable } from '#shared/runtime/unreadable.ts';
+import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
 const keepAliveTimeoutMs = 95_000;
@@ -72,7 +72,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const state = { isDraining: false };
   const bridge = createBridge(options, state);
   const server = await createServer(options, createListener(options, state, bridge));
-  server.on('clientError', refuseUnreadable);
+  boundConnections(server);
   const stopReloading =
     tls === undefined ? () => undefined : reloadCertificate(server as HttpsServer, tls, log, options.clientCa);
   await new Promise<void>((resolve, reject) => {
@@ -135,7 +135,10 @@ const createServer = async (options: ServeOptions, listener: RequestListener): P
   const trust = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false };
   // TLS is loaded by servers that speak it.
   const { createServer: createHttpsServer } = await import('node:https');
-  return createHttpsServer({ ...serverOptions, ...trust, ...readCertificate(tls) }, listener);
+  return createHttpsServer(
+    { ...serverOptions, handshakeTimeout: handshakeTimeoutMs, ...trust, ...readCertificate(tls) },
+    listener,
+  );
 };
 
 /** Tells clients to leave once draining, since a kept-alive connection would hold the server open. */

@@ -1,5 +1,6 @@
 // What becomes of a body that was answered before its end: a connection that is closed at once takes the answer with it, since the bytes that are
 // still arriving make the client's system drop what it has not read yet (RFC 9112, 9.6). Called by everything that may answer early.
+import { endSoon } from '#shared/runtime/connections.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Milliseconds for a client to hear that no more of its body is wanted: busy ones look seconds late. */
@@ -27,7 +28,7 @@ export const closeOnceHeard = (request: IncomingMessage, response: ServerRespons
   response.writeHead = (...all: readonly unknown[]) => {
     if (!request.complete && !request.destroyed) {
       response.shouldKeepAlive = true;
-      request.once('end', () => request.socket.end());
+      request.once('end', () => endSoon(request.socket));
     }
     return writeHead(...all);
   };

@@ -17,6 +17,8 @@ export interface Draft {
   /** Of a StorageClass. */
   readonly provisioner?: string;
   readonly parameters?: Loose;
+  /** Of a Secret. */
+  readonly data?: Loose;
 }
 
 export const aHyperCloudImage = (spec: Loose = {}, metadata: Loose = {}): Draft => ({

@@ -1,5 +1,5 @@
 // Rules about storage classes and what encrypts them, one row each.
-import type { Draft, Loose } from '#test/support/admission.ts';
+import { type Asked, type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { image, storageClass } from '#test/support/row-objects.ts';
 import type { ProtectedRow } from '#test/support/rule-row.ts';
 
@@ -15,15 +15,62 @@ const stages = ['provisioner', 'node-stage', 'node-publish'];
 
 const encrypting = { encrypted: 'true', ...secretParameters('key', ...stages) };
 
-const key = (name: string): Draft => {
-  const secret = {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name, namespace: 'default' },
-    data: { CRYPTO_KEY_VALUE: 'eA==' },
-  };
-  return secret;
+const key = (name: string, data: Loose = {}, metadata: Loose = {}): Draft => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name, namespace: 'default', ...metadata },
+  data: { CRYPTO_KEY_VALUE: 'eA==', ...data },
+});
+const withoutKey: Draft = { ...key('key'), data: {} };
+const opened: Draft = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'pvc-1' },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'gone',
+    csi: {
+      driver: 'driver.longhorn.io',
+      volumeHandle: 'pvc-1',
+      nodePublishSecretRef: { name: 'key', namespace: 'default' },
+    },
+  },
 };
+
+/** Of an image of another namespace: its author had a right to the Secret, or had none. */
+export const foreignClass = storageClass(
+  'lh-uid-9',
+  {
+    labels: {
+      'bullion.dev/owner-uid': 'uid-9',
+      'bullion.dev/owner-kind': 'VirtualMachineImage.harvesterhci.io',
+      'bullion.dev/role': 'class',
+    },
+    annotations: { 'bullion.dev/owner-name': 'taken', 'bullion.dev/owner-namespace': 'tenant' },
+  },
+  encrypting,
+);
+export const foreignImage = (granted: boolean): Draft =>
+  aHarvesterImage(
+    { backend: 'backingimage', storageClassParameters: encrypting },
+    {
+      name: 'taken',
+      namespace: 'tenant',
+      uid: 'uid-9',
+      annotations: granted
+        ? { 'bullion.dev/granted': '[{"use":"read-secret","namespace":"default","name":"key"}]' }
+        : {},
+    },
+  );
+export const deletedKey = { oldObject: key('key') };
+/** Changes of the Secret after which the volumes open as before. */
+export const harmlessChanges: readonly (readonly [what: string, asked: Asked])[] = [
+  ['a label', { object: key('key', {}, { labels: { a: 'b' } }), oldObject: key('key') }],
+  ['another field', { object: key('key', { note: 'eA==' }), oldObject: key('key') }],
+  ['the cipher of volumes to come', { object: key('key', { CRYPTO_KEY_CIPHER: 'eA==' }), oldObject: key('key') }],
+  ['the provider there is anyway', { object: key('key', { CRYPTO_KEY_PROVIDER: 'c2VjcmV0' }), oldObject: key('key') }],
+];
 
 export const advised = (annotations: Record<string, string>, parameters: Loose = {}): { readonly object: Draft } => ({
   object: storageClass(
@@ -116,5 +163,37 @@ export const classRows: readonly ProtectedRow[] = [
     allowed: { oldObject: key('spare') },
     denied: { oldObject: key('key') },
     says: /Secret \S+\/key encrypts the volumes of storage class fast/,
+  },
+  ...(
+    [
+      ['emptied', key('key', { CRYPTO_KEY_VALUE: '' }), key('key')],
+      ['changed', key('key', { CRYPTO_KEY_VALUE: 'eQ==' }), key('key')],
+      ['removed', withoutKey, key('key')],
+      ['given to another provider', key('key', { CRYPTO_KEY_PROVIDER: 'a21z' }), key('key')],
+      ['of Ceph changed', key('key', { encryptionPassphrase: 'eQ==' }), key('key', { encryptionPassphrase: 'eA==' })],
+    ] as const
+  ).map(([what, object, oldObject]) => ({
+    id: 'P22',
+    what: `the key of an encrypting class from being ${what}`,
+    given: [storageClass('fast', {}, encrypting)],
+    allowed: { object: key('key', { note: 'eA==' }), oldObject: key('key') },
+    denied: { object, oldObject },
+    says: /data\[(CRYPTO_KEY_(VALUE|PROVIDER)|encryptionPassphrase)\]: must stay as it is: Secret \S+\/key/,
+  })),
+  {
+    id: 'P22',
+    what: 'the key of a volume whose class is gone',
+    given: [opened],
+    allowed: { oldObject: key('spare') },
+    denied: { oldObject: key('key') },
+    says: /Secret \S+\/key encrypts volume pvc-1/,
+  },
+  {
+    id: 'P22',
+    what: 'the key that the author of an image of elsewhere may read',
+    given: [foreignClass, foreignImage(true)],
+    allowed: { oldObject: key('spare') },
+    denied: deletedKey,
+    says: /storage class lh-uid-9/,
   },
 ];

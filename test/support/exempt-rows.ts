@@ -1,6 +1,13 @@
 // What passes although it looks like what the rules refuse: asked of the functions, and of API servers.
 import { type Asked, type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
-import { advised, goodAdvice } from '#test/support/class-rows.ts';
+import {
+  advised,
+  deletedKey,
+  foreignClass,
+  foreignImage,
+  goodAdvice,
+  harmlessChanges,
+} from '#test/support/class-rows.ts';
 import {
   claim,
   disk,
@@ -48,7 +55,34 @@ const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[],
   asked,
 });
 
+/** Made without a right of its author, before it was asked for, or past admission. */
+const stolen: Draft = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'pvc-9' },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'lh-uid-9',
+    csi: {
+      driver: 'driver.longhorn.io',
+      volumeHandle: 'pvc-9',
+      nodeStageSecretRef: { name: 'key', namespace: 'default' },
+    },
+  },
+};
+
 export const exemptRows: readonly ExemptRow[] = [
+  exempt(
+    'P22',
+    'a key that an image of elsewhere names without a right',
+    [foreignClass, foreignImage(false), stolen],
+    deletedKey,
+  ),
+  exempt('P22', 'a key that is named by a class whose image is gone', [foreignClass], deletedKey),
+  ...harmlessChanges.map(([what, asked]) =>
+    exempt('P22', `a key Secret beside whose key changes ${what}`, [foreignClass, foreignImage(true)], asked),
+  ),
   exempt('P7', 'a golden claim whose image is gone', [], { oldObject: claim() }),
   exempt('P7', 'a golden claim of an image whose name another one has taken', [gone], { oldObject: claim() }),
   exempt('P7', 'a claim that only says it holds an image', [image], {

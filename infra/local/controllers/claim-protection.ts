@@ -1,10 +1,9 @@
-// Keeps a claim until no running pod uses it.
+// Keeps a claim until no pod names it any more, as Kubernetes does: also one that has ended holds it until it is gone.
 import { type Pod, type PersistentVolumeClaim, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Controller, type ControllerContext, startController } from '#infra/local/controllers/controller.ts';
 import { dropFinalizers, holdFinalizer } from '#infra/local/controllers/finalizers.ts';
 import { keyOfText, textOf } from '#infra/local/controllers/informer.ts';
-import { isFinished } from '#infra/local/controllers/jobs/pod-status.ts';
 
 const protection = 'kubernetes.io/pvc-protection';
 
@@ -38,5 +37,5 @@ const claimsOf = (pod: Pod): readonly string[] =>
 /** Asked of the server and not of the copy here: a pod created a moment ago counts. */
 const isUsed = async (kube: KubeClient, { metadata }: PersistentVolumeClaim): Promise<boolean> => {
   const { items } = await kube.list(pods, { namespace: metadata.namespace });
-  return items.some((pod) => !isFinished(pod) && claimsOf(pod).includes(metadata.name));
+  return items.some((pod) => claimsOf(pod).includes(metadata.name));
 };

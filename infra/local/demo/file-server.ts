@@ -5,6 +5,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { boundConnections } from '#shared/runtime/connections.ts';
 
 export interface FileServerOptions {
   /** Bytes per second of one answer; as fast as possible when left out. */
@@ -24,6 +25,7 @@ export const startFileServer = async (options: FileServerOptions = {}): Promise<
   const server = createServer((request, response) => {
     answer(files, request, response, options).catch(() => response.destroy());
   });
+  boundConnections(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

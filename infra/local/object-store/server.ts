@@ -8,6 +8,7 @@ import { type StoreRequest, parseRequest } from '#infra/local/object-store/reque
 import { isPublicOperation, operationOf } from '#infra/local/object-store/route.ts';
 import { type Signed, type StoreCredentials, verifySignature } from '#infra/local/object-store/signature.ts';
 import { type Store, createStore } from '#infra/local/object-store/store.ts';
+import { boundConnections } from '#shared/runtime/connections.ts';
 
 export interface ObjectStoreOptions {
   /** Keeps the buckets; made when it is not there. */
@@ -74,6 +75,7 @@ export const startObjectStore = async (options: ObjectStoreOptions): Promise<Obj
     });
   });
   server.requestTimeout = 0;
+  boundConnections(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port ?? 0, '127.0.0.1', resolve);

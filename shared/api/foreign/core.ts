@@ -28,6 +28,11 @@ export interface PersistentVolumeClaim extends KubeObject {
   };
 }
 
+export interface SecretReference {
+  readonly name?: string;
+  readonly namespace?: string;
+}
+
 export interface PersistentVolume extends KubeObject {
   readonly spec: {
     readonly capacity: Readonly<Record<string, string>>;
@@ -49,6 +54,10 @@ export interface PersistentVolume extends KubeObject {
       readonly driver: string;
       readonly volumeHandle: string;
       readonly volumeAttributes?: Readonly<Record<string, string>>;
+      readonly nodeStageSecretRef?: SecretReference;
+      readonly nodePublishSecretRef?: SecretReference;
+      readonly nodeExpandSecretRef?: SecretReference;
+      readonly controllerExpandSecretRef?: SecretReference;
     };
   };
   readonly status?: { readonly phase?: 'Pending' | 'Available' | 'Bound' | 'Released' | 'Failed' };
@@ -198,6 +207,8 @@ export interface KubeEvent extends KubeObject {
   readonly count?: number;
   readonly firstTimestamp?: string;
   readonly lastTimestamp?: string;
+  readonly eventTime?: string;
+  readonly series?: { readonly lastObservedTime?: string };
   readonly source?: { readonly component?: string };
 }
 

@@ -79,7 +79,7 @@ export const ExportStatus = z.object({
     .optional()
     .describe('what was made in the object store; present once it is complete'),
   claimName: z.string().optional().describe('the claim that holds disk.img, of a local export'),
-  podName: z.string().optional().describe('the pod to copy it from: kubectl cp <pod>:export/disk.img disk.qcow2'),
+  podName: z.string().optional().describe('the pod to fetch it from, by the command that the Ready message names'),
   failing: z
     .object({ reason: z.string(), message: z.string() })
     .optional()

@@ -1,4 +1,5 @@
 // What a backing image is made from, where that is another object: a Longhorn volume, or another image. Reads, and says what is in the way.
+import { isGranted } from '#shared/access/grant.ts';
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -17,7 +18,7 @@ import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import type { Origin } from '#shared/backends/backingimage/manifests.ts';
 import { backingImageNames } from '#shared/backends/backingimage/names.ts';
 import { secretOf } from '#shared/backends/backingimage/parameters.ts';
-import { isEncrypted } from '#shared/backends/rules/encryption.ts';
+import { foreignSecretProblem, isEncrypted } from '#shared/backends/rules/encryption.ts';
 import type { CloneSource, Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
@@ -134,17 +135,26 @@ const findOtherClone = async (kube: KubeClient, { ref }: Image, source: CloneSou
   return other?.metadata.annotations?.['harvesterhci.io/imageId'] ?? other?.metadata.name;
 };
 
+/** The author of this image acts with the key of that one, which its own author must have had a right to. */
+const foreignKeyOf = (source: HarvesterImage): string | undefined =>
+  foreignSecretProblem(source.spec.storageClassParameters, {
+    namespace: source.metadata.namespace,
+    mayUse: (used) => isGranted(source, used),
+  });
+
 /** What is encrypted takes the new image's Secret, what is decrypted that of the old one. */
 const cloneOf = (
   image: Image,
-  { spec }: HarvesterImage,
+  source: HarvesterImage,
   { what, backingImage, operation }: { what: string; backingImage: string; operation: CloneSource['operation'] },
 ): OriginSeen => {
   if (operation === undefined) return ready('clone', { 'backing-image': backingImage, encryption: 'ignore' });
-  const parameters = operation === 'encrypt' ? image.storage.classParameters : spec.storageClassParameters;
+  const parameters = operation === 'encrypt' ? image.storage.classParameters : source.spec.storageClassParameters;
   const secret = secretOf(parameters);
   const whose = operation === 'encrypt' ? 'the storage class of this image' : what;
   if (secret === undefined) return refused('SecretMissing', `${whose} names no Secret to ${operation} with`);
+  const problem = operation === 'decrypt' ? foreignKeyOf(source) : undefined;
+  if (problem !== undefined) return refused('NotAuthorized', `${what}: ${problem}`);
   return ready('clone', {
     'backing-image': backingImage,
     encryption: operation,

@@ -2,7 +2,13 @@
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import type { Image } from '#shared/backends/image.ts';
-import { type SecretName, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
+import {
+  type SecretName,
+  foreignSecretProblem,
+  secretAt,
+  secretKey,
+  secretStages,
+} from '#shared/backends/rules/encryption.ts';
 
 type Parameters = Readonly<Record<string, string>>;
 
@@ -19,8 +25,10 @@ const allowed: readonly string[] = [
   ...secretStages.flatMap((stage) => [secretKey(stage, 'name'), secretKey(stage, 'namespace')]),
 ];
 
-const permitted = (parameters: Parameters): Parameters =>
-  Object.fromEntries(Object.entries(parameters).filter(([key]) => allowed.includes(key)));
+const permitted = (parameters: Parameters, keys = allowed): Parameters =>
+  Object.fromEntries(Object.entries(parameters).filter(([key]) => keys.includes(key)));
+
+const known: readonly string[] = [...allowed, ...Object.keys(defaults)];
 
 /** Names the backing image a class was made for. */
 export const backingImageOf = ({ parameters }: StorageClass): string | undefined => parameters?.['backingImage'];
@@ -34,9 +42,17 @@ export const classParameters = (asked: Parameters | undefined, template: Storage
   ...permitted(isTemplate(template) ? (template.parameters ?? {}) : (asked ?? {})),
 });
 
-/** What was decided at the door; decided now where nobody stood there. */
+/** What was decided at admission, which may have been passed by: decided now where it was, and nothing else passes. */
 export const parametersOf = ({ storage }: Image, template: StorageClass | undefined): Parameters =>
-  storage.classParameters ?? classParameters(undefined, template);
+  storage.classParameters === undefined
+    ? classParameters(undefined, template)
+    : permitted(storage.classParameters, known);
+
+/** Why the class of an image is not made: `undefined`, or it would read a Secret for somebody who may not. */
+export const secretProblem = (
+  { ref, mayUse }: Pick<Image, 'ref' | 'mayUse'>,
+  parameters: Parameters,
+): string | undefined => foreignSecretProblem(parameters, { namespace: ref.namespace, mayUse });
 
 /** Copies Longhorn keeps at least; `undefined` when the parameter is no number. */
 export const copiesIn = (parameters: Parameters): number | undefined => {

@@ -8,7 +8,7 @@ import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { planFailed } from '#shared/backends/backingimage/failing.ts';
 import { planRunning } from '#shared/backends/backingimage/following.ts';
 import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingimage/manifests.ts';
-import { parametersOf } from '#shared/backends/backingimage/parameters.ts';
+import { parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import { planRestart } from '#shared/backends/backingimage/removal.ts';
 import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
 import { planStart } from '#shared/backends/backingimage/starting.ts';
@@ -106,7 +106,10 @@ const planReady = (image: Image, seen: Present, context: PlanContext): Plan => {
   if (storageClass === undefined && foreign !== undefined) {
     return { actions: [], state: takenState(image, foreign, context) };
   }
-  const made = storageClass ?? buildStorageClass(image, backingImage.metadata.name, parametersOf(image, seen.template));
+  const parameters = parametersOf(image, seen.template);
+  const problem = storageClass === undefined ? secretProblem(image, parameters) : undefined;
+  if (problem !== undefined) return { actions: [], state: failedState(counted, 'NotAuthorized', problem) };
+  const made = storageClass ?? buildStorageClass(image, backingImage.metadata.name, parameters);
   return {
     actions: storageClass === undefined ? [create(storageClasses, made)] : [],
     state: usableState(image, { ...filledState(counted, backingImage), ...placeOf(counted, made) }),

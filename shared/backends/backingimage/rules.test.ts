@@ -117,6 +117,8 @@ const secret = {
   'csi.storage.k8s.io/node-publish-secret-namespace': 'default',
 };
 
+const foreign = { ...secret, 'csi.storage.k8s.io/node-publish-secret-namespace': 'bank' };
+
 /** A cluster with Longhorn volumes, and a source image that is ready. */
 const aCluster = () => {
   const kube = createMemoryKube();
@@ -161,6 +163,7 @@ const aCluster = () => {
   };
   stored('encrypted', { spec: { ...spec, securityParameters } });
   stored('keyless', { spec: { ...spec, storageClassParameters: {} } });
+  stored('stranger', { spec: { ...spec, storageClassParameters: foreign } });
   stored('elsewhere', { status: { conditions, children: { volume: 'elsewhere' } } });
   stored('engine-2', { status: { conditions, children: { backingImage: 'vmi-engine-2' } } });
   const ready = aBackingImage([{ state: 'ready' }]);
@@ -246,9 +249,41 @@ describe('what Longhorn is asked for', () => {
     ['an image that is not there', clone('none'), 'waiting', 'SourceNotFound'],
     ['an image of data engine v2', clone('engine-2'), 'refused', 'SourceUnsupported'],
     ['an image that Longhorn does not keep', clone('elsewhere'), 'refused', 'SourceElsewhere'],
+    [
+      'an image to decrypt with a key its author had no right to',
+      clone('stranger', 'decrypt'),
+      'refused',
+      'NotAuthorized',
+    ],
     ['an image to decrypt without its key', clone('keyless', 'decrypt'), 'refused', 'SecretMissing'],
   ] as const)('%s is %s', async (_name, source, is, reason) => {
     expect(await readOrigin(aCluster(), from(source))).toMatchObject({ is, reason });
+  });
+
+  it.each([
+    ['what a user wrote', { classParameters: foreign }],
+    ['the class it is modelled on', { className: 'foreign' }],
+  ])('nothing, where %s names a Secret of elsewhere and admission was passed by', async (_what, storage) => {
+    const kube = aCluster();
+    kube.seed(storageClasses, longhorn('foreign', { encrypted: 'true', ...foreign }));
+    const image = from({ type: 'upload' }, { storage });
+    const plan = initialize(image, await check(kube, image), { now: 0, settings: testSettings });
+    expect([plan.actions, plan.state]).toMatchObject([[], { phase: 'Failed', reason: 'NotAuthorized' }]);
+    const granted = { ...image, mayUse: () => true };
+    expect(initialize(granted, await check(kube, granted), { now: 0, settings: testSettings }).actions).toHaveLength(2);
+  });
+
+  it('for no parameter that no class of an image has', async () => {
+    const kube = aCluster();
+    const stray = {
+      'csi.storage.k8s.io/controller-publish-secret-name': 'key',
+      backingImageDataSourceParameters: '{}',
+    };
+    const image = from({ type: 'upload' }, { storage: { classParameters: { ...secret, ...stray } } });
+    const { actions } = initialize(image, await check(kube, image), { now: 0, settings: testSettings });
+    const made = actions.find((action) => action.do === 'create' && action.object.kind === 'StorageClass');
+    expect(made).toMatchObject({ object: { parameters: { ...secret, backingImage: expect.any(String) as string } } });
+    expect(JSON.stringify(made)).not.toMatch(/controller-publish|DataSourceParameters/);
   });
 
   it('one clone of a source at a time', async () => {

@@ -6,7 +6,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type Origin, buildBackingImage, buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
 import { longhornMissing } from '#shared/backends/backingimage/need.ts';
 import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
-import { copiesIn, parametersOf } from '#shared/backends/backingimage/parameters.ts';
+import { copiesIn, parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { markExported } from '#shared/backends/exporting.ts';
@@ -50,6 +50,8 @@ const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: Pla
   if (copiesIn(classParameters) === undefined) {
     return fail(image, 'InvalidSpec', 'spec.storageClassParameters.numberOfReplicas is no number above 0');
   }
+  const problem = secretProblem(image, classParameters);
+  if (problem !== undefined) return fail(image, 'NotAuthorized', problem);
   // One more than have failed: what was removed under us before it ended does not count.
   const attempt = image.state.attemptsFailed + 1;
   const built = buildBackingImage(image, origin, { attempt, classParameters });

@@ -7,7 +7,7 @@ import type { Image } from '#shared/backends/image.ts';
 import { countAttempts, failedState, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { buildImportJob } from '#shared/backends/csi/manifests.ts';
-import { keepSpool } from '#shared/backends/spooling.ts';
+import { keepSpool, releaseSpool } from '#shared/backends/spooling.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
 import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
@@ -98,7 +98,16 @@ const fill = (image: Image, seen: Filling, population: Population, context: Plan
   const next = planSnapshot(image, seen, population, context);
   // Before the mark: of a volume that is marked nobody asks any more what it was made through.
   const before = remove(persistentVolumeClaims, seen.spool);
-  return { ...next, actions: [...before, mark, ...remove(volumeSnapshots, seen.sourceSnapshot), ...next.actions] };
+  return {
+    ...next,
+    actions: [
+      ...before,
+      mark,
+      ...remove(volumeSnapshots, seen.sourceSnapshot),
+      ...releaseSpool(image, seen.importJob),
+      ...next.actions,
+    ],
+  };
 };
 
 /** The worker compares as it reads; this makes sure that it did, whoever's worker it was. */

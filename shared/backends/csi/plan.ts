@@ -1,13 +1,14 @@
 // The csi backend's decisions: find the size, make the volume, fill it, snapshot it. Pure; each file of this folder decides one stretch.
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { remove } from '#shared/backends/actions.ts';
+import { remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { countAttempts, failedState, retryHint, takenState, unchanged } from '#shared/backends/state.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planRestart } from '#shared/backends/csi/removal.ts';
 import type { CsiSeen } from '#shared/backends/csi/seen.ts';
 import { planSnapshot, snapshotState } from '#shared/backends/csi/snapshotting.ts';
+import { releaseSpool } from '#shared/backends/spooling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { inClass } from '#shared/populate/class-annotations.ts';
@@ -32,10 +33,11 @@ const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
     const state = countAttemptsOf(image, seen, context);
     const plan = planSnapshot({ ...image, state }, { ...seen, volume: seen.volume }, population, context);
     // A crash may have come between marking the volume and taking away what it was copied through.
-    return { ...plan, actions: [...remove(volumeSnapshots, seen.sourceSnapshot), ...plan.actions] };
+    const left = [...remove(volumeSnapshots, seen.sourceSnapshot), ...releaseSpool(image, seen.importJob)];
+    return { ...plan, actions: [...left, ...plan.actions] };
   }
   const wasFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
-  if (wasFilled || seen.volume?.status?.phase === 'Lost') return planLost(image);
+  if (wasFilled || seen.volume?.status?.phase === 'Lost') return planLost(image, seen);
   return seen.volume === undefined
     ? planVolume(image, seen, context)
     : planFilling(image, { ...seen, volume: seen.volume }, context);
@@ -48,8 +50,9 @@ const countAttemptsOf = (image: Image, { importJob, pods }: CsiSeen, { now }: Pl
 const isUsable = (volume: NonNullable<CsiSeen['volume']>): boolean =>
   volume.metadata.deletionTimestamp === undefined && volume.status?.phase !== 'Lost';
 
-const planLost = (image: Image): Plan => ({
-  actions: [],
+/** A pod that has ended holds a volume on its way out as one that runs does. */
+const planLost = (image: Image, { volume, importJob }: CsiSeen): Plan => ({
+  actions: volume === undefined ? [] : removeJob(importJob),
   state: failedState(
     image.state,
     'VolumeLost',

@@ -123,6 +123,8 @@ const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   if (snapshot?.status?.readyToUse === true && !isLeaving(snapshot)) return { ...nothing, completed: snapshot };
   const volume = await readVolume(kube, image);
   if (populationOf(volume.volume) === undefined) return merge(volume);
+  if (volume.volume !== undefined && isLeaving(volume.volume))
+    return merge(volume, await readJob(kube, image, 'import'));
   return merge(volume, await readSnapshotting(kube, image, volume.volume));
 };
 

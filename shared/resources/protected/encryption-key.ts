@@ -1,34 +1,96 @@
-// The Secret that a class encrypts its volumes with stays as long as the class does: without it their bytes are lost (P22).
+// The key that volumes are encrypted with stays, whole and as it is, while a class makes such volumes or one is there: without it their bytes
+// are lost (P22). A class that was made for an image holds only Secrets that its author may read.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
-import { storageClasses } from '#shared/api/foreign/core.ts';
-import { isEncrypted, secretAt, secretStages } from '#shared/backends/rules/encryption.ts';
+import {
+  type PersistentVolume,
+  type StorageClass,
+  persistentVolumes,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { harvesterImageKind } from '#shared/api/harvester/image.ts';
+import type { KubeObject } from '#shared/api/object.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import {
+  type SecretName,
+  foreignSecretsIn,
+  isEncrypted,
+  secretAt,
+  secretStages,
+} from '#shared/backends/rules/encryption.ts';
+import { isGranted } from '#shared/access/grant.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 
-/** The field of a Secret that holds Longhorn's key. Told by it, no other Secret is ever sent to us. */
-export const encryptionKeyField = 'CRYPTO_KEY_VALUE';
+/** Fields of a Secret that hold a key: Longhorn's, and Ceph's. Told by them, no other Secret is ever sent to us. */
+export const encryptionKeyFields = ['CRYPTO_KEY_VALUE', 'encryptionPassphrase'] as const;
 
-/** More classes than anybody has. */
-const pageSize = 500;
+/** What opening a volume depends on. Ciphers and sizes are in the volume itself, and may change for new ones. */
+export const neededFields: readonly string[] = [...encryptionKeyFields, 'CRYPTO_KEY_PROVIDER'];
 
-export const keepEncryptionKey = async (
-  { name, namespace }: AdmissionRequest,
-  kube: KubeClient,
-): Promise<AdmissionAnswer> => {
-  const { items } = await kube.list(storageClasses, { limit: pageSize });
-  const users = items.filter(
-    ({ parameters }) =>
-      isEncrypted(parameters) &&
-      secretStages.some((stage) => {
-        const secret = secretAt(parameters, stage);
-        return secret?.name === name && secret?.namespace === namespace;
-      }),
+type Data = Readonly<Record<string, string>>;
+
+/** More than anybody has. */
+const [mostClasses, mostVolumes] = [500, 5000];
+
+const dataOf = (object: KubeObject | undefined): Data => (object as { readonly data?: Data } | undefined)?.data ?? {};
+
+const changedFields = ({ object, oldObject }: AdmissionRequest): readonly string[] => {
+  const [before, now] = [dataOf(oldObject), dataOf(object)];
+  // Whoever writes what is there anyway (the provider is "secret" where none is said) changes nothing.
+  return neededFields.filter((field) => (before[field] ?? '') !== (now[field] ?? '') && !isDefault(before, now, field));
+};
+
+const defaultProvider = Buffer.from('secret').toString('base64');
+const isDefault = (before: Data, now: Data, field: string): boolean =>
+  field === 'CRYPTO_KEY_PROVIDER' &&
+  [before[field], now[field]].every((value) => value === undefined || value === '' || value === defaultProvider);
+
+const isSame = (a: Partial<SecretName> | undefined, b: SecretName): boolean =>
+  a?.name === b.name && a.namespace === b.namespace;
+
+/** A class may be of an image whose author had no right to the Secret, or of nobody's image any more. */
+const holds = async (storageClass: StorageClass, secret: SecretName, kube: KubeClient): Promise<boolean> => {
+  const owner = ownerOf(storageClass);
+  if (owner === undefined || owner.namespace === secret.namespace) return true;
+  const image = await kube.get(harvesterImageKind.type, { namespace: owner.namespace, name: owner.name });
+  if (image?.metadata.uid !== owner.uid) return false;
+  const named = foreignSecretsIn(storageClass.parameters, owner.namespace).filter((one) => isSame(one, secret));
+  return named.every((one) => isGranted(image, one));
+};
+
+const refsOf = ({ spec: { csi } }: PersistentVolume): readonly (Partial<SecretName> | undefined)[] => [
+  csi?.nodeStageSecretRef,
+  csi?.nodePublishSecretRef,
+  csi?.nodeExpandSecretRef,
+  csi?.controllerExpandSecretRef,
+];
+
+const namesSecret = ({ parameters }: StorageClass, secret: SecretName): boolean =>
+  isEncrypted(parameters) && secretStages.some((stage) => isSame(secretAt(parameters, stage), secret));
+
+/** What needs the Secret, for a message: a class, or a volume whose class is gone or made the name of its Secret for it. */
+const findUser = async (secret: SecretName, kube: KubeClient): Promise<string | undefined> => {
+  const { items } = await kube.list(storageClasses, { limit: mostClasses });
+  const naming = items.filter((one) => namesSecret(one, secret));
+  const isHeld = await Promise.all(naming.map(async (one) => holds(one, secret, kube)));
+  const names = naming.filter((_, at) => isHeld[at]).map(({ metadata }) => metadata.name);
+  if (names.length > 0) return `the volumes of storage class ${names.join(', ')}`;
+  const volumes = await kube.list(persistentVolumes, { limit: mostVolumes });
+  const volume = volumes.items.find(
+    (one) =>
+      refsOf(one).some((ref) => isSame(ref, secret)) &&
+      !naming.some(({ metadata }) => metadata.name === one.spec.storageClassName),
   );
-  if (users.length === 0) return allowed;
-  const names = users.map(({ metadata }) => metadata.name).join(', ');
-  return refused(
-    'Forbidden',
-    [],
-    `Secret ${namespace}/${name} encrypts the volumes of storage class ${names}: delete that first`,
-  );
+  return volume === undefined ? undefined : `volume ${volume.metadata.name}`;
+};
+
+export const keepEncryptionKey = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
+  const { operation, name = '', namespace = '' } = request;
+  const fields = operation === 'DELETE' ? [] : changedFields(request);
+  if (operation !== 'DELETE' && fields.length === 0) return allowed;
+  const user = await findUser({ name, namespace }, kube);
+  if (user === undefined) return allowed;
+  const message = `Secret ${namespace}/${name} encrypts ${user}: delete that first`;
+  const faults = fields.map((field) => ({ field: `data[${field}]`, message: `must stay as it is: ${message}` }));
+  return refused('Forbidden', faults, faults.length === 0 ? message : undefined);
 };

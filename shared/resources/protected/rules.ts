@@ -37,5 +37,6 @@ export const protectedRules: readonly ProtectedRule[] = [
   // P16 to P21.
   { id: 'class', types: classes, on: 'CREATE', check: checkClass },
   { id: 'class', types: classes, on: 'UPDATE', check: checkClass },
+  { id: 'P22', types: erased(secrets), on: 'UPDATE', check: keepEncryptionKey },
   { id: 'P22', types: erased(secrets), on: 'DELETE', check: keepEncryptionKey },
 ];

@@ -106,7 +106,11 @@ export const buildClearJob = (
 /** QEMU's group, which the file was written as. */
 const fileUser = 107;
 
-/** Shows the file to `kubectl cp`; it does nothing. */
+/** Node is all that the image is sure to have: no shell, no `sleep`, no `tar`, which `kubectl cp` would need. */
+const idle = ['node', '-e', "process.on('SIGTERM', () => process.exit(0)); setInterval(() => undefined, 2 ** 30)"];
+const send = `require('fs').createReadStream('${exportPath}/${exportFile}').pipe(process.stdout)`;
+
+/** Shows the file to whoever may run a command in it; it does nothing by itself. */
 export const buildFilePod = (
   { ref }: VolumeExport,
   { claimName, podName }: Local,
@@ -131,9 +135,9 @@ export const buildFilePod = (
       {
         name: 'exporter',
         image: settings.transferImage,
-        command: ['sleep', 'infinity'],
+        command: idle,
         volumeMounts: [{ name: 'export', mountPath: exportPath, readOnly: true }],
-        resources: { requests: { cpu: '1m', memory: '8Mi' }, limits: { cpu: '500m', memory: '64Mi' } },
+        resources: { requests: { cpu: '1m', memory: '48Mi' }, limits: { cpu: '500m', memory: '128Mi' } },
         securityContext: {
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,
@@ -146,5 +150,4 @@ export const buildFilePod = (
 });
 
 /** What people type to fetch the file. */
-export const fetchHint = ({ podName }: Local): string =>
-  `kubectl cp ${podName}:${exportPath.slice(1)}/${exportFile} disk.qcow2`;
+export const fetchHint = ({ podName }: Local): string => `kubectl exec ${podName} -- node -e "${send}" > disk.qcow2`;

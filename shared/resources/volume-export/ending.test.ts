@@ -101,7 +101,10 @@ describe('a worker that has ended before its Job says so', () => {
     });
     const plan = planExport(subject, await checkExport(kube, subject), context);
     expect(plan.state.phase).toBe('Available');
-    expect(plan.actions).toMatchObject([{ do: 'delete', type: { kind: 'PersistentVolumeClaim' }, key: { name } }]);
+    expect(plan.actions).toMatchObject([
+      { do: 'delete', type: { kind: 'PersistentVolumeClaim' }, key: { name } },
+      { do: 'delete', type: { kind: 'Job' }, key: { name }, propagation: 'Foreground' },
+    ]);
   });
 
   it('is wrong where somebody began to write by now', () => {

@@ -1,9 +1,16 @@
 // What an export decides, by tables: which way is read, when it is given up, what is removed before that is said.
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
 import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
 import type { ExportState } from '#shared/resources/volume-export/export.ts';
+import { buildFilePod, fetchHint } from '#shared/resources/volume-export/children.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
@@ -219,5 +226,31 @@ describe('the address of an object', () => {
     'https://a.b.c/k?X-Amz-Signature=s',
   ])('is not %s', (url) => {
     expect(toExportPlace(url)).toHaveProperty('problem');
+  });
+});
+
+describe('the pod that hands out an export', () => {
+  const at = { is: 'local', claimName: 'file', podName: 'exporter' } as const;
+
+  it('runs with Node alone, as the image has it, until it is told to end', async () => {
+    const { command = [] } = buildFilePod(anExport(), at, testSettings).spec.containers[0]!;
+    expect(command[0]).toBe('node');
+    const child = spawn(process.execPath, command.slice(1), { env: {}, stdio: 'ignore' });
+    const ended = once(child, 'exit');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(child.exitCode).toBeNull();
+    child.kill('SIGTERM');
+    await ended;
+  });
+
+  it('is asked for the file by a command that gives every byte', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'export-'));
+    const bytes = randomBytes(5_000_000);
+    writeFileSync(join(dir, 'disk.img'), bytes);
+    const [, code = ''] = /^kubectl exec exporter -- node -e "(.*)" > disk\.qcow2$/.exec(fetchHint(at)) ?? [];
+    const { stdout } = spawnSync(process.execPath, ['-e', code.replace('/export/', `${dir}/`)], { maxBuffer: 2 ** 24 });
+    rmSync(dir, { recursive: true });
+    expect(code).toContain('/export/disk.img');
+    expect(stdout.equals(bytes)).toBe(true);
   });
 });

@@ -80,6 +80,7 @@ export const planFailing = (
       ? ''
       : `; parts of it may be left in the object store, since they could not be removed: ${cleared.because}`;
   const actions = [
+    ...removeJob(seen.job),
     ...removeJob(cleared.is === 'done' ? undefined : seen.clearJob),
     ...remove(persistentVolumeClaims, seen.copy),
     ...remove(volumeSnapshots, seen.snapshot),

@@ -191,7 +191,8 @@ const planDone = (
     message: `exported to ${where}${how}`,
     object,
   };
-  return { actions: [...shownActions(subject, seen, context), ...removeReading(seen)], state };
+  // Last: its pods hold what it read and wrote, also once they have ended. Were it gone before the state is written, the export is made again.
+  return { actions: [...shownActions(subject, seen, context), ...removeReading(seen), ...removeJob(seen.job)], state };
 };
 
 /** A local export can be fetched from a pod, and its claim says that it is complete. */

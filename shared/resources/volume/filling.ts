@@ -3,7 +3,7 @@ import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } fr
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { keepSpool } from '#shared/backends/spooling.ts';
+import { keepSpool, releaseSpool } from '#shared/backends/spooling.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
@@ -83,10 +83,16 @@ const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentV
   return { ...filled, ...(isByJob ? preallocated : {}) };
 };
 
+/** The Job of a volume that was filled through a claim of its own: its pods hold that, also once they have ended. */
+export const releaseMeans = (volume: Volume, claim: PersistentVolumeClaim, job: Job | undefined): readonly Action[] =>
+  recordOf(claim)?.from?.restored === true
+    ? removeJob(job)
+    : releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job);
+
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
 const fill = (
   volume: Volume,
-  { claim, spool, sourceSnapshot, restored, handed }: Filling,
+  { claim, job, spool, sourceSnapshot, restored, handed }: Filling,
   population: Population,
 ): Plan => ({
   actions: [
@@ -96,6 +102,7 @@ const fill = (
     ...remove(persistentVolumeClaims, restored),
     patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
+    ...releaseMeans(volume, claim, job),
   ],
   state: usableState(volume, claim, population),
 });

@@ -22,7 +22,7 @@ import { type Population, populationOf } from '#shared/populate/volume.ts';
 import { planAdopted } from '#shared/resources/volume/adopting.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
-import { planFilling } from '#shared/resources/volume/filling.ts';
+import { planFilling, releaseMeans } from '#shared/resources/volume/filling.ts';
 import { isPromiseOpen, planBinding, planPromised } from '#shared/resources/volume/promised.ts';
 import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
 import { rest, usableState } from '#shared/resources/volume/state.ts';
@@ -102,10 +102,10 @@ const planLeaving = (volume: Volume, { claim, job }: VolumeSeen, context: PlanCo
 /** A snapshot that was taken for this clone alone has done its work. */
 const planUsable = (
   volume: Volume,
-  { claim, sourceSnapshot }: VolumeSeen & { readonly claim: PersistentVolumeClaim },
+  { claim, job, sourceSnapshot }: VolumeSeen & { readonly claim: PersistentVolumeClaim },
   population: Population,
 ): Plan => ({
-  actions: remove(volumeSnapshots, sourceSnapshot),
+  actions: [...remove(volumeSnapshots, sourceSnapshot), ...releaseMeans(volume, claim, job)],
   state: usableState(volume, claim, population),
 });
 

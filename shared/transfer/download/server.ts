@@ -12,6 +12,7 @@ import { ExportFormat } from '#shared/transfer/export/format.ts';
 import type { ExportFile } from '#shared/transfer/export/file.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
+import { boundConnections } from '#shared/runtime/connections.ts';
 
 export interface DownloadServerOptions {
   readonly shelf: Shelf;
@@ -103,6 +104,7 @@ export const startDownloadServer = async (options: DownloadServerOptions): Promi
       .catch((error: unknown) => fail(error, response, options))
       .finally(() => (active -= 1));
   });
+  boundConnections(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);

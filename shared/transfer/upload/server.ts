@@ -13,6 +13,7 @@ import type { TransferReport } from '#shared/transfer/report.ts';
 import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
 import { Announcement } from '#shared/transfer/upload/spool.ts';
+import { boundConnections } from '#shared/runtime/connections.ts';
 
 export interface UploadServerOptions {
   readonly receiver: Receiver;
@@ -177,6 +178,7 @@ export const startUploadServer = async (options: UploadServerOptions): Promise<U
   const server: Server = createServer({ requestTimeout: 0, keepAliveTimeout: 30_000 }, (request, response) => {
     void respond(request, response, { ...options, isClosing: () => isClosing });
   });
+  boundConnections(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);

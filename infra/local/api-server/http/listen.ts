@@ -3,6 +3,7 @@ import { type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Handle } from './router.ts';
+import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 
 export interface ListenOptions {
   readonly handle: Handle;
@@ -104,9 +105,11 @@ const serve = async (handle: Handle, incoming: IncomingMessage, outgoing: Server
 
 /** Binds to loopback only. `port` 0 takes any free one. */
 export const listen = async ({ handle, port, key, certificate }: ListenOptions): Promise<Listener> => {
-  const server: Server = createServer({ key, cert: certificate, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
+  const options = { key, cert: certificate, keepAliveTimeout: 75_000, handshakeTimeout: handshakeTimeoutMs };
+  const server: Server = createServer(options, (incoming, outgoing) => {
     serve(handle, incoming, outgoing).catch(() => outgoing.destroy());
   });
+  boundConnections(server);
   // The server itself knows a connection only after its TLS handshake: one that is still shaking hands would outlive `close`.
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

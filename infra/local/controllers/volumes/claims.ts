@@ -2,6 +2,7 @@
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
+  type SecretReference,
   type StorageClass,
   persistentVolumeClaims,
   persistentVolumes,
@@ -165,9 +166,41 @@ const buildVolume = (
       driver: storageClass.provisioner,
       volumeHandle: handle,
       ...(storageClass.parameters === undefined ? {} : { volumeAttributes: storageClass.parameters }),
+      ...secretRefs(claim, storageClass, handle),
     },
   },
 });
+
+const secretStages = {
+  nodeStageSecretRef: 'node-stage',
+  nodePublishSecretRef: 'node-publish',
+  nodeExpandSecretRef: 'node-expand',
+  controllerExpandSecretRef: 'controller-expand',
+} as const;
+
+/** As the external provisioner writes them: names that are made for each claim are made here. */
+const secretRefs = (
+  { metadata }: PersistentVolumeClaim,
+  { parameters = {} }: StorageClass,
+  handle: string,
+): Partial<Record<keyof typeof secretStages, SecretReference>> => {
+  const values: Readonly<Record<string, string | undefined>> = {
+    'pv.name': handle,
+    'pvc.name': metadata.name,
+    'pvc.namespace': metadata.namespace,
+  };
+  const resolve = (text: string | undefined): string | undefined =>
+    text?.replace(/\$\{([^}]+)\}/g, (_all, name: string) => values[name] ?? annotationIn(name, metadata) ?? '');
+  const refs = Object.entries(secretStages).flatMap(([field, stage]) => {
+    const name = resolve(parameters[`csi.storage.k8s.io/${stage}-secret-name`]);
+    const namespace = resolve(parameters[`csi.storage.k8s.io/${stage}-secret-namespace`]);
+    return name === undefined || namespace === undefined ? [] : [[field, { name, namespace }] as const];
+  });
+  return Object.fromEntries(refs);
+};
+
+const annotationIn = (text: string, { annotations }: PersistentVolumeClaim['metadata']): string | undefined =>
+  annotations?.[/^pvc\.annotations\['(.+)'\]$/.exec(text)?.[1] ?? ''];
 
 /** Volume first, then the claim's spec, then both states: each step is repeated harmlessly by the next pass. */
 const bind = async (kube: KubeClient, claim: PersistentVolumeClaim, volume: PersistentVolume): Promise<void> => {
