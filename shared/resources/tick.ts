@@ -1,7 +1,7 @@
 // What happens each minute: what is not settled is driven, and sources that are due are asked. One listing serves both. Called by cron-tick.
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
-import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
+import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
