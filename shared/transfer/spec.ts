@@ -54,6 +54,8 @@ export const RegistrySource = z.object({
   ...accessShape,
   /** The registry is reached without TLS. */
   plainHttp: z.boolean().optional(),
+  /** Hosts that it may redirect to without TLS. */
+  plainHosts: z.array(z.string()).optional(),
 });
 export type RegistrySource = z.infer<typeof RegistrySource>;
 

@@ -116,7 +116,8 @@ const lookAtRegistry = async (
   }
   const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
   const plainHttp = tools.plainRegistries.includes(image.host);
-  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, pace: tools.pace, signal });
+  const { pace, plainRegistries: plainHosts } = tools;
+  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, plainHosts, pace, signal });
   const access =
     source.secretName === undefined && source.caName === undefined ? [] : [namespace, source.secretName, source.caName];
   return pollRegistry(tools.answers.sharing(client, round, access), source, known, tools.architecture);
