@@ -136,29 +136,26 @@ const forbidden = ({ reason, expired }: Refusal): string => {
   return 'credentials are missing or not accepted';
 };
 
+const forbiddenStatuses = new Set([401, 403, 407]);
+const absentStatuses = new Set([404, 410]);
+const busyStatuses = new Set([408, 425, 429]);
+
 /** The fault in a status that carries no bytes of the object. `where` is a URL fit to be shown. */
 export const statusFault = (
-  response: Pick<HttpResponse, 'status' | 'headers'>,
+  { status, headers }: Pick<HttpResponse, 'status' | 'headers'>,
   where: string,
   refusal: Refusal,
 ): TransferError => {
-  const { status, headers } = response;
   const answered = `${where} answered ${status}${refusal.reason === undefined ? '' : ` (${refusal.reason})`}`;
-  const isExpired = refusal.expired !== undefined && status >= 400 && status < 500 && status !== 429;
-  if (status === 401 || status === 403 || status === 407 || isExpired) {
-    return new TransferError('SourceForbidden', `${answered}: ${forbidden(refusal)}`);
-  }
-  if (status === 404 || status === 410)
-    return new TransferError('SourceNotFound', `${answered}: there is no such file`);
-  if (status === 408 || status === 425 || status === 429 || status >= 500) {
+  if (busyStatuses.has(status) || status >= 500) {
     const retryAfterSeconds = parseRetryAfter(headers, refusal.nowMs);
-    const message = `${answered}: the server is busy or broken`;
-    return new TransferError(
-      'SourceUnavailable',
-      message,
-      retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
-    );
+    const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return new TransferError('SourceUnavailable', `${answered}: the server is busy or broken`, wait);
   }
+  const isExpired = refusal.expired !== undefined && status >= 400;
+  if (forbiddenStatuses.has(status) || isExpired)
+    return new TransferError('SourceForbidden', `${answered}: ${forbidden(refusal)}`);
+  if (absentStatuses.has(status)) return new TransferError('SourceNotFound', `${answered}: there is no such file`);
   return new TransferError('SourceRefused', `${answered}, which is not a file`);
 };
 
