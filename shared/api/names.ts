@@ -70,6 +70,8 @@ export const annotations = {
   schedule: 'bullion.dev/schedule',
   /** On such a cron: what the newest poll decided, and when the next one is (JSON). */
   poll: 'bullion.dev/poll',
+  /** Of the Lease of a host that asked to be left alone: until when. RFC 3339. */
+  heldUntil: 'bullion.dev/held-until',
 } as const;
 
 export const finalizers = {

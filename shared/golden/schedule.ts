@@ -46,7 +46,11 @@ const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
   const text = descriptors.get(expression) ?? expression;
   if (text.startsWith('@')) return { problem: `has an unknown descriptor ${text}` };
   const fields = parseFields(text);
-  return 'problem' in fields ? fields : { value: { next: (time) => nextOf(fields, zone, time) } };
+  if ('problem' in fields) return fields;
+  // Whether a day ever comes does not depend on today: the calendar repeats within the horizon.
+  if (nextOf(fields, zone, 0) === undefined)
+    return { problem: `never comes: no year has a day that ${text} names; write one such as 0 0 28 2 *` };
+  return { value: { next: (time) => nextOf(fields, zone, time) } };
 };
 
 const parseEvery = (expression: string): ParsedSchedule => {

@@ -139,6 +139,20 @@ export const sourceName = (source: CronSource): string => {
   }
 };
 
+/** `host[:port]` that is asked; `undefined` where nobody is, outside of the cluster. */
+export const hostOf = (source: CronSource): string | undefined => {
+  switch (source.type) {
+    case 'registry':
+      return source.image.host;
+    case 'http':
+      return new URL(source.checksumUrl ?? source.url).host;
+    case 's3':
+      return new URL(source.url).host;
+    case 'pvc':
+      return undefined;
+  }
+};
+
 /** Why a volume of another namespace is not cloned, and what to do. */
 export const notAuthorized = (own: string, account: string, namespace: string): string =>
   `service account ${own}/${account} may not clone from namespace ${namespace}: give it the right to create datavolumes/source of cdi.kubevirt.io there, or name another one in serviceAccountName`;

@@ -34,6 +34,16 @@ export const jobSettings = {
     'Seconds an upload may send nothing before it is given up.',
     wholeNumber(1).default(defaultSettings.uploadIdleSeconds),
   ),
+  slowestBytes: setting(
+    'SLOWEST_BYTES',
+    'Bytes that a source must send within SLOWEST_SECONDS; one that sends fewer has stalled, and is asked again. 0: any trickle will do.',
+    wholeNumber(0).default(defaultSettings.slowestBytes),
+  ),
+  slowestSeconds: setting(
+    'SLOWEST_SECONDS',
+    'Seconds over which the speed of a source is measured.',
+    wholeNumber(1).default(defaultSettings.slowestSeconds),
+  ),
   attemptSeconds: setting(
     'ATTEMPT_SECONDS',
     'Seconds one attempt of a transfer may take.',
@@ -62,6 +72,8 @@ export const toJobSettings = (config: JobConfig) =>
     scratch: toScratch(config),
     transferUrl: config.transferUrl,
     uploadIdleSeconds: config.uploadIdleSeconds,
+    slowestBytes: config.slowestBytes,
+    slowestSeconds: config.slowestSeconds,
     attemptSeconds: config.attemptSeconds,
     childSeconds: config.childSeconds,
   }) satisfies Partial<PopulateSettings>;

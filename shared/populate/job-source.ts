@@ -163,6 +163,7 @@ const registrySource = (source: RegistryJobSource, { plainRegistries }: Populate
   url: source.url,
   ...(source.architecture === undefined ? {} : { architecture: source.architecture }),
   ...(plainRegistries.includes(parseReference(source.url).host) ? { plainHttp: true } : {}),
+  ...(plainRegistries.length === 0 ? {} : { plainHosts: [...plainRegistries] }),
   ...told(source),
 });
 

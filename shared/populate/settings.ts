@@ -35,6 +35,9 @@ export interface PopulateSettings {
   readonly eventAudience?: string | undefined;
   /** Where transfer-job sends its traces; left out: it makes none. */
   readonly traceEndpoint?: string | undefined;
+  /** A source that sends fewer bytes than this within `slowestSeconds` has stalled. */
+  readonly slowestBytes: number;
+  readonly slowestSeconds: number;
   /** Seconds one attempt may take. */
   readonly attemptSeconds: number;
   /** Seconds a child may take to become usable (bound, running, ready) before the image says it is stuck and fails. */
@@ -78,6 +81,9 @@ export const defaultSettings: PopulateSettings = {
   allowedAddresses: [],
   plainRegistries: [],
   uploadIdleSeconds: 3600,
+  // 1 KiB a second: a disk of 100 MiB would take a day.
+  slowestBytes: 120 * 1024,
+  slowestSeconds: 120,
   attemptSeconds: 6 * 3600,
   childSeconds: 600,
   filesystemOverhead: 0.06,

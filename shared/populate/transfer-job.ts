@@ -97,7 +97,12 @@ const specOf = (request: TransferRequest, settings: PopulateSettings): TransferS
   ...(request.backup === undefined ? {} : { backup: toBackupRequest(request.backup, settings) }),
   ...(request.mode === 'serve' ? { serve: toServeRequest(request.owner.uid, request.identity, settings) } : {}),
   scratchDir,
-  limits: { idleSeconds: 60, totalSeconds: settings.attemptSeconds, retries: 5 },
+  limits: {
+    idleSeconds: 60,
+    floor: { bytes: settings.slowestBytes, seconds: settings.slowestSeconds },
+    totalSeconds: settings.attemptSeconds,
+    retries: 5,
+  },
   allowedAddresses: [...settings.allowedAddresses],
   ...(settings.proxies === undefined ? {} : { proxies: settings.proxies }),
 });

@@ -2,7 +2,7 @@
 import { removeAbandoned } from '#shared/backends/start-transfer.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
-import { createDuePolls } from '#shared/resources/data-import-cron/poll.ts';
+import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';

@@ -54,6 +54,8 @@ export const RegistrySource = z.object({
   ...accessShape,
   /** The registry is reached without TLS. */
   plainHttp: z.boolean().optional(),
+  /** Hosts that it may redirect to without TLS. */
+  plainHosts: z.array(z.string()).optional(),
 });
 export type RegistrySource = z.infer<typeof RegistrySource>;
 
@@ -143,6 +145,8 @@ export type TransferContent = NonNullable<TransferTarget['content']>;
 export const TransferLimits = z.object({
   /** Seconds without a byte before the connection is given up. */
   idleSeconds: z.number().positive().default(60),
+  /** Bytes that must arrive in each such time in which they are waited for; less has stalled. */
+  floor: z.object({ bytes: z.number().int().nonnegative(), seconds: z.number().positive() }).optional(),
   /** Seconds for the whole transfer. */
   totalSeconds: z
     .number()

@@ -77,7 +77,9 @@ export const PollStatus = z
     time: z.string().describe('RFC 3339'),
     outcome: z.enum(['Same', 'Changed', 'Failed']),
     message: z.string().describe('why'),
+    reason: z.string().optional().describe('of a failure; RateLimited: the host asked to be left alone'),
     failures: z.int().describe('polls that failed one after the other'),
+    answered: z.string().optional().describe('RFC 3339: when the source answered last'),
     tag: z.string().optional().describe('tag the range led to'),
     sourceDigest: z.string().optional().describe('digest of what the reference names, an index perhaps'),
     etag: z.string().optional(),
@@ -85,6 +87,10 @@ export const PollStatus = z
   })
   .describe('what the newest poll decided, and why');
 export type PollStatus = z.infer<typeof PollStatus>;
+
+const CronWaiting = z
+  .object({ message: z.string().describe('for whom'), until: z.string().describe('RFC 3339: the next try') })
+  .describe('the host of the source asked to be left alone: nothing is asked meanwhile, and no attempt is counted');
 
 export const CronCounts = z
   .object({
@@ -124,6 +130,7 @@ export const DataImportCronStatus = z.object({
   snapshotClass: z.string().optional().describe('of the snapshot in use'),
   importsToKeep: z.int().optional().describe('the number in effect'),
   lastPoll: PollStatus.optional(),
+  waiting: CronWaiting.optional(),
   counts: CronCounts.optional(),
   retryHandled: z.string().optional().describe('the newest value of the retry annotation that was acted on'),
   announced: z.string().optional().describe('the final transition that was sent out as an event'),

@@ -2,7 +2,7 @@
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
 export interface Lease extends KubeObject {
-  readonly spec: { readonly holderIdentity?: string };
+  readonly spec: { readonly holderIdentity?: string; readonly leaseTransitions?: number };
 }
 
 export const leases: ResourceType<Lease> = {

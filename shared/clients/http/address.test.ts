@@ -22,6 +22,18 @@ describe('the address policy', () => {
     'fe80::1%eth0',
     'ff02::1',
     'fd00:ec2::254',
+    'fd00:ec2::253',
+    'fd00:ec2::123',
+    'fd00:ec2::23',
+    'fd20:ce::254',
+    'fd00:c1::a9fe:a9fe',
+    'fd00:42::42',
+    '::ffff:0:169.254.169.254',
+    '2001:0:808:808::5601:5601',
+    '64:ff9b:1::a9fe:a9fe',
+    '64:ff9b:1:a9fe:a9:fe00::',
+    'fd00::5efe:a9fe:a9fe',
+    '0000:0000:0000:0000:0000:ffff:7f00:0001',
     '::ffff:127.0.0.1',
     '::ffff:169.254.169.254',
     '::127.0.0.1',
@@ -35,12 +47,20 @@ describe('the address policy', () => {
     expect(isRefused(address)).toBe(true);
   });
 
-  it.each(['10.0.0.1', '192.168.1.1', '172.16.0.1', '8.8.8.8', '2001:db8::1', 'fd12:3456::1', '64:ff9b::808:808'])(
-    'lets %s through',
-    (address) => {
-      expect(isRefused(address)).toBe(false);
-    },
-  );
+  it.each([
+    '10.0.0.1',
+    '192.168.1.1',
+    '172.16.0.1',
+    '8.8.8.8',
+    '2001:db8::1',
+    'fd12:3456::1',
+    '64:ff9b::808:808',
+    '64:ff9b:1:fffe::808:808',
+    '::ffff:10.0.0.1',
+    '::ffff:0:8.8.8.8',
+  ])('lets %s through', (address) => {
+    expect(isRefused(address)).toBe(false);
+  });
 
   it('lets through what is allowed, and nothing beside it', () => {
     const withLoopback = createAddressPolicy(['127.0.0.0/8', '::1']);
@@ -57,14 +77,78 @@ describe('the address policy', () => {
     },
   );
 
-  it('refuses every loopback address, however it is embedded', () => {
+  /** Ways to write an IPv4 address as IPv6; `free` fills what the form leaves open. */
+  const forms: Readonly<Record<string, (v4: readonly number[], free: readonly number[]) => readonly number[]>> = {
+    mapped: (v4) => [...zeroes(10), 0xff, 0xff, ...v4],
+    compatible: (v4) => [...zeroes(12), ...v4],
+    translated: (v4) => [...zeroes(8), 0xff, 0xff, 0, 0, ...v4],
+    nat64: (v4) => [0, 0x64, 0xff, 0x9b, ...zeroes(8), ...v4],
+    'nat64 of the operator': (v4) => [0, 0x64, 0xff, 0x9b, 0, 1, 0xff, 0xfe, ...zeroes(4), ...v4],
+    '6to4': (v4, free) => [0x20, 0x02, ...v4, ...free.slice(0, 2), 0, ...free.slice(3, 10)],
+    teredo: (v4) => [0x20, 0x01, 0, 0, 8, 8, 8, 8, 0x80, 0, 1, 2, ...v4.map((byte) => byte ^ 0xff)],
+    isatap: (v4) => [0x20, 0x01, 0x0d, 0xb8, ...zeroes(5), 0, 0x5e, 0xfe, ...v4],
+    'isatap, known everywhere': (v4) => [0x20, 0x01, 0x0d, 0xb8, ...zeroes(4), 2, 0, 0x5e, 0xfe, ...v4],
+  };
+  /** Forms whose other bytes may be read as an address, too, so that they refuse more than the policy does. */
+  const shortForms: typeof forms = {
+    '/48': ([a = 0, b = 0, c = 0, d = 0], free) => [0, 0x64, 0xff, 0x9b, 0, 1, a, b, 0, c, d, ...free.slice(0, 5)],
+    '/56': ([a = 0, b = 0, c = 0, d = 0], free) => [0, 0x64, 0xff, 0x9b, 0, 1, 9, a, 0, b, c, d, ...free.slice(0, 4)],
+    '/64': (v4, free) => [0, 0x64, 0xff, 0x9b, 0, 1, 9, 9, 0, ...v4, ...free.slice(0, 3)],
+    'teredo server': (v4, free) => [0x20, 0x01, 0, 0, ...v4, ...free.slice(0, 8)],
+  };
+  const zeroes = (count: number): number[] => Array.from({ length: count }, () => 0);
+  const textOf = (bytes: readonly number[]): string =>
+    Array.from({ length: 8 }, (_, at) => (((bytes[at * 2] ?? 0) << 8) | (bytes[at * 2 + 1] ?? 0)).toString(16)).join(
+      ':',
+    );
+
+  const byte = fc.nat(255);
+  const free = fc.array(byte, { minLength: 10, maxLength: 10 });
+  const within = (first: fc.Arbitrary<number>) => fc.tuple(first, byte, byte, byte);
+  const forwarded = fc.oneof(
+    within(fc.constant(127)),
+    fc.tuple(fc.constant(169), fc.constant(254), byte, byte),
+    fc.constantFrom([100, 100, 100, 200], [168, 63, 129, 16], [192, 0, 0, 192]),
+  );
+  const refusedV4 = fc.oneof(forwarded, within(fc.constant(0)), within(fc.integer({ min: 224, max: 255 })));
+
+  it.each(Object.entries(forms))('refuses and lets through as the address that is embedded: %s', (_, embed) => {
     fc.assert(
-      fc.property(fc.nat(255), fc.nat(255), fc.nat(255), (a, b, c) => {
-        const address = `127.${a}.${b}.${c}`;
-        expect(isRefused(address)).toBe(true);
-        expect(isRefused(`::ffff:${address}`)).toBe(true);
-        expect(isRefused(`64:ff9b::${address}`)).toBe(true);
+      fc.property(refusedV4, free, (v4, rest) => {
+        expect([isRefused(v4.join('.')), isRefused(textOf(embed(v4, rest)))]).toEqual([true, true]);
       }),
     );
+    fc.assert(
+      fc.property(within(byte), free, (v4, rest) => {
+        expect(isRefused(textOf(embed(v4, rest)))).toBe(isRefused(v4.join('.')));
+      }),
+      { examples: [[[8, 8, 8, 8], zeroes(10)]] },
+    );
+  });
+
+  it.each(Object.entries(shortForms))('refuses what is embedded, whatever stands behind it: %s', (_, embed) => {
+    fc.assert(
+      fc.property(forwarded, free, (v4, rest) => {
+        expect(isRefused(textOf(embed(v4, rest)))).toBe(true);
+      }),
+    );
+  });
+
+  it('reads an address the same in every spelling', () => {
+    fc.assert(
+      fc.property(fc.array(byte, { minLength: 16, maxLength: 16 }), (bytes) => {
+        const long = textOf(bytes);
+        expect(isRefused(long)).toBe(isRefused(new URL(`http://[${long}]`).hostname.slice(1, -1)));
+        expect(isRefused(long.toUpperCase())).toBe(isRefused(long));
+      }),
+    );
+  });
+
+  it('lets the embeddings of an allowed address through, and no others', () => {
+    const withLoopback = createAddressPolicy(['127.0.0.0/8']);
+    for (const embed of Object.values(forms)) {
+      expect(withLoopback(textOf(embed([127, 0, 0, 1], zeroes(10))))).toBe(false);
+      expect(withLoopback(textOf(embed([169, 254, 169, 254], zeroes(10))))).toBe(true);
+    }
   });
 });

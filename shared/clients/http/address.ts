@@ -12,30 +12,79 @@ const refusedRanges = [
   '169.254.0.0/16',
   '224.0.0.0/4',
   '240.0.0.0/4',
-  '::/96',
-  '::1/128',
   'fe80::/10',
   'ff00::/8',
 ];
 
-/** Metadata services outside the link-local range: Alibaba, Azure, Oracle, AWS and Google over IPv6. */
-const metadataAddresses = [
+/** Metadata services outside the link-local range. Those of IPv4 are Alibaba's, Azure's and Oracle's, those of IPv6 AWS's, Google's, Oracle's and Scaleway's. */
+const metadataRanges = [
   '100.100.100.200/32',
   '168.63.129.16/32',
   '192.0.0.192/32',
-  'fd00:ec2::254/128',
-  'fd20:ce::254/128',
+  'fd00:ec2::/32',
+  'fd20:ce::/64',
+  'fd00:c1::/32',
+  'fd00:42::42/128',
 ];
 
-/** The same IPv4 ranges reached through NAT64 and 6to4 addresses. */
-const embeddedRanges = [
-  '64:ff9b::7f00:0/104',
-  '64:ff9b::a9fe:0/112',
-  '64:ff9b::/104',
-  '2002:7f00::/24',
-  '2002:a9fe::/32',
-  '2002::/24',
+/** The sixteen bytes of an IPv6 address in any spelling. */
+const bytesOf = (address: string): readonly number[] => {
+  // A URL writes every spelling, a dotted end included, as hexadecimal groups.
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
+  const groupsOf = (text = ''): string[] => (text === '' ? [] : text.split(':'));
+  const [before, after] = [groupsOf(head), groupsOf(tail)];
+  const zeroes = Array.from({ length: 8 - before.length - after.length }, () => '0');
+  return [...before, ...zeroes, ...after].flatMap((group) => {
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+};
+
+interface Embedding {
+  /** Hexadecimal digits that the address has from byte `at` on, or from its start. */
+  readonly prefix: string;
+  readonly at?: number;
+  /** The bytes that are the IPv4 address. */
+  readonly bytes: readonly [number, number, number, number];
+  /** The IPv4 address is there with every bit turned over. */
+  readonly isInverted?: true;
+  /** The bytes may be something else as well: what no translator forwards says nothing here. */
+  readonly isGuess?: true;
+}
+
+const lastFour = [12, 13, 14, 15] as const;
+/** Operators cut a translation prefix of their own out of it, of any length that RFC 6052 has: the address can be in four places. */
+const localTranslation = '0064ff9b0001';
+
+const embeddings: readonly Embedding[] = [
+  { prefix: '000000000000000000000000', bytes: lastFour }, // IPv4-compatible, `::` and `::1` among them
+  { prefix: '00000000000000000000ffff', bytes: lastFour }, // IPv4-mapped
+  { prefix: '0000000000000000ffff0000', bytes: lastFour }, // IPv4-translated (SIIT)
+  { prefix: '0064ff9b0000000000000000', bytes: lastFour }, // NAT64
+  { prefix: localTranslation, bytes: lastFour },
+  { prefix: localTranslation, bytes: [9, 10, 11, 12], isGuess: true },
+  { prefix: localTranslation, bytes: [7, 9, 10, 11], isGuess: true },
+  { prefix: localTranslation, bytes: [6, 7, 9, 10], isGuess: true },
+  { prefix: '2002', bytes: [2, 3, 4, 5] }, // 6to4
+  { prefix: '20010000', bytes: [4, 5, 6, 7] }, // Teredo: the server
+  { prefix: '20010000', bytes: lastFour, isInverted: true }, // Teredo: the client
+  { prefix: '00005efe', at: 8, bytes: lastFour }, // ISATAP
+  { prefix: '02005efe', at: 8, bytes: lastFour },
 ];
+
+/** Every IPv4 address that a packet to this IPv6 address may end at, translated or tunnelled. */
+const embeddedIn = (address: string): readonly string[] => {
+  const all = bytesOf(address);
+  const hex = Buffer.from(all).toString('hex');
+  return embeddings
+    .filter(({ prefix, at = 0 }) => hex.startsWith(prefix, at * 2))
+    .map(({ bytes, isInverted, isGuess }) => {
+      const found = bytes.map((at) => (all[at] ?? 0) ^ (isInverted ? 0xff : 0));
+      return { found, isGuess };
+    })
+    .filter(({ found: [first = 0], isGuess }) => isGuess !== true || (first > 0 && first < 224))
+    .map(({ found }) => found.join('.'));
+};
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
@@ -55,16 +104,19 @@ const listOf = (cidrs: readonly string[]): BlockList => {
 };
 
 /**
- * Refuses loopback, link-local, unspecified, multicast and metadata addresses, save those in `allowed` (CIDRs or single addresses).
- * Private networks are fine: that is where images live. Throws InvalidInput for a malformed range.
+ * Refuses loopback, link-local, unspecified, multicast and metadata addresses, save those in `allowed` (CIDRs or single addresses), and every IPv6
+ * address that carries one of them. Private networks are fine: that is where images live. Throws InvalidInput for a malformed range.
  */
 export const createAddressPolicy = (allowed: readonly string[]): AddressPolicy => {
-  const refused = listOf([...refusedRanges, ...metadataAddresses, ...embeddedRanges]);
+  const refused = listOf([...refusedRanges, ...metadataRanges]);
   const exceptions = listOf(allowed);
+  const isRefused = (address: string): boolean => {
+    const family = familyOf(address);
+    if (exceptions.check(address, family)) return false;
+    return refused.check(address, family) || (family === 'ipv6' && embeddedIn(address).some(isRefused));
+  };
   return (address) => {
     const plain = address.replace(/%.*$/, '');
-    if (isIP(plain) === 0) return true;
-    const family = familyOf(plain);
-    return refused.check(plain, family) && !exceptions.check(plain, family);
+    return isIP(plain) === 0 || isRefused(plain);
   };
 };

@@ -1,4 +1,6 @@
 import { getEventListeners } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
@@ -212,3 +214,76 @@ describe('redirects', () => {
     await expect(follow(origin.url)).rejects.toMatchObject({ code: 'AddressRefused' });
   });
 });
+
+describe('a server that trickles', () => {
+  const trickle = async (everyMs: number, size: number) => {
+    const timers: NodeJS.Timeout[] = [];
+    const server = createServer((_, response) => {
+      response.writeHead(200);
+      timers.push(setInterval(() => response.write(Buffer.alloc(size)), everyMs));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    return {
+      url,
+      close: () => {
+        timers.forEach(clearInterval);
+        server.closeAllConnections();
+        server.close();
+      },
+    };
+  };
+  const floor = { bytes: 1000, windowMs: 400 };
+  const idle = { isRefused: () => false, idleMs: 5000, floor };
+
+  it.each(['body', 'pour'] as const)('has stalled below the floor, read as %s', async (how) => {
+    const { url, close } = await trickle(50, 1);
+    const slow = createHttpClient(idle);
+    const response = await slow.get({ url });
+    const all = how === 'pour' ? response.pour(() => {}) : drain(response.body);
+    await expect(all).rejects.toMatchObject({
+      code: 'Stalled',
+      message: expect.stringMatching(/sent \d+ bytes in 0 seconds: at least 1000/),
+    });
+    await slow.close();
+    close();
+  });
+
+  it.each(['body', 'pour'] as const)('is read on above it, as %s', async (how) => {
+    const { url, close } = await trickle(20, 200);
+    const client = createHttpClient(idle);
+    const response = await client.get({ url });
+    let bytes = 0;
+    const enough = new Error('enough');
+    const count = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes > 10_000) throw enough;
+    };
+    const each = async (): Promise<void> => {
+      for await (const chunk of response.body) count(chunk);
+    };
+    await expect(how === 'pour' ? response.pour(count) : each()).rejects.toBe(enough);
+    await client.close();
+    close();
+  });
+
+  it('is not blamed for a slow reader', async () => {
+    const { url, close } = await trickle(20, 200);
+    const client = createHttpClient(idle);
+    const response = await client.get({ url });
+    let reads = 0;
+    for await (const chunk of response.body) {
+      expect(chunk.length).toBeGreaterThan(0);
+      reads += 1;
+      if (reads === 4) break;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    expect(reads).toBe(4);
+    await client.close();
+    close();
+  });
+});
+
+const drain = async (body: AsyncIterable<Buffer>): Promise<void> => {
+  for await (const chunk of body) void chunk;
+};

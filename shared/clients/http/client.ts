@@ -5,7 +5,7 @@ import { getCACertificates } from 'node:tls';
 import { Agent, type Dispatcher, Pool, ProxyAgent, buildConnector } from 'undici';
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import { HttpFailure, toHttpFailure, toProxyFailure } from '#shared/clients/http/errors.ts';
-import { exchange } from '#shared/clients/http/exchange.ts';
+import { type Floor, exchange } from '#shared/clients/http/exchange.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { traceHeaders } from '#shared/runtime/trace.ts';
 import { type Proxies, proxyFor } from '#shared/clients/http/proxy.ts';
@@ -45,6 +45,8 @@ export interface HttpClientOptions {
   readonly isRefused: AddressPolicy;
   /** Milliseconds without a byte, while one is waited for, before the exchange is given up. */
   readonly idleMs: number;
+  /** Slower is given up as well; left out: any trickle will do. */
+  readonly floor?: Floor | undefined;
   /** Milliseconds for DNS, connection and TLS. */
   readonly connectMs?: number;
   /** PEM certificates trusted besides the well-known ones. */
@@ -181,6 +183,7 @@ export const createHttpClient = (options: HttpClientOptions): HttpClient => {
           headers: { ...ownHeaders, ...recordedTrace(), ...headers },
         },
         idleMs: options.idleMs,
+        floor: options.floor,
         host: url.host,
         signal,
         toFailure: (error) =>

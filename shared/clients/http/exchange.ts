@@ -3,11 +3,19 @@
 import type { Dispatcher } from 'undici';
 import { HttpFailure } from '#shared/clients/http/errors.ts';
 
+/** What must arrive at least in each window in which somebody waits for bytes all the time. */
+export interface Floor {
+  readonly bytes: number;
+  readonly windowMs: number;
+}
+
 export interface ExchangeOptions {
   readonly dispatcher: Dispatcher;
   readonly request: Dispatcher.DispatchOptions;
   /** Milliseconds somebody may wait for the next bytes. */
   readonly idleMs: number;
+  /** Left out: any trickle will do. */
+  readonly floor?: Floor | undefined;
   readonly host: string;
   readonly signal: AbortSignal | undefined;
   readonly toFailure: (error: unknown) => Error;
@@ -42,6 +50,8 @@ interface Flow {
   waiting: number;
   controller?: Dispatcher.DispatchController;
   end?: { readonly error?: unknown };
+  /** Of the window: ms that somebody waited, bytes that came meanwhile, and since when somebody waits now. */
+  readonly pace: { waitedMs: number; bytes: number; since: number };
   /** Takes what arrives, in place of the queue. */
   take?: (chunk: Buffer) => void;
   wake?: () => void;
@@ -72,7 +82,27 @@ const begin = (flow: Flow, controller: Dispatcher.DispatchController): void => {
   if (flow.end !== undefined) abort(flow, flow.end.error);
 };
 
+/** Called as bytes arrive for which somebody waited: total silence has a timer of its own. */
+const watchPace = (flow: Flow, bytes: number): void => {
+  const { pace, options } = flow;
+  const { floor, host } = options;
+  if (floor === undefined || pace.since === 0) return;
+  const now = performance.now();
+  pace.waitedMs += now - pace.since;
+  pace.since = flow.take === undefined ? 0 : now;
+  pace.bytes += bytes;
+  if (pace.waitedMs < floor.windowMs) return;
+  if (pace.bytes < floor.bytes) {
+    const seconds = Math.round(pace.waitedMs / 1000);
+    const words = `${host} sent ${pace.bytes} bytes in ${seconds} seconds: at least ${floor.bytes} in ${floor.windowMs / 1000} are needed`;
+    fail(flow, new HttpFailure('Stalled', words));
+  }
+  pace.waitedMs = 0;
+  pace.bytes = 0;
+};
+
 const receive = (flow: Flow, chunk: Buffer): void => {
+  watchPace(flow, chunk.length);
   if (flow.take !== undefined) {
     flow.timer?.refresh();
     flow.take(chunk);
@@ -89,6 +119,7 @@ const more = (flow: Flow): Promise<void> => {
   const { idleMs, host } = flow.options;
   const stall = (): void => fail(flow, new HttpFailure('Stalled', `${host} sent nothing for ${idleMs / 1000} seconds`));
   flow.timer = setTimeout(stall, idleMs);
+  flow.pace.since = performance.now();
   return new Promise<void>((resolve) => {
     flow.wake = () => {
       clearTimeout(flow.timer);
@@ -148,7 +179,7 @@ export const exchange = (options: ExchangeOptions): Promise<Exchanged> =>
       // Of no account where the head was there already.
       reject((signal?.aborted === true ? signal.reason : toFailure(error)) as Error);
     };
-    const flow: Flow = { options, queue: [], waiting: 0, onFault };
+    const flow: Flow = { options, queue: [], waiting: 0, pace: { waitedMs: 0, bytes: 0, since: 0 }, onFault };
     signal?.addEventListener('abort', onAbort, { once: true });
     dispatcher.dispatch(request, {
       onRequestStart: (controller) => begin(flow, controller),

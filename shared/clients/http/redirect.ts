@@ -18,6 +18,8 @@ export interface FollowCall {
   /** Headers of this exchange, sent to every hop (ranges and such; no secrets). */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** `host[:port]` that may be reached without TLS, also from where there is TLS. */
+  readonly plainHosts?: readonly string[] | undefined;
 }
 
 const decoded = (text: string): string => {
@@ -39,7 +41,7 @@ export const toDestination = (url: URL, headers: Readonly<Record<string, string>
   return { url: bare, headers: { authorization: `Basic ${Buffer.from(pair).toString('base64')}`, ...headers } };
 };
 
-const nextUrl = (from: URL, response: HttpResponse): URL => {
+const nextUrl = (from: URL, response: HttpResponse, plainHosts: readonly string[]): URL => {
   const location = response.headers['location'];
   if (location === undefined || !URL.canParse(location, from.href)) {
     throw new HttpFailure('RedirectRefused', `${from.host} redirects (${response.status}) without a valid Location`);
@@ -51,12 +53,19 @@ const nextUrl = (from: URL, response: HttpResponse): URL => {
       `${from.host} redirects to a ${next.protocol} address; only http and https work`,
     );
   }
+  if (from.protocol === 'https:' && next.protocol === 'http:' && !plainHosts.includes(next.host)) {
+    throw new HttpFailure(
+      'RedirectRefused',
+      `${from.host} redirects from https to plain http at ${next.host}, where anybody on the way can change the bytes: ` +
+        'name an address that stays with https, or the http address itself; for a registry an operator can list that host in PLAIN_REGISTRIES',
+    );
+  }
   return next;
 };
 
 /**
  * The first answer that is no redirect, and where it came from. Secret headers of `origin` go only to its own origin, user info in a
- * Location only to that Location. Throws HttpFailure after ten redirects.
+ * Location only to that Location. From https it goes on over https alone. Throws HttpFailure after ten redirects.
  */
 export const followRedirects = async (
   client: HttpClient,
@@ -72,7 +81,7 @@ export const followRedirects = async (
     });
     if (!redirectStatuses.has(response.status)) return { response, final: destination };
     response.discard();
-    const next = nextUrl(destination.url, response);
+    const next = nextUrl(destination.url, response, call.plainHosts ?? []);
     destination = toDestination(next, next.origin === call.origin.url.origin ? call.origin.headers : {});
   }
   throw new HttpFailure('RedirectRefused', `${call.origin.url.host} redirects more than ${maxRedirects} times`);

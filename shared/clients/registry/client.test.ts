@@ -2,10 +2,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createHttpClient } from '#shared/clients/http/client.ts';
-import { createRegistryClient } from '#shared/clients/registry/client.ts';
+import { type RegistryClient, createRegistryClient } from '#shared/clients/registry/client.ts';
 import { selectPlatform } from '#shared/clients/registry/platform.ts';
 import { createRegistryPace } from '#shared/clients/registry/pace.ts';
-import { parseReference, pinReference } from '#shared/clients/registry/reference.ts';
+import { type Reference, parseReference, pinReference } from '#shared/clients/registry/reference.ts';
 import type { SessionOptions } from '#shared/clients/registry/session.ts';
 import { newestTag } from '#shared/clients/registry/tags.ts';
 import { type PushTarget, pushDisk, pushIndex, sha256 } from '#test/support/registry/images.ts';
@@ -206,6 +206,31 @@ describe('with a token service of its own', () => {
   });
   const credentials = { username: 'robot', password: 'hidden' };
   const digest = sha256(Buffer.from('manifest'));
+
+  const asks = {
+    token: (client: RegistryClient, image: Reference) => client.head(image),
+    tags: (client: RegistryClient, image: Reference) => client.tags(image),
+    manifest: (client: RegistryClient, image: Reference) => client.manifest(image),
+    blob: (client: RegistryClient, image: Reference) => client.blob(image, digest, 0),
+  };
+  const refusals = Object.keys(asks).flatMap((what) =>
+    [429, 503].flatMap((status) => [undefined, 90].map((seconds) => ({ what, status, seconds }))),
+  );
+
+  it.each(refusals)('is left alone once it asks for that: %o', async ({ what, status, seconds }) => {
+    const headers: Record<string, string> = seconds === undefined ? {} : { 'retry-after': String(seconds) };
+    const tokens = await start(() => ({ status, headers }));
+    const challenge = { 'www-authenticate': `Bearer realm="http://${tokens.host}/token"` };
+    const registry = await start(() => (what === 'token' ? { status: 401, headers: challenge } : { status, headers }));
+    const pace = createRegistryPace(() => 0);
+    const asked = asks[what as keyof typeof asks](
+      clientOf(registry.host, { pace }),
+      parseReference(`docker://${registry.host}/team/disk:1`),
+    );
+    const wait = seconds ?? (status === 429 ? 60 : undefined);
+    await expect(asked).rejects.toMatchObject({ code: 'RateLimited', retryAfterSeconds: wait });
+    expect(pace.waitSeconds(registry.host)).toBe(wait ?? 0);
+  });
 
   it('gets one token for all requests of a repository, for pulling from it and nothing else', async () => {
     const tokens = await start(() => ({ status: 200, body: JSON.stringify({ access_token: 'abc' }) }));

@@ -13,9 +13,9 @@ export const registryFaults = {
   DigestMismatch: { retryable: true },
   /** Not an image, or one we do not understand. */
   InvalidImage: { retryable: false },
-  /** Too many requests: the registry says when to come back. */
+  /** 429 or 503: the registry wants to be left alone, and may say for how long. */
   RateLimited: { retryable: true },
-  /** 5xx, or an answer that makes no sense. */
+  /** Another 5xx, or an answer that makes no sense. */
   RegistryFailed: { retryable: true },
 } as const;
 export type RegistryFault = keyof typeof registryFaults;

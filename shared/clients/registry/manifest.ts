@@ -23,16 +23,30 @@ export const Descriptor = z.looseObject({
 });
 export type Descriptor = z.infer<typeof Descriptor>;
 
-const Platform = z.looseObject({
-  os: z.string(),
-  architecture: z.string(),
-  variant: z.string().optional(),
-});
+/** Empty says as little as nothing. */
+const Word = z
+  .string()
+  .optional()
+  .catch(undefined)
+  .transform((text) => (text === '' ? undefined : text));
 
-const IndexEntry = Descriptor.extend({ platform: Platform.optional() });
+const Platform = z
+  .looseObject({ os: Word, architecture: Word, variant: Word })
+  .optional()
+  .catch(undefined)
+  .transform((platform) => (platform?.os === undefined && platform?.architecture === undefined ? undefined : platform));
+
+const IndexEntry = Descriptor.extend({ platform: Platform });
 export type IndexEntry = z.infer<typeof IndexEntry>;
 
-const ImageIndex = z.looseObject({ schemaVersion: z.literal(2), manifests: z.array(IndexEntry) });
+const ImageIndex = z.looseObject({ schemaVersion: z.literal(2), manifests: z.array(z.unknown()) });
+
+/** One entry that is none spoils nothing: there may be a good one beside it. */
+const entriesOf = (manifests: readonly unknown[]): readonly IndexEntry[] =>
+  manifests.flatMap((entry) => {
+    const parsed = IndexEntry.safeParse(entry);
+    return parsed.success ? [parsed.data] : [];
+  });
 
 export const ImageManifest = z.looseObject({
   schemaVersion: z.literal(2),
@@ -60,7 +74,7 @@ export const readManifest = (bytes: Uint8Array, expected: string | undefined, wh
   }
   const document = parseDocument(bytes, where);
   const index = ImageIndex.safeParse(document);
-  if (index.success) return { is: 'index', digest, entries: index.data.manifests };
+  if (index.success) return { is: 'index', digest, entries: entriesOf(index.data.manifests) };
   const image = ImageManifest.safeParse(document);
   if (image.success) return { is: 'image', digest, image: image.data };
   throw new RegistryFailure('InvalidImage', `${where} is neither an image nor an index of images (schema version 2)`);

@@ -10,7 +10,7 @@ const isAttestation = ({ annotations, platform }: IndexEntry): boolean =>
 
 const nameOf = ({ platform }: IndexEntry): string => {
   if (platform === undefined) return 'any';
-  const { os, architecture, variant } = platform;
+  const { os = 'any', architecture = 'any', variant } = platform;
   return variant === undefined ? `${os}/${architecture}` : `${os}/${architecture}/${variant}`;
 };
 
@@ -21,8 +21,14 @@ const byVariant = (a: IndexEntry, b: IndexEntry): number => {
   return right.localeCompare(left, 'en', { numeric: true });
 };
 
+/** What it says of its platform, if anything, leaves open that it is this one. */
+const mayBe = (entry: IndexEntry | undefined, wanted: string): boolean => {
+  const { os = 'linux', architecture = wanted } = entry?.platform ?? {};
+  return os === 'linux' && architecture === wanted;
+};
+
 /**
- * The image for a machine of this architecture (`amd64`, `arm64`, …). An index with one image that names no platform is that image's. Throws
+ * The image for a machine of this architecture (`amd64`, `arm64`, …). An index with one image whose platform is left open is that image's. Throws
  * RegistryFailure that lists what there is.
  */
 export const selectPlatform = (entries: readonly IndexEntry[], architecture: string, where: string): IndexEntry => {
@@ -30,8 +36,9 @@ export const selectPlatform = (entries: readonly IndexEntry[], architecture: str
   const fitting = images
     .filter(({ platform }) => platform?.architecture === architecture && platform.os === 'linux')
     .sort(byVariant);
-  const [only, ...others] = images.filter(({ platform }) => platform === undefined);
-  const chosen = fitting[0] ?? (others.length === 0 && images.length === 1 ? only : undefined);
+  const [only, ...others] = images;
+  const isOpen = others.length === 0 && mayBe(only, architecture);
+  const chosen = fitting[0] ?? (isOpen ? only : undefined);
   if (chosen !== undefined) return chosen;
   const known = images.length === 0 ? 'nothing' : [...new Set(images.map(nameOf))].join(', ');
   throw new RegistryFailure('PlatformAbsent', `${where} has no image for linux/${architecture}; it has ${known}`);

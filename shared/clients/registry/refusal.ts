@@ -64,7 +64,9 @@ export const refusalOf = async (response: HttpResponse, context: RefusalContext)
       : 'name a Secret with credentials in secretRef, or check the name';
     return new RegistryFailure('Unauthorized', `${said}: ${hint}`);
   }
-  if (status === 404) return new RegistryFailure('ImageNotFound', `${said}: check repository, tag and digest`);
   const seconds = pace.waitSeconds(host);
-  return new RegistryFailure('RegistryFailed', said, seconds === 0 ? {} : { retryAfterSeconds: seconds });
+  const asked = seconds === 0 ? {} : { retryAfterSeconds: seconds };
+  if (status === 503) return new RegistryFailure('RateLimited', said, asked);
+  if (status === 404) return new RegistryFailure('ImageNotFound', `${said}: check repository, tag and digest`);
+  return new RegistryFailure('RegistryFailed', said, asked);
 };

@@ -3,6 +3,7 @@ import semver from 'semver';
 import { describe, expect, it } from 'vitest';
 import { parseChallenge } from '#shared/clients/registry/challenge.ts';
 import { findCredentials } from '#shared/clients/registry/credentials.ts';
+import { readManifest } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/platform.ts';
 import { formatReference, parseReference, pinReference, readReference } from '#shared/clients/registry/reference.ts';
 import { newestTag } from '#shared/clients/registry/tags.ts';
@@ -120,6 +121,39 @@ describe('platforms', () => {
     expect(
       selectPlatform([...variants, entry({ os: 'linux', architecture: 'arm' })], 'arm', 'x').platform?.variant,
     ).toBe(undefined);
+  });
+
+  const index = (...entries: readonly unknown[]) => {
+    const manifests = entries.map((entry) =>
+      typeof entry === 'object' && entry !== null ? { mediaType: 'm', digest, size: 1, ...entry } : entry,
+    );
+    const read = readManifest(Buffer.from(JSON.stringify({ schemaVersion: 2, manifests })), undefined, 'x');
+    if (read.is !== 'index') throw new Error('it is no index');
+    return read.entries;
+  };
+  const good = { platform: { os: 'linux', architecture: 'amd64' }, size: 7 };
+
+  it.each([
+    [{ platform: { architecture: 'amd64' } }],
+    [{ platform: { os: '', architecture: '' } }],
+    [{ platform: null }],
+    [{ platform: 'linux' }],
+    [{ platform: { os: 5, architecture: [] } }],
+    [{ digest: 'sha256:short', platform: good.platform }],
+    [{ size: -1 }],
+    [null],
+    ['x'],
+    [[]],
+  ])('takes the good image beside %j', (odd) => {
+    for (const entries of [index(odd, good), index(good, odd)])
+      expect(selectPlatform(entries, 'amd64', 'x').size).toBe(7);
+    expect(() => selectPlatform(index(odd, good), 's390x', 'x')).toThrow(/; it has (\S+\/\S+|any)(, |$)/);
+  });
+
+  it('takes the only image where what it says of its platform leaves that open', () => {
+    expect(selectPlatform(index({ platform: { architecture: 'amd64' } }), 'amd64', 'x')).toBeDefined();
+    expect(selectPlatform(index({ platform: { os: '', architecture: '' } }), 'amd64', 'x')).toBeDefined();
+    expect(() => selectPlatform(index({ platform: { architecture: 'arm64' } }), 'amd64', 'x')).toThrow('any/arm64');
   });
 
   it('takes the one image that names no platform, and never another system', () => {

@@ -16,6 +16,8 @@ export interface SessionOptions {
   readonly credentials?: Credentials | undefined;
   /** The registry is reached without TLS. */
   readonly plainHttp?: boolean | undefined;
+  /** Others that blobs may be redirected to without TLS. */
+  readonly plainHosts?: readonly string[] | undefined;
   readonly pace: RegistryPace;
   readonly signal?: AbortSignal | undefined;
 }
@@ -51,6 +53,7 @@ export const createSession = (options: SessionOptions): Session => {
       origin: { url: new URL(`/v2/${call.path}`, base), headers: authorization === undefined ? {} : { authorization } },
       method: call.method,
       headers: call.headers ?? {},
+      plainHosts: options.plainHosts,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     pace.learn(host, response);
@@ -104,6 +107,7 @@ const fetchToken = async (
   const { response } = await followRedirects(options.http, {
     origin: { url, headers },
     headers: {},
+    plainHosts: options.plainHosts,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   options.pace.learn(options.host, response);

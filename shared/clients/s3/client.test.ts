@@ -151,9 +151,10 @@ describe('an object store', { timeout: 100_000 }, () => {
   });
 
   it.each([
-    [503, 'text/html', '<html>busy</html>', 'Unavailable'],
+    [503, 'text/html', '<html>busy</html>', 'RateLimited'],
+    [429, 'text/html', '<html>busy</html>', 'RateLimited'],
     [500, 'application/xml', '<Error><Code>InternalError</Code></Error>', 'Unavailable'],
-    [503, 'application/xml', '<Error><Code>SlowDown</Code></Error>', 'Unavailable'],
+    [503, 'application/xml', '<Error><Code>SlowDown</Code></Error>', 'RateLimited'],
     [409, 'application/xml', '<Error><Code>ConditionalRequestConflict</Code></Error>', 'Unavailable'],
     [404, 'text/html', 'nginx', 'ObjectNotFound'],
     [403, 'application/xml', '<Error><Code>AccessDenied</Code></Error>', 'Denied'],

@@ -14,6 +14,8 @@ export const s3Faults = {
   RangeOutside: { retryable: false },
   /** The object lies in an archive, the request is malformed, and whatever else will not change by itself. */
   Refused: { retryable: false },
+  /** 429 or 503: the store wants to be left alone, and may say for how long. */
+  RateLimited: { retryable: true },
   Unavailable: { retryable: true },
 } as const;
 export type S3Fault = keyof typeof s3Faults;
@@ -80,8 +82,8 @@ const byStatus = (status: number, hasKey: boolean): Words => {
   if (status === 401 || status === 403) return byName['AccessDenied'] as Words;
   if (status === 412) return { fault: 'PreconditionFailed', words: 'the object is not the one that was asked for' };
   if (status === 416) return { fault: 'RangeOutside', words: 'the range lies outside of the object' };
-  if (status === 408 || status === 429 || status >= 500)
-    return { fault: 'Unavailable', words: 'the store is busy or broken' };
+  if (status === 429 || status === 503) return { fault: 'RateLimited', words: 'the store takes no more requests now' };
+  if (status === 408 || status >= 500) return { fault: 'Unavailable', words: 'the store is busy or broken' };
   return { fault: 'Refused', words: 'the store refuses the request' };
 };
 

@@ -42,7 +42,9 @@ const refused = ({ now }: HttpPoll, { status, headers }: HttpResponse, url: stri
       ? 'FileNotFound'
       : status === 401 || status === 403
         ? 'Unauthorized'
-        : 'ServerRefused';
+        : status === 429 || status === 503
+          ? 'RateLimited'
+          : 'ServerRefused';
   return { is: 'failed', reason, message: `${redactUrl(url)} answered ${status}`, retryAfterSeconds };
 };
 

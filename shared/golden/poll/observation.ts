@@ -24,12 +24,19 @@ export const Observation = z.discriminatedUnion('is', [
   z.object({ is: z.literal('same'), message: z.string() }),
   z.object({
     is: z.literal('failed'),
-    /** CamelCase, stable. */
+    /** CamelCase, stable. `RateLimited`: the host wants to be left alone. */
     reason: z.string(),
     /** In the words of who refused, redacted. */
     message: z.string(),
     /** Seconds the other side asked to be left alone. */
     retryAfterSeconds: z.number().optional(),
+  }),
+  /** Nothing was asked: the host of the source wants to be left alone. */
+  z.object({
+    is: z.literal('waiting'),
+    message: z.string(),
+    /** RFC 3339: when this one may ask. */
+    until: z.string(),
   }),
 ]);
 export type Observation = Readonly<z.infer<typeof Observation>>;

@@ -224,7 +224,7 @@ describe('a web server', () => {
 
   it('says when to come back', async () => {
     reply = () => ({ status: 503, headers: { 'retry-after': '77' } });
-    expect(await look({})).toMatchObject({ is: 'failed', reason: 'ServerRefused', retryAfterSeconds: 77 });
+    expect(await look({})).toMatchObject({ is: 'failed', reason: 'RateLimited', retryAfterSeconds: 77 });
   });
 
   it('needs a certificate authority that exists', async () => {

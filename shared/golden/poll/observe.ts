@@ -26,7 +26,7 @@ import {
   type VolumeCronSource,
   notAuthorized,
 } from '#shared/golden/source.ts';
-import { AppError, InvalidInput, messageOf } from '#shared/runtime/errors.ts';
+import { AppError, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
 export interface ObserveRequest {
@@ -71,7 +71,7 @@ export const createObserver = (options: ObserveOptions): Observe => {
       return await look(tools, request);
     } catch (error) {
       request.signal?.throwIfAborted();
-      if (!(error instanceof AppError) || error.code === 'Unavailable') throw error;
+      if (!(error instanceof AppError) || error instanceof Unavailable) throw error;
       const { code, retryAfterSeconds } = error;
       return { is: 'failed', reason: code, message: redact(messageOf(error)), retryAfterSeconds };
     }
@@ -109,9 +109,15 @@ const lookAtRegistry = async (
   http: HttpClient,
 ): Promise<Observation> => {
   const { image } = source;
+  const seconds = tools.pace.waitSeconds(image.host);
+  if (seconds > 0) {
+    const message = `${image.host} takes no more requests for ${seconds} seconds, and was not asked`;
+    return { is: 'waiting', message, until: new Date(tools.now() + seconds * 1000).toISOString() };
+  }
   const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
   const plainHttp = tools.plainRegistries.includes(image.host);
-  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, pace: tools.pace, signal });
+  const { pace, plainRegistries: plainHosts } = tools;
+  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, plainHosts, pace, signal });
   const access =
     source.secretName === undefined && source.caName === undefined ? [] : [namespace, source.secretName, source.caName];
   return pollRegistry(tools.answers.sharing(client, round, access), source, known, tools.architecture);

@@ -6,7 +6,7 @@ import { dueTime, nextPollAfter } from '#shared/golden/due.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';
-import { type CronSource, readCronSource, sourceName } from '#shared/golden/source.ts';
+import { type CronSource, hostOf, readCronSource, sourceName } from '#shared/golden/source.ts';
 
 const scheduleOf = ({ spec }: DataImportCron): Schedule | undefined => {
   if (spec.schedule === '') return undefined;
@@ -50,6 +50,21 @@ export const duePoll = (cron: DataImportCron, now: number): ObserveRequest | und
   return due === undefined || due > now ? undefined : { source, namespace, known: knownOf(cron) };
 };
 
+/**
+ * Whose turn it is when crons of a host go one after the other: the lowest first. In ms since the epoch: when the source answered last. After every second
+ * refusal when it was asked last, so that one that asks for more than the host ever gives does not keep the others from their turn.
+ */
+export const turnOf = ({ status }: DataImportCron): number => {
+  const { failures = 0, answered, time } = status?.lastPoll ?? {};
+  return timeOf(failures > 0 && failures % 2 === 0 ? time : answered) ?? 0;
+};
+
+/** The host that a cron waits for. */
+export const awaitedBy = (cron: DataImportCron): string | undefined => {
+  const source = cron.status?.waiting === undefined ? undefined : sourceOf(cron);
+  return source && hostOf(source);
+};
+
 /** Crons with the same key get the same answer: what is asked, and with whose access. */
 export const pollKey = ({ source, namespace }: ObserveRequest): string => {
   const isShared = source.type !== 'pvc' && source.secretName === undefined && source.caName === undefined;
@@ -60,22 +75,19 @@ export const pollKey = ({ source, namespace }: ObserveRequest): string => {
 export const joinRequests = (one: ObserveRequest, other: ObserveRequest): ObserveRequest =>
   isDeepStrictEqual(one.known, other.known) ? one : { ...one, known: {} };
 
-/** Waits after polls that failed one after the other, in minutes; never longer than to the schedule's next time. */
-const backoffMs = (failures: number): number => Math.min(60, 2 ** Math.min(failures - 1, 10)) * 60_000;
+/** An observation for which the source was asked. */
+export type Answered = Exclude<Observation, { readonly is: 'waiting' }>;
+export type Waiting = Extract<Observation, { readonly is: 'waiting' }>;
+
+/** How long to wait after polls that failed one after the other, also past the schedule's next time. */
+export const backoffMs = (failures: number): number => Math.min(60, 2 ** Math.min(failures - 1, 10)) * 60_000;
 
 /** When to ask again, in ms since the epoch; `undefined`: never. */
-const nextTime = (
-  cron: DataImportCron,
-  observation: Observation,
-  failures: number,
-  now: number,
-): number | undefined => {
+const nextTime = (cron: DataImportCron, observation: Answered, failures: number, now: number): number | undefined => {
   const [schedule, source] = [scheduleOf(cron), sourceOf(cron)];
   if (schedule === undefined || source === undefined) return undefined;
-  const regular = nextPollAfter(schedule, sourceName(source), now);
-  if (observation.is !== 'failed') return regular;
-  const asked = now + (observation.retryAfterSeconds ?? 0) * 1000;
-  return Math.max(asked, Math.min(regular ?? Number.POSITIVE_INFINITY, now + backoffMs(failures)));
+  if (observation.is !== 'failed') return nextPollAfter(schedule, sourceName(source), now);
+  return now + Math.max((observation.retryAfterSeconds ?? 0) * 1000, backoffMs(failures));
 };
 
 export interface Recorded {
@@ -98,10 +110,11 @@ const newDigest = ({ metadata }: DataImportCron, observation: Observation): stri
     ? observation.digest
     : undefined;
 
-/** What an observation makes of a cron. */
-export const recordOf = (cron: DataImportCron, observation: Observation, now: number): Recorded => {
+/** What an answer makes of a cron. */
+export const recordOf = (cron: DataImportCron, observation: Answered, now: number): Recorded => {
   const isFailure = observation.is === 'failed';
-  const failures = isFailure ? (cron.status?.lastPoll?.failures ?? 0) + 1 : 0;
+  const { failures: before = 0, answered } = cron.status?.lastPoll ?? {};
+  const failures = isFailure ? before + 1 : 0;
   const next = nextTime(cron, observation, failures, now);
   const digest = newDigest(cron, observation);
   const time = secondIso(now);
@@ -115,7 +128,9 @@ export const recordOf = (cron: DataImportCron, observation: Observation, now: nu
       time,
       outcome: isFailure ? 'Failed' : digest === undefined ? 'Same' : 'Changed',
       message: observation.message,
+      ...(isFailure ? { reason: observation.reason } : {}),
       failures,
+      answered: isFailure ? answered : time,
       ...memoryAfter(cron, observation),
     },
   };
@@ -133,7 +148,7 @@ export const isContradicted = ({ status }: DataImportCron, observation: Observat
 const freshMs = 120_000;
 
 /** Whether an answer is heard of so late that a newer one is to be had at once. A source that failed is left alone for as long as ever. */
-export const isStale = ({ is }: Observation, askedAt: number, now: number): boolean =>
+export const isStale = ({ is }: Answered, askedAt: number, now: number): boolean =>
   is !== 'failed' && now - askedAt > freshMs;
 
 export const dueAgain = (recorded: Recorded, now: number): Recorded =>

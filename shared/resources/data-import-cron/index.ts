@@ -64,6 +64,7 @@ const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, n
     snapshotClass: state.snapshotClass,
     importsToKeep: cron.keep,
     lastPoll,
+    waiting: state.waiting,
     counts: state.counts,
     retryHandled: state.handledRetryToken,
     announced: state.announced,

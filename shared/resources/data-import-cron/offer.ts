@@ -15,8 +15,13 @@ export const isKept = ({ ref }: CronSubject, source: DataSource): boolean => {
   return label === undefined && isReady && source.metadata.labels?.['bullion.dev/owner-uid'] !== ref.uid;
 };
 
-const wantedSource = ({ namespace }: CronSubject, { offered, format }: CronState): DataSourceSource => {
-  if (offered === undefined) return {};
+/** Until there is a version, one that is adopted keeps what it points to. */
+const wantedSource = (
+  { namespace }: CronSubject,
+  { offered, format }: CronState,
+  before: DataSourceSource | undefined,
+): DataSourceSource => {
+  if (offered === undefined) return before ?? {};
   const named = { namespace, name: offered };
   return format === 'snapshot' ? { snapshot: named } : { pvc: named };
 };
@@ -52,15 +57,15 @@ const isRight = (source: DataSource, wanted: DataSourceSource, metadata: ObjectM
   isDeepStrictEqual(source.metadata.ownerReferences ?? [], metadata.ownerReferences ?? []);
 
 /** Each field named, so that a merge patch takes away what is not wanted. */
-const toPatch = ({ pvc, snapshot }: DataSourceSource) => ({
+const toPatch = ({ pvc, snapshot, dataSource }: DataSourceSource) => ({
   pvc: pvc ?? null,
   snapshot: snapshot ?? null,
-  dataSource: null,
+  dataSource: dataSource ?? null,
 });
 
 /** The actions that make the data source say what `state` says. */
 export const offer = (cron: CronSubject, { dataSource: source }: CronSeen, state: CronState): readonly Action[] => {
-  const wanted = wantedSource(cron, state);
+  const wanted = wantedSource(cron, state, source?.spec.source);
   const metadata = metadataOf(cron, source);
   if (source === undefined) {
     const { apiVersion } = cron.ref;

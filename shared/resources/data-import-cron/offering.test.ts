@@ -25,6 +25,26 @@ describe('the data source of a cron', () => {
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
   });
 
+  it.each([{ pvc: { name: 'older' } }, { snapshot: { name: 'older' } }, { dataSource: { name: 'older' } }])(
+    'keeps what an adopted one points to until there is a version: %j',
+    async (source) => {
+      const labels = { [cdiLabels.cron]: 'cron' };
+      world.kube.seed(dataSourceKind.type, {
+        apiVersion: 'cdi.kubevirt.io/v1beta1',
+        kind: 'DataSource',
+        metadata: { namespace, name: 'fedora', labels },
+        spec: { source },
+      });
+      aCron();
+      await driveCron();
+      expect(sourceNow().spec.source).toEqual(source);
+      await poll('a');
+      expect(sourceNow().spec.source).toEqual(source);
+      await finishImport(nameOf('a'));
+      expect(sourceNow().spec.source).toEqual({ pvc: { namespace, name: nameOf('a') } });
+    },
+  );
+
   it('leaves the data source of another cron alone until that one is gone', async () => {
     aCron({}, { name: 'first' });
     await driveCron('first');

@@ -1,6 +1,6 @@
 // A DataImportCron as the driver sees it.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
-import type { CronCounts, DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
+import type { CronCounts, DataImportCron, DataImportCronStatus, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
@@ -44,6 +44,8 @@ export interface CronState extends DrivenState {
   /** RFC 3339: what `nextCronTime` said when it was looked at. */
   readonly nextPoll?: string | undefined;
   readonly lastPoll?: PollStatus | undefined;
+  /** For a host that asked to be left alone. */
+  readonly waiting?: DataImportCronStatus['waiting'] | undefined;
   readonly handledRetryToken?: string | undefined;
   readonly counts: CronCounts;
   readonly conditions: readonly WantedCondition[];
@@ -96,6 +98,7 @@ const readState = (object: DataImportCron): CronState => {
     importedAt: status.lastImportTimestamp,
     nextPoll: status.nextExecutionTimestamp,
     lastPoll: status.lastPoll,
+    waiting: status.waiting,
     handledRetryToken: status.retryHandled,
     counts: status.counts ?? {},
     conditions,

@@ -34,13 +34,18 @@ export interface Verdict {
   readonly trouble?: { readonly reason: string; readonly message: string } | undefined;
 }
 
-const pollTrouble = ({ lastPoll }: CronState): Verdict['trouble'] =>
-  lastPoll?.outcome === 'Failed'
-    ? {
-        reason: 'PollFailed',
-        message: `the source cannot be asked (attempt ${lastPoll.failures}): ${lastPoll.message}`,
-      }
-    : undefined;
+const rateLimited = 'RateLimited';
+
+const pollTrouble = ({ lastPoll, waiting, nextPoll }: CronState): Verdict['trouble'] => {
+  if (waiting !== undefined)
+    return { reason: rateLimited, message: `${waiting.message}; the next try is at ${waiting.until}` };
+  if (lastPoll?.outcome !== 'Failed') return undefined;
+  const next = nextPoll === undefined ? '' : `; the next try is at ${nextPoll}`;
+  return {
+    reason: lastPoll.reason === rateLimited ? rateLimited : 'PollFailed',
+    message: `the source cannot be asked (attempt ${lastPoll.failures}): ${lastPoll.message}${next}`,
+  };
+};
 
 const degradedOf = (trouble: Verdict['trouble']): Said =>
   trouble === undefined ? say('False', 'AsExpected', 'nothing is wrong') : say('True', trouble.reason, trouble.message);
@@ -55,7 +60,7 @@ const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progre
 
 /** The state that says a verdict. `next` is the state so far. */
 export const conclude = (cron: CronSubject, next: CronState, verdict: Verdict): CronState => {
-  const trouble = verdict.trouble ?? pollTrouble(cron.state);
+  const trouble = verdict.trouble ?? pollTrouble({ ...cron.state, nextPoll: next.nextPoll });
   const told = { ...verdict, trouble };
   const ready = readyOf(next.offered, told);
   return {

@@ -17,6 +17,10 @@ export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient
   createHttpClient({
     isRefused: createAddressPolicy(spec.allowedAddresses),
     idleMs: spec.limits.idleSeconds * 1000,
+    floor:
+      spec.limits.floor === undefined
+        ? undefined
+        : { bytes: spec.limits.floor.bytes, windowMs: spec.limits.floor.seconds * 1000 },
     ca,
     proxies: spec.proxies,
   });

@@ -52,11 +52,19 @@ const readCredentials = async (source: RegistrySource, image: Reference): Promis
 
 const openRegistry = async (source: RegistrySource, spec: TransferSpec, context: SourceContext): Promise<Source> => {
   const image = parseReference(source.url);
-  const { ca, plainHttp, architecture = architectures[process.arch] ?? process.arch } = source;
+  const { ca, plainHttp, plainHosts, architecture = architectures[process.arch] ?? process.arch } = source;
   const credentials = await readCredentials(source, image);
   const http = openClient(spec, await readBundle(ca));
   const pace = createRegistryPace(Date.now);
-  const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, pace, signal: context.signal });
+  const client = createRegistryClient({
+    http,
+    host: image.host,
+    credentials,
+    plainHttp,
+    plainHosts,
+    pace,
+    signal: context.signal,
+  });
   const close = () => http.close();
   return createRegistrySource({ client, image, architecture, retries: spec.limits.retries, close, ...context });
 };

@@ -6,6 +6,8 @@ import {
   parseContentLength,
   parseContentRange,
   parseRetryAfter,
+  expiryOf,
+  refusalWords,
   statusFault,
   strongValidatorOf,
 } from '#shared/transfer/source/http/answer.ts';
@@ -99,11 +101,59 @@ describe('statusFault', () => {
     [500, 'SourceUnavailable', true],
     [503, 'SourceUnavailable', true],
   ])('of %i is %s', (status, code, retryable) => {
-    expect(statusFault({ status, headers: {} }, 'http://h/x', 0)).toMatchObject({ code, retryable });
+    expect(statusFault({ status, headers: {} }, 'http://h/x', { nowMs: 0 })).toMatchObject({ code, retryable });
   });
 
   it('carries what the server asks for in Retry-After', () => {
-    const fault = statusFault({ status: 503, headers: { 'retry-after': '7' } }, 'http://h/x', 0);
+    const fault = statusFault({ status: 503, headers: { 'retry-after': '7' } }, 'http://h/x', { nowMs: 0 });
     expect(fault.retryAfterSeconds).toBe(7);
+  });
+});
+
+describe('why a server refuses', () => {
+  const xml = (code: string, message: string) =>
+    `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message><StringToSign>s3cret</StringToSign></Error>`;
+
+  it.each([
+    ['application/xml', xml('AccessDenied', 'Request has expired'), 'AccessDenied: Request has expired'],
+    ['text/xml', xml('ExpiredToken', 'a &lt;b&gt; &amp; c'), 'ExpiredToken: a <b> & c'],
+    ['text/plain', '\nlink expired\nat noon', 'link expired'],
+    [undefined, 'no\u0000body', 'no body'],
+    ['text/plain', 'see https://u:p@h/x?X-Amz-Signature=abc or token=abcdef', 'see https://h/x or token=[redacted]'],
+    ['text/plain', 'x'.repeat(500), `${'x'.repeat(160)}…`],
+    ['text/html', '<html>403</html>', undefined],
+    ['text/plain', '<html>403</html>', undefined],
+    ['application/json', '{"a":1}', undefined],
+    ['text/plain', '', undefined],
+  ])('as %s: %j', (type, body, words) => {
+    expect(refusalWords(body, type)).toBe(words);
+  });
+
+  const now = Date.parse('2026-03-01T12:00:01Z');
+  it.each([
+    ['X-Amz-Date=20260301T110000Z&X-Amz-Expires=3600', '2026-03-01T12:00:00.000Z'],
+    ['X-Amz-Date=20260301T110000Z&X-Amz-Expires=3602', undefined],
+    ['X-Goog-Date=20260301T110000Z&X-Goog-Expires=60', '2026-03-01T11:01:00.000Z'],
+    [`Expires=${Date.parse('2026-03-01T12:00:00Z') / 1000}`, '2026-03-01T12:00:00.000Z'],
+    ['se=2026-03-01T12:00:00Z&sig=x', '2026-03-01T12:00:00.000Z'],
+    ['se=2027-03-01T12:00:00Z&sig=x', undefined],
+    ['X-Amz-Date=tomorrow&X-Amz-Expires=1', undefined],
+    ['', undefined],
+  ])('knows whether an address has expired: %s', (query, expected) => {
+    const expired = expiryOf(new URL(`https://h/x?${query}`), now);
+    expect(expired === undefined ? undefined : new Date(expired).toISOString()).toBe(expected);
+  });
+
+  it.each([
+    [
+      { status: 403, expired: now },
+      /^http:\/\/h\/x answered 403: the signed address expired at 2026-03-01T12:00:01.000Z: make a new one/,
+    ],
+    [{ status: 400, expired: now, reason: 'AuthFailed' }, /answered 400 \(AuthFailed\): the signed address expired/],
+    [{ status: 403, reason: 'AccessDenied: Request has expired' }, /: the signed address has expired: make a new one/],
+    [{ status: 403, reason: 'AccessDenied: no' }, /answered 403 \(AccessDenied: no\): credentials are missing/],
+  ])('says what to do: %o', ({ status, ...refusal }, words) => {
+    const fault = statusFault({ status, headers: {} }, 'http://h/x', { nowMs: now, ...refusal });
+    expect(fault).toMatchObject({ code: 'SourceForbidden', message: expect.stringMatching(words) });
   });
 });

@@ -1,5 +1,6 @@
 // What the answers of an HTTP server mean for a transfer: pure decisions over status and headers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
+import { redact } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 type Headers = HttpResponse['headers'];
@@ -76,29 +77,86 @@ export const parseRetryAfter = (headers: Headers, nowMs: number): number | undef
   return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - nowMs) / 1000));
 };
 
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+const elementIn = (xml: string, name: string): string =>
+  (new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? '').replace(
+    /&(amp|lt|gt|quot|apos);/g,
+    (_, entity: string) => entities[entity] ?? '',
+  );
+
+const longestReason = 160;
+
+/**
+ * Why a server refuses, in its own words: the code and message of an object store's XML, or the first line of a plain text. Nothing of pages that are
+ * meant for a browser, and nothing that may be a secret.
+ */
+export const refusalWords = (body: string, contentType: string | undefined): string | undefined => {
+  const isXml = /<Error[\s>]/.test(body.slice(0, 512));
+  const isText = contentType === undefined || contentType.trim().toLowerCase().startsWith('text/plain');
+  const parts = isXml ? ['Code', 'Message'].map((name) => elementIn(body, name)) : [isText ? firstLine(body) : ''];
+  const words = parts.filter((part) => part.trim() !== '').join(': ');
+  // oxlint-disable-next-line no-control-regex
+  const shown = redact(words.replace(/[\u0000-\u001f\u007f-\u009f\ufffd\s]+/g, ' ').trim());
+  if (shown === '') return undefined;
+  return shown.length <= longestReason ? shown : `${shown.slice(0, longestReason)}…`;
+};
+
+const firstLine = (text: string): string => (/^\s*</.test(text) ? '' : (text.trim().split(/[\r\n]/)[0] ?? ''));
+
+/** `20260301T120000Z`, as signatures have it. */
+const signedAt = (text: string | null): number => {
+  const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text ?? '') ?? [];
+  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+};
+
+/** Since when a signed address is good for nothing, as ms since the epoch; `undefined`: it is, or it does not say. S3, Google Cloud, Azure, CloudFront. */
+export const expiryOf = ({ searchParams }: URL, nowMs: number): number | undefined => {
+  const lasting = ['X-Amz', 'X-Goog'].map(
+    (name) =>
+      signedAt(searchParams.get(`${name}-Date`)) + Number(searchParams.get(`${name}-Expires`) ?? Number.NaN) * 1000,
+  );
+  const fixed = [Number(searchParams.get('Expires') ?? Number.NaN) * 1000, Date.parse(searchParams.get('se') ?? '')];
+  return [...lasting, ...fixed].find((time) => time <= nowMs);
+};
+
+export interface Refusal {
+  readonly nowMs: number;
+  /** In the server's own words. */
+  readonly reason?: string | undefined;
+  /** When the address expired, where it did. */
+  readonly expired?: number | undefined;
+}
+
+const forbidden = ({ reason, expired }: Refusal): string => {
+  if (expired !== undefined)
+    return `the signed address expired at ${new Date(expired).toISOString()}: make a new one, that lasts for the whole transfer`;
+  if (/expired|ExpiredToken/i.test(reason ?? ''))
+    return 'the signed address has expired: make a new one, that lasts for the whole transfer';
+  return 'credentials are missing or not accepted';
+};
+
+const forbiddenStatuses = new Set([401, 403, 407]);
+const absentStatuses = new Set([404, 410]);
+const busyStatuses = new Set([408, 425, 429]);
+
 /** The fault in a status that carries no bytes of the object. `where` is a URL fit to be shown. */
 export const statusFault = (
-  response: Pick<HttpResponse, 'status' | 'headers'>,
+  { status, headers }: Pick<HttpResponse, 'status' | 'headers'>,
   where: string,
-  nowMs: number,
+  refusal: Refusal,
 ): TransferError => {
-  const { status, headers } = response;
-  if (status === 404 || status === 410) {
-    return new TransferError('SourceNotFound', `${where} answered ${status}: there is no such file`);
+  const answered = `${where} answered ${status}${refusal.reason === undefined ? '' : ` (${refusal.reason})`}`;
+  if (busyStatuses.has(status) || status >= 500) {
+    const retryAfterSeconds = parseRetryAfter(headers, refusal.nowMs);
+    const wait = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+    return new TransferError('SourceUnavailable', `${answered}: the server is busy or broken`, wait);
   }
-  if (status === 401 || status === 403 || status === 407) {
-    return new TransferError('SourceForbidden', `${where} answered ${status}: credentials are missing or not accepted`);
-  }
-  if (status === 408 || status === 425 || status === 429 || status >= 500) {
-    const retryAfterSeconds = parseRetryAfter(headers, nowMs);
-    const message = `${where} answered ${status}: the server is busy or broken`;
-    return new TransferError(
-      'SourceUnavailable',
-      message,
-      retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
-    );
-  }
-  return new TransferError('SourceRefused', `${where} answered ${status}, which is not a file`);
+  const isExpired = refusal.expired !== undefined && status >= 400;
+  if (forbiddenStatuses.has(status) || isExpired)
+    return new TransferError('SourceForbidden', `${answered}: ${forbidden(refusal)}`);
+  if (absentStatuses.has(status)) return new TransferError('SourceNotFound', `${answered}: there is no such file`);
+  return new TransferError('SourceRefused', `${answered}, which is not a file`);
 };
 
 export const changedFault = (where: string): TransferError =>

@@ -10,10 +10,14 @@ const rangesLost = (session: Session): TransferError => {
 };
 
 /** Throws unless the answer holds exactly the range asked for, of the pinned object. */
-const checkRange = (session: Session, response: HttpResponse, wanted: { first: number; last: number }): void => {
+const checkRange = async (
+  session: Session,
+  response: HttpResponse,
+  wanted: { first: number; last: number },
+): Promise<void> => {
   const { identity, size } = requirePinned(session);
   if (response.status === 416) giveUp(response, changedFault(session.where));
-  if (response.status !== 200 && response.status !== 206) refuse(session, response);
+  if (response.status !== 200 && response.status !== 206) await refuse(session, response);
   const range = parseContentRange(response.headers);
   const isOtherSize = range?.total !== undefined && range.total !== size;
   if (isOtherObject(identity, response.headers) || isOtherSize) giveUp(response, changedFault(session.where));
@@ -48,7 +52,7 @@ const readOnce = async (session: Session, offset: number, target: Uint8Array): P
   const last = offset + target.length - 1;
   const conditional = identity.validator === undefined ? {} : { 'if-range': identity.validator };
   const { response } = await ask(session, { range: `bytes=${offset}-${last}`, ...conditional });
-  checkRange(session, response, { first: offset, last });
+  await checkRange(session, response, { first: offset, last });
   const length = await copyBody(session, response, target);
   if (length === target.length) return;
   throw new TransferError('SourceInterrupted', `${session.where} sent ${length} bytes for a range of ${target.length}`);

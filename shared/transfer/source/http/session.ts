@@ -6,7 +6,7 @@ import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type Patience, type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
-import { type Identity, statusFault } from '#shared/transfer/source/http/answer.ts';
+import { type Identity, expiryOf, refusalWords, statusFault } from '#shared/transfer/source/http/answer.ts';
 
 export interface HttpSourceOptions {
   readonly client: HttpClient;
@@ -108,9 +108,16 @@ export const ask = async (session: Session, headers: Readonly<Record<string, str
   return answer;
 };
 
-/** Gives an answer up and throws the fault in it. */
-export const refuse = (session: Session, response: HttpResponse): never =>
-  giveUp(response, statusFault(response, session.where, (session.options.now ?? Date.now)()));
+/** What a refusal says of itself is short; more is not read. */
+const mostWords = 4096;
+
+/** Gives an answer up and throws the fault in it, with the server's own reason. */
+export const refuse = async (session: Session, response: HttpResponse): Promise<never> => {
+  const { url, now = Date.now } = session.options;
+  const words = await readUpTo(session, response, mostWords).catch(() => Buffer.alloc(0));
+  const reason = refusalWords(words.toString('utf8'), response.headers['content-type']);
+  throw statusFault(response, session.where, { nowMs: now(), reason, expired: expiryOf(url, now()) });
+};
 
 export const giveUp = (response: HttpResponse, fault: TransferError): never => {
   response.discard();

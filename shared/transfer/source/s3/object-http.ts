@@ -14,6 +14,7 @@ const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
   RangeOutside: 'SourceChanged',
   UploadNotFound: 'SourceRefused',
   Refused: 'SourceRefused',
+  RateLimited: 'SourceUnavailable',
   Unavailable: 'SourceUnavailable',
 };
 
