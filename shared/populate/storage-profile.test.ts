@@ -98,7 +98,7 @@ describe("an administrator's word on a class, as Harvester writes it there", () 
     [undefined, 0.06],
   ])('of file systems: %s is %d', (text, share) => {
     const marks = text === undefined ? {} : { 'cdi.harvesterhci.io/filesystemOverhead': text };
-    expect(overheadOf(annotated(marks), 0.06)).toBe(share);
+    expect(overheadOf(annotated(marks), { filesystemOverhead: 0.06 })).toBe(share);
   });
 });
 
