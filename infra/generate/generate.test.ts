@@ -222,6 +222,8 @@ describe('webhook configurations', () => {
   it('fail closed for validation and open for defaults', () => {
     expect(webhooks.map(({ name, failurePolicy }) => [name, failurePolicy])).toEqual([
       ['images.mutate.bullion.dev', 'Ignore'],
+      // Nobody could repair the size of a claim afterwards; only claims that ask for it are held up.
+      ['profiles.mutate.bullion.dev', 'Fail'],
       ['images.validate.bullion.dev', 'Fail'],
       ['golden.validate.bullion.dev', 'Fail'],
       ['marks.validate.bullion.dev', 'Fail'],
@@ -235,9 +237,9 @@ describe('webhook configurations', () => {
     ]);
   });
 
-  /** What keeps a webhook from the objects of others: a label of ours, a name or a field that only images and their keys have, or an open door when nobody answers. */
+  /** What keeps a webhook from the objects of others: a label of ours or one that asks for us, a name or a field that only images and their keys have, or an open door when nobody answers. */
   const isNarrow = ({ objectSelector, matchConditions, failurePolicy, rules }: Webhook): boolean =>
-    JSON.stringify(objectSelector ?? {}).includes('bullion.dev/owner-uid') ||
+    /bullion\.dev\/owner-uid|applyStorageProfile/.test(JSON.stringify(objectSelector ?? {})) ||
     /startsWith\('lh-'\)|'CRYPTO_KEY_VALUE' in/.test(JSON.stringify(matchConditions)) ||
     failurePolicy === 'Ignore' ||
     // Nobody waits for a class to go.

@@ -5,6 +5,7 @@ import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
@@ -32,7 +33,8 @@ export interface Webhook {
     | 'machines'
     | 'disks'
     | 'keys'
-    | 'class-rules';
+    | 'class-rules'
+    | 'profiles';
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
 }
 
@@ -49,7 +51,15 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
     name: 'mutate',
     summary: 'Fills in what an image leaves open.',
     port: 8444,
-    webhooks: [{ name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] }],
+    webhooks: [
+      { name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
+      {
+        name: 'profiles',
+        summary: 'modes and sizes of claims that ask for it',
+        on: 'profiles',
+        operations: ['CREATE'],
+      },
+    ],
   },
   {
     name: 'validate',
@@ -114,6 +124,7 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
     { type: erased(dataSourceKind.type), verbs: ['get'] },
     { type: erased(storageProfileKind.type), verbs: ['get'] },
+    { type: erased(cdiConfigs), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },
     { type: erased(persistentVolumeClaims), verbs: ['get'] },
     { type: erased(templateVersions), verbs: ['get'] },

@@ -84,6 +84,7 @@ const readClaim = (object: DataVolume): ClaimRequest => {
   return {
     name: metadata.name,
     className: storageClassName === '' ? undefined : storageClassName,
+    isForDisk: pvc === undefined && !holdsFiles(object),
     volumeMode: readMode(object),
     accessModes: accessModes?.length === 0 ? undefined : accessModes,
     ...(pvc === undefined ? { diskBytes: bytes } : { bytes }),

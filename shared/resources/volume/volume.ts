@@ -46,6 +46,8 @@ export const bytesOf = ({ source }: Pick<Volume, 'source'>): JobSource | undefin
 export interface ClaimRequest {
   readonly name: string;
   readonly className?: string | undefined;
+  /** Whether the class that is marked as the default for disks counts where none is named; left out: it does. */
+  readonly isForDisk?: boolean;
   readonly volumeMode?: VolumeMode | undefined;
   readonly accessModes?: readonly AccessMode[] | undefined;
   /** Bytes of the claim… */
