@@ -350,3 +350,11 @@ describe('populationOf', () => {
     expect(populationOf(aVolume({ metadata: { name: 'a', annotations: marks } }))).toBeUndefined();
   });
 });
+
+it('marks a volume with the labels that tell how to run it, and with no other that its image wrote', () => {
+  const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
+  const labels = { ...preference, 'cdi.kubevirt.io/dataImportCron': 'theirs', 'kubevirt.io/vm': 'theirs' };
+  const population = { inspection: { format: 'raw', compression: 'none', labels }, digests: {} } as const;
+  expect(populatedPatch(population, {})).toMatchObject({ metadata: { labels: preference } });
+  expect(populatedPatch(aPopulation, {})).not.toHaveProperty('metadata.labels');
+});

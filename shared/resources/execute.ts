@@ -31,7 +31,8 @@ const carryOut = async (kube: KubeClient, action: Action): Promise<void> => {
   }
 };
 
-const withVersion = (patch: object, resourceVersion: string): object => {
+const withVersion = (patch: object, resourceVersion: string | undefined): object => {
+  if (resourceVersion === undefined) return patch;
   const { metadata = {} } = patch as { readonly metadata?: object };
   return { ...patch, metadata: { ...metadata, resourceVersion } };
 };
