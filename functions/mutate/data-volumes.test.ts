@@ -44,6 +44,18 @@ const of = (storage: object, source: object = http): Draft => dataVolume({ sourc
 const storageOf = async (asked: Asked): Promise<unknown> => (await mutate(asked)).spec?.['storage'];
 
 describe('storage of a DataVolume', () => {
+  it('of an archive is in the default class of the cluster, whatever is marked for disks', async () => {
+    const virt = aClass('virt', 'nfs.csi.k8s.io', { 'storageclass.kubevirt.io/is-default-virt-class': 'true' });
+    const usual = aClass('usual', 'nfs.csi.k8s.io', { 'storageclass.kubernetes.io/is-default-class': 'true' });
+    const both = createApp({ kube: withAccess(clusterOf(virt, usual), () => true), log: silentLogger });
+    const classOf = async (contentType?: string) => {
+      const object = dataVolume({ source: http, storage: { resources }, ...(contentType && { contentType }) });
+      return patched(object, await ask(both, '/mutate', { object })).spec?.['storage'];
+    };
+    expect(await classOf()).toMatchObject({ storageClassName: 'virt' });
+    expect(await classOf('archive')).toMatchObject({ storageClassName: 'usual' });
+  });
+
   it('is a file system for an archive, whatever its class is best at', async () => {
     const object = dataVolume({ source: http, storage: { resources }, contentType: 'archive' });
     expect(await storageOf({ object })).toMatchObject({ storageClassName: 'ceph', volumeMode: 'Filesystem' });
@@ -60,11 +72,7 @@ describe('storage of a DataVolume', () => {
       { storageClassName: 'mine' },
       { storageClassName: 'mine', volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] },
     ],
-    [
-      'a class that nothing is known of',
-      { storageClassName: 'new' },
-      { storageClassName: 'new', volumeMode: 'Block', accessModes: ['ReadWriteOnce'] },
-    ],
+    ['a class that nothing is known of', { storageClassName: 'new' }, { storageClassName: 'new' }],
     [
       'the volume mode that is written',
       { volumeMode: 'Filesystem' },

@@ -211,6 +211,7 @@ describe('webhook configurations', () => {
       readonly resources: readonly string[];
       readonly operations: readonly string[];
     }[];
+    readonly objectSelector?: object;
     readonly matchConditions: readonly object[];
     readonly namespaceSelector: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
   }
@@ -222,6 +223,8 @@ describe('webhook configurations', () => {
     expect(webhooks.map(({ name, failurePolicy }) => [name, failurePolicy])).toEqual([
       ['images.mutate.bullion.dev', 'Ignore'],
       ['marks.mutate.bullion.dev', 'Ignore'],
+      // Nobody could repair the size of a claim afterwards; only claims that ask for it are held up.
+      ['profiles.mutate.bullion.dev', 'Fail'],
       ['images.validate.bullion.dev', 'Fail'],
       ['golden.validate.bullion.dev', 'Fail'],
       ['marks.validate.bullion.dev', 'Fail'],
@@ -235,8 +238,9 @@ describe('webhook configurations', () => {
     ]);
   });
 
-  /** What keeps a webhook from the objects of others: a label of ours, a name or a field that only images and their keys have, or an open door when nobody answers. */
-  const isNarrow = ({ matchConditions, failurePolicy, rules }: Webhook): boolean =>
+  /** What keeps a webhook from the objects of others: a label of ours or one that asks for us, a name or a field that only images and their keys have, or an open door when nobody answers. */
+  const isNarrow = ({ objectSelector, matchConditions, failurePolicy, rules }: Webhook): boolean =>
+    /applyStorageProfile/.test(JSON.stringify(objectSelector ?? {})) ||
     /'bullion.dev\/owner-uid'|startsWith\('lh-'\)|'CRYPTO_KEY_VALUE' in/.test(JSON.stringify(matchConditions)) ||
     failurePolicy === 'Ignore' ||
     // Nobody waits for a class to go.

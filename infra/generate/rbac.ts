@@ -139,6 +139,8 @@ export const buildDriverAccess = (
     rule(cdis, ['list']),
     // Whom Harvester's administrators trust.
     only(rule(harvesterSettings as unknown as ResourceType, ['get']), trustSetting) as Rule,
+    // What administrators say of file systems and registries.
+    rule(cdiConfigs, ['get']),
     rule(configMaps as unknown as ResourceType, ['create']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.

@@ -1,6 +1,7 @@
 // Which requests reach a webhook: kinds, selectors and match conditions. Whatever is not said here never leaves the API server, so that an
 // outage of ours blocks nobody's pods, volumes or namespaces.
 import type { AdmissionFunction, Webhook } from '#infra/generate/wiring.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
@@ -19,9 +20,12 @@ interface MatchCondition {
 
 export interface WebhookScope {
   readonly types: readonly unknown[];
+  readonly objectSelector?: object;
   readonly conditions: readonly MatchCondition[];
   /** What happens when nobody answers; left out: what suits the function. */
   readonly failurePolicy?: 'Fail' | 'Ignore';
+  /** Of mutation; left out: again, where another webhook changes the object. */
+  readonly reinvocationPolicy?: 'Never';
 }
 
 const live = { name: 'live', expression: '!has(object.metadata.deletionTimestamp)' };
@@ -37,12 +41,17 @@ const objectConditions = (fn: AdmissionFunction): readonly MatchCondition[] => {
   return [live, { name: 'changed', expression: changes.join(' || ') }];
 };
 
+const notByUs = {
+  name: 'not-by-us',
+  expression: `!request.userInfo.username.startsWith('${ownAccountPrefix}')`,
+};
+
 const notTrusted: readonly MatchCondition[] = [
   {
     name: 'not-by-the-cluster',
     expression: `!(request.userInfo.username in [${clusterControllers.map((user) => `'${user}'`).join(', ')}])`,
   },
-  { name: 'not-by-us', expression: `!request.userInfo.username.startsWith('${ownAccountPrefix}')` },
+  notByUs,
 ];
 
 const mapOf = (object: string, map: string): string =>
@@ -101,6 +110,15 @@ export const scopeOf = (fn: AdmissionFunction, { on }: Webhook, objects: readonl
   (
     {
       objects: { types: objects, conditions: objectConditions(fn) },
+      // A claim that is not completed keeps a size that its disk has no room in: it is refused while nobody can, as a CDI that is away has it.
+      profiles: {
+        types: [persistentVolumeClaims],
+        objectSelector: { matchLabels: { [cdiLabels.applyProfile]: 'true' } },
+        conditions: [notByUs],
+        failurePolicy: 'Fail',
+        // Room for the file system is added once.
+        reinvocationPolicy: 'Never',
+      },
       golden: { types: goldenTypes, conditions: [...notTrusted, { name: 'owned', expression: ownedByUs }] },
       marks: { types: goldenTypes, conditions: [...notTrusted, live, { name: 'marks', expression: marksChange }] },
       templates: {

@@ -32,7 +32,13 @@ const rulesOf = (types: readonly ResourceType[], operations: Webhook['operations
 
 /** Validation must not be passed by; a default that is missing can be filled in later. */
 const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly ResourceType[]): object => {
-  const { types, conditions, failurePolicy } = scopeOf(fn, webhook, objects);
+  const {
+    types,
+    objectSelector,
+    conditions,
+    failurePolicy,
+    reinvocationPolicy = 'IfNeeded',
+  } = scopeOf(fn, webhook, objects);
   return {
     name: `${webhook.name}.${fn.name}.bullion.dev`,
     admissionReviewVersions: ['v1'],
@@ -40,9 +46,10 @@ const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly
     rules: rulesOf(types as readonly ResourceType[], webhook.operations),
     matchPolicy: 'Equivalent',
     namespaceSelector,
+    ...(objectSelector === undefined ? {} : { objectSelector }),
     matchConditions: conditions,
     failurePolicy: failurePolicy ?? (fn.name === 'validate' ? 'Fail' : 'Ignore'),
-    ...(fn.name === 'mutate' ? { reinvocationPolicy: 'IfNeeded' } : {}),
+    ...(fn.name === 'mutate' ? { reinvocationPolicy } : {}),
     sideEffects: 'None',
     timeoutSeconds: 10,
   };

@@ -12,6 +12,7 @@ import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
@@ -39,7 +40,8 @@ export interface Webhook {
     | 'machines'
     | 'disks'
     | 'keys'
-    | 'class-rules';
+    | 'class-rules'
+    | 'profiles';
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
 }
 
@@ -59,6 +61,12 @@ export const admissionFunctions: readonly AdmissionFunction[] = [
     webhooks: [
       { name: 'images', summary: 'defaults of images', on: 'objects', operations: ['CREATE', 'UPDATE'] },
       { name: 'marks', summary: 'labels that give an object power are removed', on: 'marks', operations: ['CREATE'] },
+      {
+        name: 'profiles',
+        summary: 'modes and sizes of claims that ask for it',
+        on: 'profiles',
+        operations: ['CREATE'],
+      },
     ],
   },
   {
@@ -139,6 +147,7 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
     { type: erased(hyperCloudImageKind.type), verbs: ['list'] },
     { type: erased(dataSourceKind.type), verbs: ['get'] },
     { type: erased(storageProfileKind.type), verbs: ['get'] },
+    { type: erased(cdiConfigs), verbs: ['get'] },
     { type: erased(storageClasses), verbs: ['get', 'list'] },
     { type: erased(persistentVolumeClaims), verbs: ['get'] },
     // Nothing is kept in a namespace that is being deleted.

@@ -15,8 +15,8 @@ export type Action =
       readonly do: 'patch';
       readonly type: ResourceType;
       readonly key: ObjectKey;
-      /** Only the object as it was seen is patched. */
-      readonly resourceVersion: string;
+      /** Only the object as it was seen is patched; left out: whatever else was changed on it. */
+      readonly resourceVersion?: string;
       /** JSON merge patch. */
       readonly patch: object;
     }
@@ -36,6 +36,14 @@ export const create = <T extends KubeObject>(type: ResourceType<T>, object: T): 
   do: 'create',
   type: erased(type),
   object,
+});
+
+/** Changes fields that nobody else writes, whatever became of the rest. */
+export const amend = (type: ResourceType, { namespace, name }: ObjectKey, change: object): Action => ({
+  do: 'patch',
+  type,
+  key: { namespace, name },
+  patch: change,
 });
 
 /** As `create`, of what has one content for each name. */

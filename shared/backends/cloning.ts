@@ -1,6 +1,6 @@
 // How a volume begins as a copy of another one of its namespace: by which means, the snapshot that may have to be taken first, and what its claim
 // says of it. Pure; called by the plans of volumes, and of images whose bytes are there already.
-import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
+import { cdiAnnotations, cdiLabels, travellingLabels } from '#shared/api/cdi/names.ts';
 import { type TypedLocalReference, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
@@ -85,10 +85,16 @@ const copiedFrom = ({ ref }: Filled, { read }: Reading, { claim, clone }: ReadyO
   return claim && { name: claim.metadata.name, volumeMode };
 };
 
+const labelsOf = ({ claim, restored }: ReadyOrigin): Pick<CloneRecord, 'labels'> => {
+  const labels = travellingLabels((claim ?? restored)?.metadata.labels);
+  return Object.keys(labels).length === 0 ? {} : { labels };
+};
+
 const recordFor = (owner: Filled, choice: Reading, origin: ReadyOrigin): CloneRecord => ({
   strategy: choice.strategy,
   because: choice.because,
   ...(choice.strategy === 'copy' ? { from: copiedFrom(owner, choice, origin) } : {}),
+  ...labelsOf(origin),
   population: origin.population ?? {
     inspection:
       origin.clone.holdsFiles === true

@@ -32,11 +32,15 @@ export const readOwn = async <T extends KubeObject>(
 export const readWorkers = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Pod[]> =>
   (await kube.list(pods, { namespace: owner.namespace, labelSelector: childrenOf(owner.uid) })).items;
 
-/** The class named, or the default one. */
-export const readClass = async (kube: KubeClient, name: string | undefined): Promise<StorageClass | undefined> => {
+/** The class named, or the default one: where `forDisks` is false, that of the cluster whatever is marked for disks of virtual machines. */
+export const readClass = async (
+  kube: KubeClient,
+  name: string | undefined,
+  forDisks = true,
+): Promise<StorageClass | undefined> => {
   if (name !== undefined) return kube.get(storageClasses, { name });
   const { items } = await kube.list(storageClasses);
-  return defaultClassOf(items);
+  return defaultClassOf(items, forDisks);
 };
 
 /** Whether the product a backend stands on is there. */

@@ -22,10 +22,13 @@ export const classAnnotationOf = (
 /** CDI's form of a share: 0 to 1, three digits at most. */
 export const isShare = (text: string): boolean => /^(?:0(?:\.\d{1,3})?|1)$/.test(text);
 
-/** Share that the file systems of a class keep for themselves; `usual` where nobody says so. */
-export const overheadOf = (storageClass: StorageClass | undefined, usual: number): number => {
+/** Share that the file systems of a class keep for themselves: what the class says, else what is said of it, else what is usual. */
+export const overheadOf = (
+  storageClass: StorageClass | undefined,
+  { filesystemOverhead, classOverheads = {} }: Pick<PopulateSettings, 'filesystemOverhead' | 'classOverheads'>,
+): number => {
   const text = classAnnotationOf(storageClass, 'overhead') ?? '';
-  return isShare(text) ? Number(text) : usual;
+  return isShare(text) ? Number(text) : (classOverheads[storageClass?.metadata.name ?? ''] ?? filesystemOverhead);
 };
 
 /** The context of a plan whose volume is of that class. */
@@ -36,6 +39,6 @@ export const inClass = <C extends { readonly settings: PopulateSettings }>(
   const { settings } = context;
   return {
     ...context,
-    settings: { ...settings, filesystemOverhead: overheadOf(storageClass, settings.filesystemOverhead) },
+    settings: { ...settings, filesystemOverhead: overheadOf(storageClass, settings) },
   };
 };

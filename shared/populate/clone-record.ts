@@ -1,5 +1,6 @@
 // How a claim came to be, kept on the claim itself: what a later pass needs when the source is gone or has changed since.
 import { z } from 'zod';
+import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { cloneStrategies } from '#shared/populate/clone.ts';
@@ -16,11 +17,15 @@ export const CloneRecord = z.object({
   volume: z.string().optional(),
   /** What is known of the source's content. */
   population: Population.optional(),
+  /** Labels of the source that tell how to run what is in it. */
+  labels: z.record(z.string(), z.string()).optional(),
 });
 export type CloneRecord = z.infer<typeof CloneRecord>;
 
 export const recordAnnotation = (record: CloneRecord): Readonly<Record<string, string>> => ({
   [annotations.clone]: JSON.stringify(record),
+  [cdiAnnotations.cloneType]: record.strategy,
+  ...(record.strategy === 'copy' ? { [cdiAnnotations.cloneFallbackReason]: record.because } : {}),
 });
 
 /** `undefined` for claims that are no clones. */

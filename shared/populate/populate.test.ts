@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { claimProfileOf, defaultClassOf } from '#shared/populate/profile.ts';
-import { diskBytesIn, volumeBytesFor } from '#shared/populate/sizing.ts';
+import { diskBytesIn, fileVolumeBytesFor, volumeBytesFor } from '#shared/populate/sizing.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { backoffSeconds, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildVolume, inspectedOf, populatedPatch, populationOf } from '#shared/populate/volume.ts';
@@ -19,24 +19,48 @@ describe('volumeBytesFor', () => {
     [mib, 'Block', mib],
     [mib + 1, 'Block', 2 * mib],
     [1024 * mib, 'Block', 1024 * mib],
-    [1024 * mib, 'Filesystem', 1088 * mib],
-    [10_240 * mib, 'Filesystem', 10_855 * mib],
+    [mib, 'Filesystem', 1_111_491],
+    [10_000_000, 'Filesystem', 11_114_906],
+    [64 * mib, 'Filesystem', 71_135_396],
+    [128 * mib, 'Filesystem', 142_270_792],
+    [1024 * mib, 'Filesystem', 1_138_166_334],
+    [100 * 1024 * mib, 'Filesystem', 113_816_633_344],
   ] as const)('a disk of %d bytes on %s needs %d', (disk, mode, bytes) => {
     expect(volumeBytesFor(disk, mode, 0.06)).toBe(bytes);
   });
 
-  it('always makes room for the disk it was made for', () => {
-    const disks = fc.integer({ min: 1, max: 2 ** 46 });
+  const disks = fc.integer({ min: 1, max: 2 ** 46 });
+  const shares = fc.integer({ min: 0, max: 1000 }).map((thousandths) => thousandths / 1000);
+
+  it('always makes room for the disk it was made for, and for no other in whole mebibytes', () => {
     fc.assert(
-      fc.property(
-        disks,
-        fc.constantFrom(...modes),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (disk, mode, overhead) => {
-          expect(diskBytesIn(volumeBytesFor(disk, mode, overhead), mode, overhead)).toBeGreaterThanOrEqual(disk);
-        },
-      ),
+      fc.property(disks, fc.constantFrom(...modes), shares, (disk, mode, overhead) => {
+        const room = diskBytesIn(volumeBytesFor(disk, mode, overhead), mode, overhead);
+        expect(room).toBeGreaterThanOrEqual(disk);
+        expect(room).toBeLessThan(disk + mib);
+      }),
     );
+  });
+
+  it('never asks for less for a larger disk, or for a file system that keeps more for itself', () => {
+    fc.assert(
+      fc.property(disks, disks, shares, shares, (a, b, one, other) => {
+        const [small, large] = [Math.min(a, b), Math.max(a, b)];
+        const [thrifty, greedy] = [Math.min(one, other), Math.max(one, other)];
+        expect(volumeBytesFor(large, 'Filesystem', greedy)).toBeGreaterThanOrEqual(
+          volumeBytesFor(small, 'Filesystem', thrifty),
+        );
+        expect(fileVolumeBytesFor(large, greedy)).toBeGreaterThanOrEqual(fileVolumeBytesFor(small, thrifty));
+      }),
+    );
+  });
+
+  it.each([
+    [mib, 65 * mib],
+    [64 * mib, 128 * mib],
+    [100 * 1024 * mib, 113_816_633_344],
+  ])('has %d bytes of room for journals and tables where a file is written whole', (file, bytes) => {
+    expect(fileVolumeBytesFor(file, 0.06)).toBe(bytes);
   });
 });
 
@@ -325,4 +349,12 @@ describe('populationOf', () => {
     const marks = mark === undefined ? {} : { 'bullion.dev/populated': mark };
     expect(populationOf(aVolume({ metadata: { name: 'a', annotations: marks } }))).toBeUndefined();
   });
+});
+
+it('marks a volume with the labels that tell how to run it, and with no other that its image wrote', () => {
+  const preference = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
+  const labels = { ...preference, 'cdi.kubevirt.io/dataImportCron': 'theirs', 'kubevirt.io/vm': 'theirs' };
+  const population = { inspection: { format: 'raw', compression: 'none', labels }, digests: {} } as const;
+  expect(populatedPatch(population, {})).toMatchObject({ metadata: { labels: preference } });
+  expect(populatedPatch(aPopulation, {})).not.toHaveProperty('metadata.labels');
 });

@@ -44,6 +44,8 @@ export interface PopulateSettings {
   readonly childSeconds: number;
   /** Share of a volume that a file system keeps for itself. */
   readonly filesystemOverhead: number;
+  /** The same for single classes, by their names; left out: none differs. */
+  readonly classOverheads?: Readonly<Record<string, number>> | undefined;
 }
 
 /** Fields of a pod. Volumes that only some nodes reach need none of this: the scheduler goes by where they are. */

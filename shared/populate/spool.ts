@@ -3,7 +3,7 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
-import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { fileVolumeBytesFor } from '#shared/populate/sizing.ts';
 import { requestedBytes } from '#shared/populate/volume.ts';
 
 /** Where the pod finds it. */
@@ -44,7 +44,7 @@ export const buildSpool = (owner: ObjectRef, { target, fileBytes, overhead }: Sp
     volumeMode: 'Filesystem',
     ...(target.spec.storageClassName === undefined ? {} : { storageClassName: target.spec.storageClassName }),
     resources: {
-      requests: { storage: formatQuantity(volumeBytesFor(bytesFor(target, fileBytes), 'Filesystem', overhead)) },
+      requests: { storage: formatQuantity(fileVolumeBytesFor(bytesFor(target, fileBytes), overhead)) },
     },
   },
 });

@@ -1,52 +1,81 @@
 // What is known of drivers, what an administrator says instead, and what is asked for where the user does not say.
 import { describe, expect, it } from 'vitest';
 import type { StorageProfile, StorageProfileSpec } from '#shared/api/cdi/storage-profile.ts';
+import type { AccessMode, PersistentVolume, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { overheadOf } from '#shared/populate/class-annotations.ts';
-import { claimSetsOf, completeClaim, leastBytesOf, toldSnapshotClass } from '#shared/populate/profile.ts';
+import {
+  type ClaimProfile,
+  claimSetsOf,
+  completeClaim,
+  leastBytesOf,
+  toldSnapshotClass,
+} from '#shared/populate/profile.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
 import { aSnapshotClass, aStorageClass, aStorageProfile } from '#test/support/builders.ts';
 
 const classOf = (provisioner: string, parameters: Record<string, string> = {}) =>
   aStorageClass('a', { provisioner, parameters });
+const described = (
+  driver: string,
+  snapshotClasses: readonly VolumeSnapshotClass[] = [],
+  asked: StorageProfileSpec = {},
+) => describeClass({ storageClass: classOf(driver), snapshotClasses }, asked);
+const aPersistentVolume: PersistentVolume = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'one' },
+  spec: { capacity: { storage: '1Gi' }, accessModes: [] },
+};
 const snapshotsOf = (driver: string) => [aSnapshotClass('snaps', { driver })];
 const rwo = ['ReadWriteOnce'] as const;
 
 describe('a storage class', () => {
-  it.each<[driver: string, parameters: Record<string, string>, modes: string, clone: string, format: string]>([
-    ['rook-ceph.rbd.csi.ceph.com', {}, 'Block/ReadWriteMany', 'csi-clone', 'snapshot'],
-    ['rook-ceph.cephfs.csi.ceph.com', {}, 'Filesystem/ReadWriteMany', 'csi-clone', 'pvc'],
-    ['ebs.csi.aws.com', { type: 'gp3' }, 'Block/ReadWriteOnce', 'snapshot', 'pvc'],
-    ['ebs.csi.aws.com', { type: 'io2' }, 'Block/ReadWriteMany', 'snapshot', 'pvc'],
-    ['pd.csi.storage.gke.io', {}, 'Block/ReadWriteOnce', 'snapshot', 'snapshot'],
-    ['pd.csi.storage.gke.io', { type: 'hyperdisk-balanced' }, 'Block/ReadWriteMany', 'snapshot', 'snapshot'],
-    ['driver.longhorn.io', { migratable: 'true' }, 'Block/ReadWriteMany', 'snapshot', 'pvc'],
-    ['driver.longhorn.io', { nfsOptions: 'x' }, 'Filesystem/ReadWriteMany', 'snapshot', 'pvc'],
-    ['driver.longhorn.io', {}, 'Block/ReadWriteOnce', 'snapshot', 'pvc'],
-    ['csi.trident.netapp.io', { backendType: 'ontap-san' }, 'Block/ReadWriteMany', 'snapshot', 'snapshot'],
-    ['topolvm.io', {}, 'Block/ReadWriteOnce', 'copy', 'pvc'],
-    ['nfs.csi.k8s.io', {}, 'Filesystem/ReadWriteMany', 'snapshot', 'pvc'],
-    ['local.bullion.dev', {}, 'Block/ReadWriteOnce', 'snapshot', 'pvc'],
-    ['plain.local.bullion.dev', {}, 'Block/ReadWriteOnce', 'snapshot', 'pvc'],
-  ])('of %s with %o is known', (driver, parameters, ...[modes, clone, format]) => {
-    const { status, isRecognized } = describeClass(classOf(driver, parameters), snapshotsOf(driver), {});
-    const [first] = status.claimPropertySets ?? [];
-    expect(`${first?.volumeMode}/${first?.accessModes[0]}`).toBe(modes);
-    expect(status).toMatchObject({ cloneStrategy: clone, dataImportCronSourceFormat: format, snapshotClass: 'snaps' });
-    expect(isRecognized).toBe(true);
-  });
-
   it('without a class for snapshots is copied, and its images are volumes', () => {
-    const { status } = describeClass(classOf('pd.csi.storage.gke.io'), [], { dataImportCronSourceFormat: 'snapshot' });
-    expect(status).toMatchObject({ dataImportCronSourceFormat: 'pvc' });
+    const { status } = described('pd.csi.storage.gke.io', [], { dataImportCronSourceFormat: 'snapshot' });
+    expect(status).toMatchObject({ cloneStrategy: 'copy', dataImportCronSourceFormat: 'pvc' });
     expect(status).not.toHaveProperty('snapshotClass');
-    expect(describeClass(classOf('nfs.csi.k8s.io'), [], {}).status.cloneStrategy).toBe('copy');
+    expect(described('nfs.csi.k8s.io').status.cloneStrategy).toBe('copy');
+    expect(described('nfs.csi.k8s.io', snapshotsOf('nfs.csi.k8s.io')).status.cloneStrategy).toBe('snapshot');
+    expect(described('csi.hpe.com').status.cloneStrategy).toBe('csi-clone');
+    expect(described('nfs.csi.k8s.io', [], { cloneStrategy: 'snapshot' }).status.cloneStrategy).toBe('snapshot');
   });
 
-  it('of a driver nobody knows says so, and what is assumed', () => {
-    const { isRecognized, reason, message, status } = describeClass(classOf('new.example'), [], {});
-    expect({ isRecognized, reason }).toEqual({ isRecognized: false, reason: 'UnrecognizedProvisioner' });
+  it.each([
+    ['new.example', {}, 'UnrecognizedProvisioner'],
+    ['kubernetes.io/no-provisioner', {}, 'UnrecognizedProvisioner'],
+    ['openshift-storage.noobaa.io/obc', {}, 'UnrecognizedProvisioner'],
+    ['csi.trident.netapp.io', {}, 'UnrecognizedStorageClassParameters'],
+    ['infinibox-csi-driver', { storage_protocol: 'tape' }, 'UnrecognizedStorageClassParameters'],
+    ['csi.san.synology.com', { protocol: 'tape' }, 'UnrecognizedStorageClassParameters'],
+  ])('of %s with %o offers nothing, and says why: %s', (driver, parameters, expected) => {
+    const facts = { storageClass: classOf(driver, parameters), snapshotClasses: [] };
+    const { isRecognized, reason, message, status } = describeClass(facts, {});
+    expect({ isRecognized, reason }).toEqual({ isRecognized: false, reason: expected });
     expect(message).toContain('spec.claimPropertySets');
-    expect(status.claimPropertySets).toEqual([{ accessModes: rwo, volumeMode: 'Block' }]);
+    expect(status.claimPropertySets).toEqual([]);
+  });
+
+  it('whose volumes are made by hand offers what those offer, each once', () => {
+    const volumeOf = (storageClassName: string, volumeMode: VolumeMode | undefined, ...modes: AccessMode[]) => {
+      const { spec, ...rest } = aPersistentVolume;
+      return { ...rest, spec: { ...spec, storageClassName, accessModes: modes, ...(volumeMode && { volumeMode }) } };
+    };
+    const volumes = [
+      volumeOf('a', 'Block', 'ReadWriteOnce'),
+      volumeOf('a', undefined, 'ReadWriteOnce', 'ReadWriteMany'),
+      volumeOf('a', 'Block', 'ReadWriteOnce'),
+      volumeOf('other', 'Block', 'ReadWriteMany'),
+    ];
+    const byHand = { storageClass: classOf('kubernetes.io/no-provisioner'), snapshotClasses: [], volumes };
+    const { status } = describeClass(byHand, {});
+    expect(status.claimPropertySets).toEqual([
+      { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] },
+      { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] },
+      { volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'] },
+    ]);
+    expect(claimSetsOf(byHand.storageClass, { status })).toEqual(status.claimPropertySets);
+    expect(describeClass({ ...byHand, storageClass: classOf('new.example') }, {}).status.claimPropertySets).toEqual([]);
   });
 
   it('is what an administrator says', () => {
@@ -57,8 +86,8 @@ describe('a storage class', () => {
       snapshotClass: 'mine',
     };
     const classes = [...snapshotsOf('local.bullion.dev'), aSnapshotClass('mine')];
-    expect(describeClass(classOf('local.bullion.dev'), classes, asked).status).toMatchObject(asked);
-    const wrong = describeClass(classOf('topolvm.io'), classes, asked);
+    expect(described('local.bullion.dev', classes, asked).status).toMatchObject(asked);
+    const wrong = described('topolvm.io', classes, asked);
     expect(wrong).toMatchObject({ reason: 'SnapshotClassInvalid', message: expect.stringContaining('"mine"') });
   });
 });
@@ -86,7 +115,9 @@ describe("an administrator's word on a class, as Harvester writes it there", () 
       { cloneStrategy: 'copy', snapshotClass: 'snaps' },
     ],
   ])('tells %s', (_what, annotations, asked, told) => {
-    expect(describeClass(annotated(annotations), classes, asked).status).toMatchObject(told);
+    expect(
+      describeClass({ storageClass: annotated(annotations), snapshotClasses: classes }, asked).status,
+    ).toMatchObject(told);
   });
 
   it.each([
@@ -98,7 +129,7 @@ describe("an administrator's word on a class, as Harvester writes it there", () 
     [undefined, 0.06],
   ])('of file systems: %s is %d', (text, share) => {
     const marks = text === undefined ? {} : { 'cdi.harvesterhci.io/filesystemOverhead': text };
-    expect(overheadOf(annotated(marks), 0.06)).toBe(share);
+    expect(overheadOf(annotated(marks), { filesystemOverhead: 0.06 })).toBe(share);
   });
 });
 
@@ -108,6 +139,7 @@ describe('what a claim leaves out', () => {
     [{}, { volumeMode: 'Block', accessModes: ['ReadWriteMany'] }],
     [{ volumeMode: 'Filesystem' }, { volumeMode: 'Filesystem', accessModes: rwo }],
     [{ accessModes: rwo }, { volumeMode: 'Block', accessModes: rwo }],
+    [{ volumeMode: 'Block' }, { volumeMode: 'Block', accessModes: ['ReadWriteMany'] }],
     [{ accessModes: ['ReadWriteOncePod'] }, { volumeMode: 'Filesystem', accessModes: ['ReadWriteOncePod'] }],
     [
       { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] },
@@ -118,15 +150,33 @@ describe('what a claim leaves out', () => {
   });
 });
 
+describe('what a claim leaves out of a class', () => {
+  it.each<
+    [driver: string, parameters: Record<string, string>, asked: Partial<ClaimProfile>, modes: string | undefined]
+  >([
+    ['new.example', {}, {}, undefined],
+    ['new.example', {}, { volumeMode: 'Block' }, undefined],
+    ['new.example', {}, { volumeMode: 'Filesystem' }, undefined],
+    ['new.example', {}, { accessModes: ['ReadWriteMany'] }, 'Filesystem/ReadWriteMany'],
+    ['new.example', {}, { volumeMode: 'Block', accessModes: ['ReadWriteMany'] }, 'Block/ReadWriteMany'],
+    ['csi.trident.netapp.io', {}, {}, undefined],
+    ['nfs.csi.k8s.io', {}, { volumeMode: 'Block' }, undefined],
+    ['ebs.csi.aws.com', {}, { volumeMode: 'Filesystem' }, 'Filesystem/ReadWriteOnce'],
+  ])('of %s %o: %o becomes %s', (driver, parameters, asked, modes) => {
+    const made = completeClaim(claimSetsOf(classOf(driver, parameters)), asked);
+    expect(made && `${made.volumeMode}/${made.accessModes.join()}`).toBe(modes);
+  });
+});
+
 describe('the least volume of a class', () => {
   const gib = 2 ** 30;
   it.each<[told: string | undefined, driver: string, bytes: number]>([
     [undefined, 'local.bullion.dev', 0],
-    [undefined, 'ebs.csi.aws.com', gib],
+    [undefined, 'xspc.csi.hpe.com', gib],
     ['4Gi', 'local.bullion.dev', 4 * gib],
     ['4Gi', 'nobody.example', 4 * gib],
-    ['10Mi', 'ebs.csi.aws.com', 10 * 2 ** 20],
-    ['', 'ebs.csi.aws.com', gib],
+    ['10Mi', 'xspc.csi.hpe.com', 10 * 2 ** 20],
+    ['', 'xspc.csi.hpe.com', gib],
     ['bla', 'local.bullion.dev', 0],
   ])('whose profile says %j of driver %s has %d bytes', (told, driver, bytes) => {
     const annotations = told === undefined ? {} : { 'cdi.kubevirt.io/minimumSupportedPvcSize': told };

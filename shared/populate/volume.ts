@@ -1,5 +1,6 @@
 // The volume being filled: how it is asked for, and the mark that says its bytes are complete. Called by backends.
 import { z } from 'zod';
+import { travellingLabels } from '#shared/api/cdi/names.ts';
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
@@ -90,10 +91,24 @@ export const holdsFiles = (population: Population | undefined): boolean =>
 export const contentLabel = (content: string | undefined): Readonly<Record<string, string>> =>
   content === undefined ? {} : { [labels.content]: content };
 
-/** Merge patch that marks a volume as filled, together with what clients of the owner's kind look for. */
-export const populatedPatch = (population: Population, marks: Readonly<Record<string, string>>): object => ({
-  metadata: { annotations: { ...populatedMark(population), ...marks } },
-});
+/** Merge patch that marks a volume as filled, together with what clients of the owner's kind look for, and says how to run what is in it. */
+export const populatedPatch = (
+  population: Population,
+  marks: Readonly<Record<string, string>>,
+  ownLabels: Readonly<Record<string, string>> = {},
+): object => {
+  const told = { ...guestLabels(population), ...ownLabels };
+  return {
+    metadata: {
+      ...(Object.keys(told).length === 0 ? {} : { labels: told }),
+      annotations: { ...populatedMark(population), ...marks },
+    },
+  };
+};
+
+/** Labels that tell consumers how to run the disk, as its image said. Of what else an image may say, nothing is taken. */
+export const guestLabels = ({ inspection }: Population): Readonly<Record<string, string>> =>
+  travellingLabels(inspection.labels);
 
 /** The mark of a volume that comes filled. */
 export const populatedMark = (population: Population): Readonly<Record<string, string>> => ({

@@ -13,7 +13,9 @@ import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/acce
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
+import { reviewClaim } from '#shared/resources/data-volume/render-claim.ts';
 import { dataVolumeSources } from '#shared/resources/data-volume/sources.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
@@ -144,10 +146,24 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
   };
 };
 
-/** Never refuses: what is wrong with an object is validation's to say. */
+/** A CDI that is installed completes claims itself. */
+const completed = async (
+  { operation, object, subResource }: AdmissionRequest,
+  kube: KubeClient,
+  cdi: CdiLook | undefined,
+): Promise<AdmissionAnswer> => {
+  if (operation !== 'CREATE' || object === undefined || subResource || (await cdi?.()) === 'use') return allowed;
+  return reviewClaim(object as PersistentVolumeClaim, kube);
+};
+
+const isClaim = ({ resource }: AdmissionRequest): boolean =>
+  resource.group === persistentVolumeClaims.group && resource.resource === persistentVolumeClaims.plural;
+
+/** Refuses no object of ours: what is wrong with it is validation's to say. Of a claim that asks to be completed nobody else could say why it is not. */
 export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
   const kinds = admittedKinds(backends);
   return async (request) => {
+    if (isClaim(request)) return completed(request, kube, cdi);
     const kind = await findKind(kinds, request, cdi);
     const { oldObject } = request;
     const object = await unmarked(request, kube);

@@ -110,7 +110,7 @@ export interface Driven<T extends KubeObject = KubeObject, S extends Subject = S
   isOfferDue?(subject: S): boolean;
   outcomeOf(state: S['state']): Outcome;
   /** What a step is worth telling people. */
-  notesOf(before: S['state'], after: S['state']): readonly Note[];
+  notesOf(before: S['state'], after: S['state'], subject: S): readonly Note[];
   /** Names the final transition that machines are told of; `undefined` while there is none. */
   announcementOf(subject: S, state: S['state']): string | undefined;
   /** The event of that transition; left out where it is that of an image. */

@@ -10,6 +10,7 @@ import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
+import { type ConfigLook, configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
@@ -33,6 +34,8 @@ export interface DriverDeps {
   readonly cdi?: CdiLook | undefined;
   /** Left out: the well-known authorities alone are trusted. */
   readonly trust?: TrustLook | undefined;
+  /** Left out: settings of the functions alone count. */
+  readonly config?: ConfigLook | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly log: Logger;
@@ -140,6 +143,12 @@ const isAsMade = (driven: Driven, object: KubeObject): boolean => {
 
 const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(), settings });
 
+/** What administrators say in objects of the cluster counts beside the functions' own settings. */
+const settingsFor = async ({ config, ...deps }: DriverDeps, isFetching: boolean | undefined) => {
+  const settings = config === undefined ? deps.settings : configuredSettings(deps.settings, await config());
+  return trustedSettings({ ...deps, settings }, isFetching);
+};
+
 const advance = async (pass: Pass): Promise<Outcome> => {
   const { deps, driven, subject } = pass;
   const refusal = driven.refusalOf(subject, deps.backends, deps.settings);
@@ -159,7 +168,7 @@ const stepOf = async ({ deps, driven, subject }: Pass, planner: Planner<Subject>
     const seen = await planner.check(deps.kube, subject);
     const { actions, state } = planner.plan(subject, seen, {
       ...context,
-      settings: await trustedSettings(deps, driven.fetches?.(subject)),
+      settings: await settingsFor(deps, driven.fetches?.(subject)),
     });
     await act(deps, actions);
     return state;

@@ -41,7 +41,8 @@ const create = async (
   await kube.create(type, object);
 };
 
-const withVersion = (patch: object, resourceVersion: string): object => {
+const withVersion = (patch: object, resourceVersion: string | undefined): object => {
+  if (resourceVersion === undefined) return patch;
   const { metadata = {} } = patch as { readonly metadata?: object };
   return { ...patch, metadata: { ...metadata, resourceVersion } };
 };

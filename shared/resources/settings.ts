@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
+import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
@@ -32,11 +33,13 @@ export const createDriverDeps = (
   const kube = createLateKubeClient(config.kubeconfig);
   const send =
     config.sink === undefined ? undefined : createSender({ sink: config.sink, tokenFile: config.sinkTokenFile });
-  const { allowedAddresses, plainRegistries } = config;
+  const { allowedAddresses } = config;
   const architecture = architectures[process.arch] ?? process.arch;
   const proxies = toProxies(config);
+  const deps = createStepDeps(config, { kube, log, architecture, send });
+  const plainRegistries = async () => configuredSettings(deps.settings, (await deps.config?.()) ?? {}).plainRegistries;
   return {
-    ...createStepDeps(config, { kube, log, architecture, send }),
+    ...deps,
     warm: kube.warm,
     observe: createObserver({ kube, allowedAddresses, plainRegistries, proxies, architecture, now: Date.now }),
   };

@@ -6,6 +6,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { jobSettings, toJobSettings } from '#shared/populate/config.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
+import { createConfigLook } from '#shared/resources/cdi-config/look.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
@@ -118,6 +119,7 @@ export const createStepDeps = (config: StepConfig, { kube, log, architecture, se
   settings: toPopulateSettings(config),
   cdi: createCdiLook(kube, config.cdi),
   trust: createTrustLook(kube),
+  config: createConfigLook(kube),
   templates: { mode: config.templates, namespace: config.goldenNamespace, architecture },
   now: Date.now,
   log,

@@ -46,7 +46,7 @@ const isAsDecidedFrom = ({ driven, object }: Pass, current: KubeObject): boolean
 
 /** Says what the step from the object's old state to `state` is worth telling. */
 export const sayNotes = async ({ deps, driven, subject }: Pass, state: DrivenState): Promise<void> => {
-  for (const note of driven.notesOf(subject.state, state)) {
+  for (const note of driven.notesOf(subject.state, state, subject)) {
     // oxlint-disable-next-line no-await-in-loop
     await sayNote(deps, subject.ref, note);
     // oxlint-disable-next-line no-await-in-loop

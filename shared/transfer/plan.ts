@@ -108,6 +108,7 @@ const inspectionOf = (facts: SourceFacts, found: Omit<Inspection, 'size'>): Insp
   compression: found.compression,
   ...(facts.size === undefined ? {} : { size: facts.size }),
   ...(found.virtualSize === undefined ? {} : { virtualSize: found.virtualSize }),
+  ...(Object.keys(facts.labels ?? {}).length === 0 ? {} : { labels: facts.labels }),
 });
 
 /** Our own reader knows qcow2, once the size of its disk is known; the others go through qemu-img. */

@@ -20,6 +20,8 @@ export const Inspection = z.object({
   size: z.number().int().nonnegative().optional(),
   /** Bytes of the disk a guest sees. */
   virtualSize: z.number().int().nonnegative().optional(),
+  /** How to run the disk, as its image says. */
+  labels: z.record(z.string(), z.string()).optional(),
 });
 export type Inspection = z.infer<typeof Inspection>;
 

@@ -207,6 +207,14 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
     expect(await readFile(await fileOf('pvc-files', 'readme'), 'utf8')).toBe('hello');
   });
 
+  it('fills a claim whose size is that of the disk, with room for its file system', async () => {
+    const full = join(dir, 'full.raw');
+    writeDisk(full, 64 * 2 ** 20);
+    await upload('pvc', 'exact', { size: '64Mi', volumeMode: 'filesystem', file: full });
+    expect((await read('exact'))?.spec).toMatchObject({ resources: { requests: { storage: '71135396' } } });
+    expect((await readFile(await fileOf('exact', 'disk.img'))).equals(await readFile(full))).toBe(true);
+  });
+
   it('keeps the claim when the file does not fit, and fills it with one that does', async () => {
     await expect(upload('pvc', 'small', { size: '8Mi', volumeMode: 'block' })).rejects.toThrow(/33554432 bytes/);
     const { uid } = (await read('small'))!.metadata;

@@ -1,25 +1,38 @@
 // cdi.kubevirt.io CDIConfig: what clients ask of a cluster beside its volumes. There is one, called `config`: `virtctl image-upload` reads in it where
-// files are sent to, KubeVirt how much of a volume its file system keeps. It is told, not driven: nothing is done for such an object.
+// files are sent to, KubeVirt how much of a volume its file system keeps. Its status is reported, its spec is read by plans; it is not driven.
 import { z } from 'zod';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 
+/** 0 to 1, of at most three decimals. */
+const Share = z.string().regex(/^(0(?:\.\d{1,3})?|1)$/);
+
+const filesystemOverhead = z
+  .looseObject({
+    global: Share.optional().describe('of all classes'),
+    storageClass: z.record(z.string(), Share).optional().describe('of single classes, by their names'),
+  })
+  .optional()
+  .describe('share of a volume that its file system keeps for itself: 0 to 1, of at most three decimals');
+
 const CdiConfigSpec = z
   .looseObject({
+    filesystemOverhead,
+    insecureRegistries: z
+      .array(z.string())
+      .optional()
+      .describe('registries, as host:port, that are reached without TLS, beside those that are set for the functions'),
     uploadProxyURLOverride: z
       .string()
       .optional()
       .describe('where files are sent to, in place of what is set for the functions'),
   })
-  .describe('uploadProxyURLOverride is followed; all else of it is said by settings of the functions');
+  .describe('what is named here is followed; all else of it is said by settings of the functions');
 
 const CdiConfigStatus = z.looseObject({
   uploadProxyURL: z.string().optional().describe('where files are sent to'),
-  filesystemOverhead: z
-    .looseObject({ global: z.string().optional().describe('0 to 1, of at most three decimals') })
-    .optional()
-    .describe('share of a volume that its file system keeps for itself'),
+  filesystemOverhead,
   preallocation: z
     .boolean()
     .optional()

@@ -32,6 +32,9 @@ export const cdiAnnotations = {
   podPhase: `${cdiGroup}/storage.pod.phase`,
   /** On a claim: `kubevirt` for a disk, `archive` for files. */
   contentType: `${cdiGroup}/storage.contentType`,
+  /** On a claim: how it was cloned, and why byte by byte. */
+  cloneType: `${cdiGroup}/cloneType`,
+  cloneFallbackReason: `${cdiGroup}/cloneFallbackReason`,
   /** On a cron, passed to the data volume. */
   retainPod: `${cdiGroup}/storage.pod.retainAfterCompletion`,
   /** On a snapshot: `Block` or `Filesystem`. */

@@ -516,7 +516,7 @@ describe('initialize', () => {
     const plan = initialize(image, seen({ storageClass: nfs, inspectJob: inspected, pods: [job] }), context);
     const [volume, transfer] = plan.actions.map((action) => (action.do === 'create' ? action.object : undefined));
     expect(volume).toMatchObject({
-      spec: { volumeMode: 'Filesystem', resources: { requests: { storage: '1088Mi' } } },
+      spec: { volumeMode: 'Filesystem', resources: { requests: { storage: '1138166334' } } },
     });
     const env = (transfer as unknown as ReturnType<typeof aJob>).spec.template.spec.containers[0]!.env!;
     expect(JSON.parse(env[0]!.value!)).toMatchObject({

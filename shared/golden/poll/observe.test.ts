@@ -20,7 +20,14 @@ let kube: MemoryKube;
 const observerOf = (
   plainRegistries: readonly string[],
   allowedAddresses: readonly string[] = ['127.0.0.0/8'],
-): Observe => createObserver({ kube, allowedAddresses, plainRegistries, architecture: 'amd64', now: Date.now });
+): Observe =>
+  createObserver({
+    kube,
+    allowedAddresses,
+    plainRegistries: () => Promise.resolve(plainRegistries),
+    architecture: 'amd64',
+    now: Date.now,
+  });
 
 beforeEach(() => {
   kube = createMemoryKube();

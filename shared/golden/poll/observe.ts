@@ -47,7 +47,7 @@ export interface ObserveOptions {
   /** CIDRs that may be asked although they are loopback, link-local or metadata addresses. */
   readonly allowedAddresses: readonly string[];
   /** Registries, as `host[:port]`, that are reached without TLS. */
-  readonly plainRegistries: readonly string[];
+  readonly plainRegistries: () => Promise<readonly string[]>;
   /** Left out: everything is reached directly. */
   readonly proxies?: Proxies | undefined;
   /** As registries name it; for references to an index where the cron names none. */
@@ -115,8 +115,9 @@ const lookAtRegistry = async (
     return { is: 'waiting', message, until: new Date(tools.now() + seconds * 1000).toISOString() };
   }
   const credentials = await readCredentials(tools, { namespace, name: source.secretName, image });
-  const plainHttp = tools.plainRegistries.includes(image.host);
-  const { pace, plainRegistries: plainHosts } = tools;
+  const plainHosts = await tools.plainRegistries();
+  const plainHttp = plainHosts.includes(image.host);
+  const { pace } = tools;
   const client = createRegistryClient({ http, host: image.host, credentials, plainHttp, plainHosts, pace, signal });
   const access =
     source.secretName === undefined && source.caName === undefined ? [] : [namespace, source.secretName, source.caName];

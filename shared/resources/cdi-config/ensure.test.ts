@@ -1,9 +1,15 @@
-import { beforeEach, expect, it } from 'vitest';
-import { cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type CdiConfig, cdiConfigName, cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { overheadOf } from '#shared/populate/class-annotations.ts';
 import { configStatusOf, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
+import { configuredSettings, createConfigLook } from '#shared/resources/cdi-config/look.ts';
+import { drive } from '#shared/resources/driver.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
-import { testSettings } from '#test/support/builders.ts';
+import { aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
 import { createTestDriver } from '#test/support/driver.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
 
 let deps: ReturnType<typeof createTestDriver>;
 beforeEach(() => {
@@ -74,4 +80,66 @@ it.each([
     { publicUrl: undefined, settings: { ...testSettings, filesystemOverhead } },
   );
   expect(told.filesystemOverhead).toEqual({ global });
+});
+
+it('reports the overheads that its spec asks for, and none that is no share', async () => {
+  await ensure(undefined);
+  edit(
+    (config) => (config['spec'] = { filesystemOverhead: { global: '0.1', storageClass: { slow: '0.2', odd: '7' } } }),
+  );
+  await ensure(undefined);
+  const [config] = deps.kube.all(cdiConfigs);
+  expect(config?.status?.filesystemOverhead).toEqual({ global: '0.1', storageClass: { slow: '0.2' } });
+});
+
+describe('what its spec says', () => {
+  const specOf = (spec: CdiConfig['spec']) => ({
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'CDIConfig',
+    metadata: { name: cdiConfigName },
+    spec,
+  });
+
+  it('is nothing where it is not there, and is asked again after a minute', async () => {
+    let time = testTime;
+    const look = createConfigLook(deps.kube, () => time);
+    expect(await look()).toEqual({});
+    deps.kube.seed(cdiConfigs, specOf({ insecureRegistries: ['old.example:5000'] }));
+    expect(await look()).toEqual({});
+    time += 60_000;
+    expect(await look()).toEqual({ insecureRegistries: ['old.example:5000'] });
+  });
+
+  it('is nothing where its kind is not there', async () => {
+    expect(await createConfigLook(createMemoryKube({ absent: [cdiConfigs.plural] }))()).toEqual({});
+  });
+
+  it.each<[what: string, spec: CdiConfig['spec'], className: string, overhead: number]>([
+    ['nothing', {}, 'local', 0.06],
+    ['of all classes', { filesystemOverhead: { global: '0.2' } }, 'local', 0.2],
+    ['of one class', { filesystemOverhead: { global: '0.2', storageClass: { local: '0.3' } } }, 'local', 0.3],
+    ['of another class', { filesystemOverhead: { storageClass: { local: '0.3' } } }, 'other', 0.06],
+    ['what is no share', { filesystemOverhead: { global: '1.5', storageClass: { local: 'x' } } }, 'local', 0.06],
+  ])('of overheads counts for plans: %s', (_what, spec, className, overhead) => {
+    expect(overheadOf(aStorageClass(className), configuredSettings(testSettings, spec))).toBe(overhead);
+  });
+
+  it('makes a claim larger, and a registry plain', async () => {
+    const config = () =>
+      Promise.resolve({ filesystemOverhead: { global: '0.5' }, insecureRegistries: ['old.example:5000'] });
+    const ref = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', namespace: 'default', name: 'disk' };
+    deps.kube.seed(dataVolumeKind.type, {
+      apiVersion: ref.apiVersion,
+      kind: ref.kind,
+      metadata: { namespace: 'default', name: 'disk' },
+      spec: {
+        source: { registry: { url: 'docker://old.example:5000/disk:1' } },
+        storage: { storageClassName: 'local', volumeMode: 'Filesystem', resources: { requests: { storage: '1Gi' } } },
+      },
+    });
+    for (let pass = 0; pass < 3; pass += 1) await drive({ ...deps, config }, ref);
+    const [claim] = deps.kube.all(persistentVolumeClaims);
+    expect(claim?.spec.resources?.requests?.['storage']).toBe('1536Mi');
+    expect(JSON.stringify(deps.kube.all(jobs))).toContain('plainHttp');
+  });
 });

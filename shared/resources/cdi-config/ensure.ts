@@ -4,6 +4,7 @@ import { type CdiConfig, type CdiConfigStatus, cdiConfigName, cdiConfigs } from 
 import { cdis } from '#shared/api/foreign/cdi.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
@@ -23,10 +24,15 @@ export const configStatusOf = (
   { publicUrl, settings }: { readonly publicUrl: string | undefined; readonly settings: PopulateSettings },
 ): CdiConfigStatus => {
   const url = spec.uploadProxyURLOverride ?? publicUrl?.replace(/\/+$/, '');
-  const { filesystemOverhead, scratch, transferResources } = settings;
+  const { scratch, transferResources } = settings;
+  const { filesystemOverhead, classOverheads = {} } = configuredSettings(settings, spec);
+  const shares = Object.entries(classOverheads).map(([name, share]) => [name, shareOf(share)] as const);
   return {
     ...(url === undefined ? {} : { uploadProxyURL: url }),
-    filesystemOverhead: { global: shareOf(filesystemOverhead) },
+    filesystemOverhead: {
+      global: shareOf(filesystemOverhead),
+      ...(shares.length === 0 ? {} : { storageClass: Object.fromEntries(shares) }),
+    },
     preallocation: false,
     ...(scratch === undefined ? {} : { scratchSpaceStorageClass: scratch.storageClassName }),
     defaultPodResourceRequirements: transferResources,

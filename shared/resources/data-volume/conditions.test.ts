@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
-import { conditionsOf } from '#shared/resources/data-volume/conditions.ts';
+import { conditionsOf, notesOfDataVolume } from '#shared/resources/data-volume/conditions.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 
 const made = { children: { volume: 'disk' } };
@@ -98,6 +98,47 @@ describe('the conditions of a DataVolume', () => {
   ])('Running of a worker that %s', (_what, over, reason, message) => {
     expect(ofType(over, 'Running')).toMatchObject({ status: 'False', reason });
     expect(ofType(over, 'Running')?.message).toMatch(message);
+  });
+
+  it.each<[what: string, over: Partial<ImageState>, reason: string]>([
+    ['without its source', { phase: 'Pending', reason: 'SourceNotFound', message: 'gone' }, 'CloneWithoutSource'],
+    ['that found nothing', { phase: 'Failed', reason: 'SourceNotFound', message: '404' }, 'SourceNotFound'],
+    ['that is too small', { phase: 'Failed', reason: 'TargetTooSmall', message: 'small' }, 'CloneValidationFailed'],
+    ['of a class that is not there', { phase: 'Pending', reason: 'StorageClassNotFound' }, 'ErrClaimNotValid'],
+    ['of a class that offers nothing', { phase: 'Pending', reason: 'ErrClaimNotValid' }, 'ErrClaimNotValid'],
+  ])("a volume %s is not ready for the original's reason", (_what, over, reason) => {
+    expect(ofType(over, 'Ready')).toMatchObject({ status: 'False', reason });
+  });
+
+  it('says that a clone is complete', () => {
+    const clone = { strategy: 'copy', because: 'b' } as const;
+    expect(ofType({ phase: 'Available', clone }, 'Running')?.message).toBe('Clone Complete');
+    expect(ofType({ phase: 'Available' }, 'Running')?.message).toBe('Import Complete');
+  });
+
+  it.each<[what: string, source: object, running: string, done: string]>([
+    ['an import', { blank: {} }, 'ImportInProgress', 'ImportSucceeded'],
+    ['an upload', { upload: {} }, 'UploadReady', 'UploadSucceeded'],
+    ['a clone', { pvc: { namespace: 'a', name: 'b' } }, 'CloneInProgress', 'CloneSucceeded'],
+  ])("%s has the original's Events, each once", (_what, source, running, done) => {
+    const object = { apiVersion: 'a', kind: 'b', metadata: { name: 'disk' }, spec: { source, storage: {} } };
+    const volume = dataVolumes.toVolume(object as unknown as DataVolume);
+    const life: readonly Partial<ImageState>[] = [
+      {},
+      { ...made, reason: 'Starting' },
+      { ...made, phase: 'Downloading', reason: 'Downloading' },
+      { ...made, phase: 'Converting', reason: 'Converting' },
+      { ...made, phase: 'Available', reason: 'Ready' },
+    ];
+    const states = life.map((over) => ({ ...initialState, ...over }));
+    const said = states.slice(1).flatMap((after, at) => notesOfDataVolume(states[at]!, after, volume));
+    expect(said.map(({ type, reason }) => `${type} ${reason}`)).toEqual(
+      ['Pending', 'Bound', running, done].map((reason) => `Normal ${reason}`),
+    );
+    const missing = { ...initialState, reason: 'SourceNotFound', message: 'gone' };
+    expect(notesOfDataVolume(initialState, missing, volume)).toMatchObject([
+      { type: 'Warning', reason: 'CloneWithoutSource', message: 'gone' },
+    ]);
   });
 
   it('tells KubeVirt of a quota by the reason it looks for', () => {

@@ -2,6 +2,8 @@
 // wrong behind those of CDI. Pure.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { ImageState } from '#shared/backends/image.ts';
+import type { Note } from '#shared/resources/transitions.ts';
+import type { Volume } from '#shared/resources/volume/volume.ts';
 import { isRunning } from '#shared/resources/data-volume/phase.ts';
 
 /** In Kubernetes' words; KubeVirt tells a machine's owner of it. */
@@ -14,11 +16,27 @@ const isBound = (state: ImageState): boolean =>
 /** Waiting that is as it should be has nothing to add. */
 const quiet: readonly string[] = ['Pending', 'Starting', 'Cloning'];
 
+/** Reasons that the original has other words for. */
+const originalReasons: Readonly<Record<string, string>> = {
+  TargetTooSmall: 'CloneValidationFailed',
+  TargetNotFileSystem: 'CloneValidationFailed',
+  StorageClassNotFound: 'ErrClaimNotValid',
+  ErrClaimNotValid: 'ErrClaimNotValid',
+};
+
+/** Why no claim can be made yet, or ever. A transfer that found nothing at its URL has failed an attempt; a clone without a source waits for it. */
+const originalReasonOf = ({ phase, reason, lastFailure }: ImageState): string | undefined =>
+  reason === 'SourceNotFound' && phase === 'Pending' && lastFailure === undefined
+    ? 'CloneWithoutSource'
+    : originalReasons[reason];
+
 const toBound = (state: ImageState): WantedCondition => {
   const type = 'Bound';
   const name = state.children?.volume;
   if (state.reason === 'VolumeLost') return { type, status: 'False', reason: 'ClaimLost', message: 'Claim Lost' };
   if (isQuota(state)) return { type, status: 'False', reason: 'ErrExceededQuota', message: state.message };
+  const original = originalReasonOf(state);
+  if (original !== undefined) return { type, status: 'False', reason: original, message: state.message };
   if (name === undefined) return { type, status: 'False', reason: 'NotFound', message: 'No PVC found' };
   if (isBound(state)) return { type, status: 'True', reason: 'Bound', message: `PVC ${name} Bound` };
   const detail = quiet.includes(state.reason) ? '' : `: ${state.message}`;
@@ -57,7 +75,10 @@ const toldFault = ({ reason, message }: Fault): Pick<WantedCondition, 'reason' |
 const toRunning = (state: ImageState): WantedCondition => {
   const type = 'Running';
   if (isRunning(state)) return { type, status: 'True', reason: 'Pod is running', message: '' };
-  if (state.phase === 'Available') return { type, status: 'False', reason: 'Completed', message: 'Import Complete' };
+  if (state.phase === 'Available') {
+    const message = state.clone === undefined ? 'Import Complete' : 'Clone Complete';
+    return { type, status: 'False', reason: 'Completed', message };
+  }
   const fault = newestFault(state);
   return { type, status: 'False', ...(fault === undefined ? hindranceOf(state) : toldFault(fault)) };
 };
@@ -65,8 +86,45 @@ const toRunning = (state: ImageState): WantedCondition => {
 const toReady = (state: ImageState): WantedCondition => ({
   type: 'Ready',
   status: state.phase === 'Available' ? 'True' : 'False',
-  reason: isRunning(state) ? 'TransferRunning' : state.reason,
+  reason: isRunning(state) ? 'TransferRunning' : (originalReasonOf(state) ?? state.reason),
   message: state.message,
+});
+
+/** What the original's clients read Events for. */
+const progressReasons = ({ source }: Volume): { readonly running: string; readonly done: string } => {
+  if (source?.type === 'object') return { running: 'CloneInProgress', done: 'CloneSucceeded' };
+  return source?.type === 'transfer' && source.from.type === 'upload'
+    ? { running: 'UploadReady', done: 'UploadSucceeded' }
+    : { running: 'ImportInProgress', done: 'ImportSucceeded' };
+};
+
+/** The original's Events of a step, beside our own. Each is said once. */
+export const notesOfDataVolume = (before: ImageState, after: ImageState, volume: Volume): readonly Note[] => {
+  const { running, done } = progressReasons(volume);
+  const { name } = volume.claim;
+  const run = `${after.handledRetryToken ?? ''}`;
+  const [wasBound, isBoundNow] = [toBound(before), toBound(after)];
+  const hindrance = originalReasonOf(after);
+  const isNew = after.reason !== before.reason;
+  return [
+    ...(isNew && hindrance !== undefined ? [note('Warning', hindrance, after.message, run)] : []),
+    ...(['Pending', 'Bound'].includes(isBoundNow.reason ?? '') && isBoundNow.reason !== wasBound.reason
+      ? [note('Normal', isBoundNow.reason ?? '', isBoundNow.message, run)]
+      : []),
+    ...(isRunning(after) && !isRunning(before)
+      ? [note('Normal', running, `the transfer into PVC ${name} runs`, run)]
+      : []),
+    ...(after.phase === 'Available' && before.phase !== 'Available'
+      ? [note('Normal', done, `PVC ${name} is filled`, run)]
+      : []),
+  ];
+};
+
+const note = (type: Note['type'], reason: string, message: string | undefined, run: string): Note => ({
+  type,
+  reason,
+  message: message ?? '',
+  occurrence: `${reason}/${run}`,
 });
 
 export const conditionsOf = (state: ImageState): readonly WantedCondition[] => [

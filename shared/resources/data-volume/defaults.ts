@@ -16,14 +16,19 @@ const pageSize = 200;
 const isMadeFromVolume = ({ spec: { source, sourceRef } }: DataVolume): boolean =>
   sourceRef !== undefined || source?.pvc !== undefined || source?.snapshot !== undefined;
 
-const classOf = async (kube: KubeClient, { storageClassName = '' }: Storage): Promise<StorageClass | undefined> =>
+/** The class named, or the default one. */
+export const classOf = async (
+  kube: KubeClient,
+  storageClassName: string | undefined = '',
+  isDisk: boolean,
+): Promise<StorageClass | undefined> =>
   storageClassName === ''
-    ? defaultClassOf((await kube.list(storageClasses, { limit: pageSize })).items)
+    ? defaultClassOf((await kube.list(storageClasses, { limit: pageSize })).items, isDisk)
     : kube.get(storageClasses, { name: storageClassName });
 
-/** A class that is not there yet completes nothing: the volume waits for it, and asks it then. */
-const complete = async (kube: KubeClient, storage: Storage): Promise<Storage> => {
-  const storageClass = await classOf(kube, storage);
+/** A class that is not there yet, or offers nothing, completes nothing: the volume waits for it, and asks it then. */
+const complete = async (kube: KubeClient, storage: Storage, isDisk: boolean): Promise<Storage> => {
+  const storageClass = await classOf(kube, storage.storageClassName, isDisk);
   if (storageClass === undefined) return storage;
   const { name } = storageClass.metadata;
   const profile = await kube.get(storageProfiles, { name });
@@ -32,8 +37,12 @@ const complete = async (kube: KubeClient, storage: Storage): Promise<Storage> =>
     ...(volumeMode === undefined ? {} : { volumeMode }),
     ...(accessModes.length === 0 ? {} : { accessModes }),
   };
-  const made = completeClaim(claimSetsOf(storageClass, profile?.spec), asked);
-  return { ...storage, storageClassName: name, volumeMode: made.volumeMode, accessModes: [...made.accessModes] };
+  const made = completeClaim(claimSetsOf(storageClass, profile), asked);
+  return {
+    ...storage,
+    storageClassName: name,
+    ...(made === undefined ? {} : { volumeMode: made.volumeMode, accessModes: [...made.accessModes] }),
+  };
 };
 
 /** What was decided once stays: a client that replaces the object with its own manifest does not know of it. */
@@ -54,8 +63,9 @@ const fillStorage: Fill = async ({ object, before, kube }) => {
     const { storage: kept } = before.spec;
     return kept === undefined ? object : { ...object, spec: { ...object.spec, storage: keep(storage, kept) } };
   }
-  const asked = object.spec.contentType === 'archive' ? { ...forFiles, ...storage } : storage;
-  return { ...object, spec: { ...object.spec, storage: await complete(kube, asked) } };
+  const isDisk = object.spec.contentType !== 'archive';
+  const asked = isDisk ? storage : { ...forFiles, ...storage };
+  return { ...object, spec: { ...object.spec, storage: await complete(kube, asked, isDisk) } };
 };
 
 export const dataVolumeDefaults: readonly DefaultRule<DataVolume>[] = [{ id: 'storage', fill: fillStorage }];

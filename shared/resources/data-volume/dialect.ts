@@ -4,12 +4,13 @@ import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { PodWishes } from '#shared/populate/pod-place.ts';
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
-import { conditionsOf } from '#shared/resources/data-volume/conditions.ts';
+import { conditionsOf, notesOfDataVolume } from '#shared/resources/data-volume/conditions.ts';
 import {
   claimMarks,
   comesFilled,
@@ -40,6 +41,7 @@ const toVolume = (object: DataVolume): Volume => {
     checksum: 'value' in checksum ? checksum.value : undefined,
     holdsFiles: holdsFiles(object),
     claim: readClaim(object),
+    labelled: dataVolumeKind.type as unknown as ResourceType,
     pod: readPod(object),
     mayUse: (used) => isGranted(object, used),
     content: metadata.annotations?.[annotations.content],
@@ -84,6 +86,7 @@ const readClaim = (object: DataVolume): ClaimRequest => {
   return {
     name: metadata.name,
     className: storageClassName === '' ? undefined : storageClassName,
+    isForDisk: pvc === undefined && !holdsFiles(object),
     volumeMode: readMode(object),
     accessModes: accessModes?.length === 0 ? undefined : accessModes,
     ...(pvc === undefined ? { diskBytes: bytes } : { bytes }),
@@ -128,6 +131,7 @@ export const dataVolumes: VolumeDialect<DataVolume> = {
   kind: dataVolumeKind,
   sourceKinds: Object.values(sourceKinds),
   toVolume,
+  notesOf: notesOfDataVolume,
   toStatus: ({ status }, volume, state, now): DataVolumeStatus =>
     withoutUndefined({
       ...status,
@@ -135,7 +139,7 @@ export const dataVolumes: VolumeDialect<DataVolume> = {
       claimName: state.children?.volume,
       phase: phaseOf(state, volume.source),
       progress: progressOf(state),
-      restartCount: state.attemptsFailed,
+      restartCount: state.attemptsFailed === 0 ? undefined : state.attemptsFailed,
       conditions: setCdiConditions(status?.conditions ?? [], conditionsOf(state), now),
       detail: {
         ...toVolumeStatus(volume, state),

@@ -6,7 +6,7 @@ import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { isEncrypted, secretAt, secretKey, secretStages } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { capabilitiesOf } from '#shared/populate/capabilities.ts';
+import { recognitionOf } from '#shared/populate/capabilities.ts';
 import { classAnnotationOf, classAnnotations, classPrefix, isShare } from '#shared/populate/class-annotations.ts';
 import { isDefaultClass } from '#shared/populate/profile.ts';
 import { faultIf } from '#shared/resources/rule.ts';
@@ -126,7 +126,9 @@ const pageSize = 200;
 const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<readonly string[]> => {
   const { metadata, provisioner } = storageClass;
   const isUnknown =
-    isNew && capabilitiesOf(storageClass) === undefined && classAnnotationOf(storageClass, 'modes') === undefined;
+    isNew &&
+    recognitionOf(storageClass) !== 'RecognizedProvisioner' &&
+    classAnnotationOf(storageClass, 'modes') === undefined;
   const others = isDefaultClass(storageClass)
     ? (await kube.list(storageClasses, { limit: pageSize })).items.filter(
         (one) => isDefaultClass(one) && one.metadata.name !== metadata.name,
@@ -135,7 +137,7 @@ const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<re
   return [
     ...(isUnknown
       ? [
-          `nothing is known of the driver ${provisioner}: disks get Block and ReadWriteOnce unless ${classAnnotations.modes} or a StorageProfile says otherwise`,
+          `nothing is known of the driver ${provisioner}: DataVolumes must say their access modes, and images get Block and ReadWriteOnce, unless ${classAnnotations.modes} or a StorageProfile says otherwise`,
         ]
       : []),
     ...others

@@ -4,30 +4,28 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import { formatQuantity } from '#shared/api/quantity.ts';
 import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
-import { leastBytesOf } from '#shared/populate/profile.ts';
-import { describeClass } from '#shared/populate/storage-profile.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage-profile.ts';
 import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
-
-/** Known of the driver, and an administrator's to change. */
-const leastMark = (storageClass: StorageClass): Readonly<Record<string, string>> => {
-  const bytes = leastBytesOf(storageClass);
-  return bytes === 0 ? {} : { [cdiAnnotations.leastSize]: formatQuantity(bytes) };
-};
 
 const ownedBy = ({ apiVersion, kind, metadata: { name, uid = '' } }: StorageClass) => ({ apiVersion, kind, name, uid });
 
-const profileFor = (storageClass: StorageClass): StorageProfile => ({
+const profileFor = (facts: ClassFacts): StorageProfile => ({
   apiVersion: apiVersionOf(storageProfiles),
   kind: storageProfiles.kind,
   metadata: {
-    name: storageClass.metadata.name,
+    name: facts.storageClass.metadata.name,
     labels: { 'app.kubernetes.io/managed-by': 'bullion' },
-    annotations: leastMark(storageClass),
-    ownerReferences: [ownedBy(storageClass)],
+    annotations: Object.fromEntries(
+      Object.entries(goldenMarksOf(facts)).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, value] as const],
+      ),
+    ),
+    ownerReferences: [ownedBy(facts.storageClass)],
   },
   spec: {},
 });
@@ -35,6 +33,22 @@ const profileFor = (storageClass: StorageClass): StorageProfile => ({
 const isTrue = ({ status = {} }: StorageProfile, described: ReturnType<typeof describeClass>): boolean => {
   const { conditions: _, observedGeneration: __, ...told } = status;
   return isDeepStrictEqual(JSON.parse(JSON.stringify(described.status)), told);
+};
+
+/**
+ * Annotations to change: what is missing is known of the driver, and an administrator's to write otherwise. Which snapshot class golden images take
+ * follows the classes there are.
+ */
+const lateMarks = ({ metadata: { annotations = {} } }: StorageProfile, facts: ClassFacts) =>
+  Object.entries(goldenMarksOf(facts)).filter(([name, value]) =>
+    name === cdiAnnotations.snapshotClass ? annotations[name] !== value : annotations[name] === undefined,
+  );
+
+const annotate = async (kube: KubeClient, profile: StorageProfile, facts: ClassFacts): Promise<void> => {
+  const late = lateMarks(profile, facts);
+  if (late.length === 0) return;
+  const annotations = Object.fromEntries(late.map(([name, value]) => [name, value ?? null]));
+  await kube.mergePatch(storageProfiles, profile.metadata, { metadata: { annotations } });
 };
 
 /** What there is to store volumes in, and what is said of it. */
@@ -53,15 +67,21 @@ export const ensureProfiles = async (deps: DriverDeps): Promise<StorageFacts | u
     readSnapshotClasses(kube),
     kube.list(storageProfiles),
   ]);
+  const volumes = await readVolumesByHand(kube, classes.items);
   for (const storageClass of classes.items) {
+    const facts = { storageClass, snapshotClasses, volumes };
     const profile = profiles.items.find(({ metadata }) => metadata.name === storageClass.metadata.name);
     if (profile === undefined) {
       // Its own event has it described.
       // oxlint-disable-next-line no-await-in-loop
-      await kube.create(storageProfiles, profileFor(storageClass)).catch((error: unknown) => {
+      await kube.create(storageProfiles, profileFor(facts)).catch((error: unknown) => {
         if (!isConflict(error)) throw error;
       });
-    } else if (!isTrue(profile, describeClass(storageClass, snapshotClasses, profile.spec ?? {}))) {
+      continue;
+    }
+    // oxlint-disable-next-line no-await-in-loop
+    await annotate(kube, profile, facts);
+    if (!isTrue(profile, describeClass(facts, profile.spec ?? {}))) {
       const { apiVersion, kind, metadata } = profile;
       // oxlint-disable-next-line no-await-in-loop
       await drive(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });

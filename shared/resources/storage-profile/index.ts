@@ -1,12 +1,19 @@
 // How StorageProfiles are driven: each says what is known of its class. One line in registry.ts; `ensure.ts` makes them.
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type StorageProfile, type StorageProfileStatus, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
-import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
-import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import {
+  type PersistentVolume,
+  type StorageClass,
+  persistentVolumes,
+  storageClasses,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
 import { follow } from '#shared/backends/sidecar.ts';
-import { describeClass } from '#shared/populate/storage-profile.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { isMadeByHand } from '#shared/populate/profile.ts';
+import { type ClassFacts, describeClass } from '#shared/populate/storage-profile.ts';
 import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
 import { readSubject } from '#shared/resources/read-subject.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -20,10 +27,7 @@ interface ProfileSubject extends Subject<ProfileState> {
   readonly object: StorageProfile;
 }
 
-interface ProfileSeen {
-  readonly storageClass: StorageClass | undefined;
-  readonly snapshotClasses: readonly VolumeSnapshotClass[];
-}
+type ProfileSeen = Omit<ClassFacts, 'storageClass'> & { readonly storageClass: StorageClass | undefined };
 
 const read = (object: StorageProfile): ProfileSubject => {
   const { conditions = [], observedGeneration: _, ...status } = object.status ?? {};
@@ -40,20 +44,28 @@ const read = (object: StorageProfile): ProfileSubject => {
   };
 };
 
-const plan: Planner<ProfileSubject, ProfileSeen>['plan'] = ({ object, state }, { storageClass, snapshotClasses }) => {
+const plan: Planner<ProfileSubject, ProfileSeen>['plan'] = ({ object, state }, { storageClass, ...seen }) => {
   if (storageClass === undefined) {
     const message = `there is no storage class ${object.metadata.name}: a profile has the name of its class`;
     return { actions: [], state: { ...state, phase: 'Unrecognized', reason: 'StorageClassNotFound', message } };
   }
-  const { status, isRecognized, reason, message } = describeClass(storageClass, snapshotClasses, object.spec ?? {});
+  const { status, isRecognized, reason, message } = describeClass({ storageClass, ...seen }, object.spec ?? {});
   return { actions: [], state: { phase: isRecognized ? 'Recognized' : 'Unrecognized', reason, message, status } };
 };
 
+/** Of classes that nobody makes volumes for; nothing is asked where there is none. */
+export const readVolumesByHand = async (
+  kube: KubeClient,
+  classes: readonly StorageClass[],
+): Promise<readonly PersistentVolume[]> =>
+  classes.some(isMadeByHand) ? (await kube.list(persistentVolumes)).items : [];
+
 const planner: Planner<ProfileSubject, ProfileSeen> = {
-  check: async (kube, { ref }) => ({
-    storageClass: await kube.get(storageClasses, { name: ref.name }),
-    snapshotClasses: await readSnapshotClasses(kube),
-  }),
+  check: async (kube, { ref }) => {
+    const storageClass = await kube.get(storageClasses, { name: ref.name });
+    const volumes = storageClass === undefined ? [] : await readVolumesByHand(kube, [storageClass]);
+    return { storageClass, volumes, snapshotClasses: await readSnapshotClasses(kube) };
+  },
   plan,
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
@@ -66,9 +78,10 @@ const refusedWith = (state: ProfileState, reason: string, message: string): Prof
 
 export const drivenStorageProfile: Driven<StorageProfile, ProfileSubject> = {
   kind: storageProfileKind,
-  // They have no owner of ours; declared for the right to make them.
-  sidecars: () => [follow(storageProfileKind.type, ['create'], () => false)],
-  reads: () => [storageClasses, volumeSnapshotClasses].map((type) => type as unknown as ResourceType),
+  // They have no owner of ours; declared for the right to make and to annotate them.
+  sidecars: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
+  reads: () =>
+    [storageClasses, volumeSnapshotClasses, persistentVolumes].map((type) => type as unknown as ResourceType),
   read,
   toStatus: ({ status }, { generation }, state, now): StorageProfileStatus => ({
     observedGeneration: generation,

@@ -4,7 +4,7 @@ import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { exportFile, exportPath } from '#shared/populate/job-export.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { fileVolumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildFromSnapshot } from '#shared/populate/restored.ts';
 import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
@@ -52,7 +52,7 @@ export const buildFileClaim = (
     storageClassName: origin.className,
     volumeMode: 'Filesystem',
     accessModes: ['ReadWriteOnce'],
-    bytes: volumeBytesFor(fileBytes(origin.clone.bytes), 'Filesystem', settings.filesystemOverhead),
+    bytes: fileVolumeBytesFor(fileBytes(origin.clone.bytes), settings.filesystemOverhead),
     annotations: { completed: 'no' },
   });
 

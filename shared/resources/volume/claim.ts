@@ -5,11 +5,12 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { decideFlight } from '#shared/backends/flight/flight.ts';
 import { holdKept } from '#shared/backends/flight/hold.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
+import type { ClaimProfile } from '#shared/populate/profile.ts';
 import { planClone, whyNot } from '#shared/resources/volume/cloning.ts';
 import { contentMark, isGolden } from '#shared/resources/volume/content.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
-import { atLeast, buildClaim, bytesFor, makeClaim, modesFor } from '#shared/resources/volume/making.ts';
+import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/resources/volume/making.ts';
 import { type VolumeSeen, needsInspection } from '#shared/resources/volume/seen.ts';
 import { fetchedFor, noClass, rest, unplaced } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
@@ -18,6 +19,8 @@ import type { Inspection } from '#shared/transfer/report.ts';
 /** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
 export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
   const { flight: found, storageClass } = seen;
+  const open = storageClass === undefined ? undefined : openModes(volume, { ...seen, storageClass }, sourceModes(seen));
+  if (open !== undefined) return rest(volume, { reason: 'ErrClaimNotValid', message: open });
   if (found === undefined || storageClass === undefined) return planFrom(volume, seen, context);
   const obstacle = obstacleOf(volume, storageClass);
   const flight = decideFlight(volume.ref, found, (origin) =>
@@ -38,6 +41,12 @@ export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext
       return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
     }
   }
+};
+
+const sourceModes = ({ origin, stage }: VolumeSeen): Partial<ClaimProfile> => {
+  if (origin?.is !== 'ready') return stage?.claim?.spec ?? {};
+  const { clone, accessModes } = origin;
+  return { volumeMode: clone.volumeMode, ...(accessModes === undefined ? {} : { accessModes }) };
 };
 
 /** A class that binds late needs a pod, and nobody uses a golden volume: the pod is that of a Job. */

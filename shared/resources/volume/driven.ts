@@ -18,6 +18,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { Sidecar } from '#shared/backends/backend.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import type { Note } from '#shared/resources/transitions.ts';
 import type { Driven } from '#shared/resources/driven.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
 import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
@@ -37,6 +38,8 @@ export interface VolumeDialect<T extends KubeObject> {
   readonly sourceKinds: readonly string[];
   toVolume(object: T): Volume;
   toStatus(object: T, volume: Volume, state: ImageState, now: string): object;
+  /** Events that its clients look for beside ours. */
+  notesOf?(before: ImageState, after: ImageState, volume: Volume): readonly Note[];
 }
 
 const isBound = ({ status }: PersistentVolumeClaim): boolean => status?.phase === 'Bound';
@@ -100,6 +103,10 @@ export const drivenVolume = <T extends KubeObject>(
   kind: dialect.kind,
   read: (object) => dialect.toVolume(object),
   toStatus: (object, volume, state, now) => dialect.toStatus(object, volume, state, now),
+  notesOf: (before, after, volume) => [
+    ...fillable.notesOf(before, after, volume),
+    ...(dialect.notesOf?.(before, after, volume) ?? []),
+  ],
   sidecars: () => sidecars,
   reads: () => reads,
   refusalOf: refusalOfFaults,

@@ -1,14 +1,15 @@
 // A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
+import { travellingLabels } from '#shared/api/cdi/names.ts';
 import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
+import { type Action, amend, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { keepSpool, releaseSpool } from '#shared/backends/spooling.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { countAttempts, storageWaitingState, waitingState } from '#shared/backends/state.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
-import { type Population, populatedPatch } from '#shared/populate/volume.ts';
+import { type Population, guestLabels, populatedPatch } from '#shared/populate/volume.ts';
 import { needsBinder, planBinder } from '#shared/resources/volume/binding.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
@@ -88,6 +89,14 @@ export const releaseMeans = (volume: Volume, claim: PersistentVolumeClaim, job: 
   recordOf(claim)?.from?.restored === true
     ? removeJob(job)
     : releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job);
+const sourceLabels = (claim: PersistentVolumeClaim): Readonly<Record<string, string>> =>
+  travellingLabels(recordOf(claim)?.labels);
+
+/** The object has them too where its clients look at it alone. */
+const tellOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<string, string>>): readonly Action[] => {
+  const isTold = Object.entries(labels).every(([name, value]) => claim.labels?.[name] === value);
+  return labelled === undefined || isTold ? [] : [amend(labelled, ref, { metadata: { labels } })];
+};
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
 const fill = (
@@ -100,7 +109,8 @@ const fill = (
     // Before the mark: of a claim that is marked nobody asks any more what it was made through.
     ...remove(persistentVolumeClaims, spool),
     ...remove(persistentVolumeClaims, restored),
-    patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim))),
+    ...tellOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
+    patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim), sourceLabels(claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
     ...releaseMeans(volume, claim, job),
   ],

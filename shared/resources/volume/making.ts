@@ -19,6 +19,7 @@ import {
   claimSetsOf,
   completeClaim,
   leastBytesOf,
+  noModesMessage,
 } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { buildVolume, contentLabel } from '#shared/populate/volume.ts';
@@ -34,24 +35,42 @@ interface Class {
   readonly profile?: StorageProfile | undefined;
 }
 
-/** `preferred` is what the source has, where there is one. */
-export const modesFor = (
+/** `undefined`: the claim leaves open what its class does not say. */
+const profiledModes = (
   { claim }: Volume,
   { storageClass, profile }: Class,
-  preferred: Partial<ClaimProfile> = {},
-): ClaimProfile => {
-  if (claim.isProfiled === true) {
-    const volumeMode = claim.volumeMode ?? preferred.volumeMode;
-    return completeClaim(claimSetsOf(storageClass, profile?.spec), {
-      ...(volumeMode === undefined ? {} : { volumeMode }),
-      ...(claim.accessModes === undefined ? {} : { accessModes: claim.accessModes }),
-    });
-  }
-  const usual = claimProfileOf(storageClass);
+  preferred: Partial<ClaimProfile>,
+): ClaimProfile | undefined => {
+  const sets = claimSetsOf(storageClass, profile);
+  const volumeMode = claim.volumeMode ?? preferred.volumeMode;
+  // Where nobody knows what a class can, a copy can have what its source has.
+  const accessModes = claim.accessModes ?? (sets.length === 0 ? preferred.accessModes : undefined);
+  return completeClaim(sets, {
+    ...(volumeMode === undefined ? {} : { volumeMode }),
+    ...(accessModes === undefined ? {} : { accessModes }),
+  });
+};
+
+/** `preferred` is what the source has, where there is one. */
+export const modesFor = (volume: Volume, described: Class, preferred: Partial<ClaimProfile> = {}): ClaimProfile => {
+  const { claim } = volume;
+  const profiled = claim.isProfiled === true ? profiledModes(volume, described, preferred) : undefined;
+  if (profiled !== undefined) return profiled;
+  const usual = claimProfileOf(described.storageClass);
   return {
     volumeMode: claim.volumeMode ?? preferred.volumeMode ?? usual.volumeMode,
     accessModes: claim.accessModes ?? preferred.accessModes ?? usual.accessModes,
   };
+};
+
+/** Why the claim cannot be made as long as its class does not say more; `undefined`: it can. */
+export const openModes = (
+  volume: Volume,
+  described: Class & { readonly storageClass: StorageClass },
+  preferred: Partial<ClaimProfile> = {},
+): string | undefined => {
+  const isOpen = volume.claim.isProfiled === true && profiledModes(volume, described, preferred) === undefined;
+  return isOpen ? noModesMessage(described.storageClass, volume.claim.volumeMode) : undefined;
 };
 
 /** Drivers refuse what is less than their least, or round it up; what they will make is what is asked for. */

@@ -117,7 +117,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
   });
 
   it('is restored in a class of its own driver, where the volume is of another', async () => {
-    const { deps, kube, volume } = begin({ storageClassName: 'plain' });
+    const { deps, kube, volume } = begin({ storageClassName: 'plain', accessModes: ['ReadWriteOnce'] });
     kube.seed(storageClasses, aStorageClass('plain', { provisioner: 'plain.example' }));
     await drive(deps, refOf(volume), { which: 'all' });
     expect(kube.all(persistentVolumeClaims).map(({ spec }) => spec.storageClassName)).toEqual(['local', 'plain']);

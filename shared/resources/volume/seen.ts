@@ -165,7 +165,8 @@ const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginRea
 
 /** The class, and what depends on it. */
 const readAround = async (kube: KubeClient, volume: Volume, found: ReadyOrigin | undefined) => {
-  const storageClass = await readClass(kube, volume.claim.className ?? found?.className);
+  const { className, isForDisk } = volume.claim;
+  const storageClass = await readClass(kube, className ?? found?.className, isForDisk);
   const origin = await withRestoreClass(kube, found, storageClass);
   const profile = await readProfileFor(kube, volume, storageClass);
   const flight = await readFlightOf(kube, volume, storageClass);

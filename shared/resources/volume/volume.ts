@@ -1,5 +1,6 @@
 // A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 import type { MayUse } from '#shared/access/grant.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
@@ -17,6 +18,8 @@ export interface Volume extends Filled {
   readonly claim: ClaimRequest;
   /** Whether its author may have what lies in another namespace; left out: nothing of it. */
   readonly mayUse?: MayUse | undefined;
+  /** Kind of the object, where it is itself to have the labels that tell how to run what is in the volume. */
+  readonly labelled?: ResourceType | undefined;
   /** How its Jobs' pods are to be run. */
   readonly pod?: PodWishes | undefined;
   /** Nothing is put into a volume of a WaitForFirstConsumer class before somebody uses it, who decides where it lies. */
@@ -46,6 +49,8 @@ export const bytesOf = ({ source }: Pick<Volume, 'source'>): JobSource | undefin
 export interface ClaimRequest {
   readonly name: string;
   readonly className?: string | undefined;
+  /** Whether the class that is marked as the default for disks counts where none is named; left out: it does. */
+  readonly isForDisk?: boolean;
   readonly volumeMode?: VolumeMode | undefined;
   readonly accessModes?: readonly AccessMode[] | undefined;
   /** Bytes of the claim… */

@@ -16,6 +16,8 @@ export interface SourceFacts {
   readonly identity?: string | undefined;
   /** The bytes are a guest's raw disk, whatever they look like: neither format nor compression is looked for. */
   readonly isGuestDisk?: boolean | undefined;
+  /** How to run the disk, as its image says. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /** As published; for messages only, nothing is decided by it. */
   readonly contentType?: string | undefined;
 }

@@ -117,7 +117,7 @@ const runMinute = async (kube: KubeClient, registry: TestRegistry, time: number)
     observe: createObserver({
       kube: counted.client,
       allowedAddresses: ['127.0.0.0/8'],
-      plainRegistries: [registry.host],
+      plainRegistries: () => Promise.resolve([registry.host]),
       architecture: 'amd64',
       now,
     }),

@@ -98,7 +98,11 @@ export const pushManifest = async (
 };
 
 /** An image of these layers, the lowest first. Without a tag it is there by its digest alone. */
-export const pushImage = async (target: PushTarget, layers: readonly Layer[], tag?: string) => {
+export const pushImage = async (
+  target: PushTarget,
+  layers: readonly Layer[],
+  ...[tag, environment = []]: [tag?: string, environment?: readonly string[]]
+) => {
   const isDocker = layers.some(({ packing }) => packing === 'docker');
   const kind = isDocker
     ? 'application/vnd.docker.distribution.manifest.v2+json'
@@ -106,7 +110,7 @@ export const pushImage = async (target: PushTarget, layers: readonly Layer[], ta
   const configType = isDocker
     ? 'application/vnd.docker.container.image.v1+json'
     : 'application/vnd.oci.image.config.v1+json';
-  const config = Buffer.from(JSON.stringify({ architecture: 'amd64', os: 'linux' }));
+  const config = Buffer.from(JSON.stringify({ architecture: 'amd64', os: 'linux', config: { Env: environment } }));
   const described = [];
   for (const { files, packing = 'gzip', mediaType } of layers) {
     const bytes = packers[packing].pack(tarOf(files));

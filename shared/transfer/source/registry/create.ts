@@ -1,12 +1,13 @@
 // A containerDisk in an OCI registry as a source: found by one request for the manifest, streamed by one for the layer.
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
-import type { Descriptor } from '#shared/clients/registry/manifest.ts';
+import type { Descriptor, ImageManifest } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/platform.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
 import { type FoundDisk, findDisk } from '#shared/transfer/source/registry/disk.ts';
 import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
+import { readLabels } from '#shared/transfer/source/registry/labels.ts';
 import type { LayerContext } from '#shared/transfer/source/registry/layer.ts';
 import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
@@ -39,13 +40,13 @@ const patiently = async <T>(options: RegistrySourceOptions, work: () => Promise<
   }
 };
 
-const readLayers = async ({ client, image, architecture }: RegistrySourceOptions): Promise<readonly Descriptor[]> => {
+const readImage = async ({ client, image, architecture }: RegistrySourceOptions): Promise<ImageManifest> => {
   const where = formatReference(image);
   const manifest = await client.manifest(image);
-  if (manifest.is === 'image') return manifest.image.layers;
+  if (manifest.is === 'image') return manifest.image;
   const { digest } = selectPlatform(manifest.entries, architecture, where);
   const chosen = await client.manifest({ ...image, digest });
-  if (chosen.is === 'image') return chosen.image.layers;
+  if (chosen.is === 'image') return chosen.image;
   throw new TransferError('NotADiskImage', `${where} is an index of indexes; an index of images is needed`);
 };
 
@@ -84,11 +85,14 @@ export const createRegistrySource = (options: RegistrySourceOptions): Source => 
   return {
     probe: async (): Promise<SourceFacts> => {
       await drop();
-      layers = await patiently(options, () => readLayers(options));
+      const found = await patiently(options, () => readImage(options));
+      layers = found.layers;
+      const labels = await readLabels(context, found);
       opened = await open(context, layers);
       const { disk } = opened;
       const head = Buffer.concat(opened.head).subarray(0, headBytes);
-      return { size: disk.size, head, isWhole: disk.size <= head.length, hasRanges: false, isPinned: true };
+      const isWhole = disk.size <= head.length;
+      return { size: disk.size, head, isWhole, hasRanges: false, isPinned: true, labels };
     },
     read: refuseRanges,
     readInto: refuseRanges,

@@ -30,7 +30,7 @@ async function* freshBytes(context: LayerContext, layer: Descriptor, position: n
 }
 
 /** The blob as published. Throws TransferError: after patience, or ImageCorrupt at the end when it is not what its digest says. */
-async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
+export async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
   const hash = createHash(algorithmOf(layer.digest));
   const patience = context.createPatience();
   let position = 0;

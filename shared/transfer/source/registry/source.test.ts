@@ -39,7 +39,8 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
     const report = await runTransfer(transferSpec(url(rest), path, options), quiet);
     return { report, bytes: isSuccess(report) ? readFileSync(path) : undefined };
   };
-  const blobs = () => registry.requests.filter(({ path }) => path.includes('/blobs/'));
+  /** Without the image's configuration, which is asked for once and comes first. */
+  const blobs = () => registry.requests.filter(({ path }) => path.includes('/blobs/')).slice(1);
 
   it.each(['gzip', 'zstd', 'none', 'docker'] as const)(
     'arrives from a %s layer, with one GET of its bytes',
@@ -51,6 +52,13 @@ describe.skipIf(!hasRegistry())('a containerDisk', () => {
       expect(blobs().length).toBe(1);
     },
   );
+
+  it('says how its disk is to be run, where its environment does', async () => {
+    const environment = ['PATH=/bin', 'INSTANCETYPE_KUBEVIRT_IO_DEFAULT_PREFERENCE=fedora'];
+    await pushImage(target, [{ files: [{ name: 'disk/a.img', content: disk }] }], 'told', environment);
+    const labels = { 'instancetype.kubevirt.io/default-preference': 'fedora' };
+    expect((await take(':told')).report).toMatchObject({ outcome: 'succeeded', inspection: { labels } });
+  });
 
   it('is told by its bytes, not by the media type of its layer', async () => {
     const files = [{ name: './disk/d.img', content: disk }];

@@ -1,0 +1,116 @@
+// StorageProfiles are made for classes, and their annotations follow what is known of the driver and which snapshot classes there are.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import { drive } from '#shared/resources/driver.ts';
+import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
+import { createTestDriver } from '#test/support/driver.ts';
+
+const gke = 'pd.csi.storage.gke.io';
+const golden = 'cdi.kubevirt.io/snapshotClassForDataImportCron';
+const single = 'cdi.kubevirt.io/useReadWriteOnceForDataImportCron';
+const images = aSnapshotClass('images', { driver: gke, parameters: { 'snapshot-type': 'images' } });
+
+let deps: ReturnType<typeof createTestDriver>;
+beforeEach(() => {
+  deps = createTestDriver();
+});
+const marksOf = (name: string) =>
+  deps.kube.all(storageProfiles).find(({ metadata }) => metadata.name === name)?.metadata.annotations;
+
+describe('the profile of a GKE class', () => {
+  it('names the snapshot class for golden images while there is one', async () => {
+    deps.kube.seed(storageClasses, aStorageClass('gke', { provisioner: gke }));
+    await ensureProfiles(deps);
+    expect(marksOf('gke')).toEqual({ [single]: 'true' });
+    const { metadata } = deps.kube.seed(volumeSnapshotClasses, images);
+    await ensureProfiles(deps);
+    expect(marksOf('gke')).toEqual({ [single]: 'true', [golden]: 'images' });
+    await deps.kube.delete(volumeSnapshotClasses, metadata);
+    await ensureProfiles(deps);
+    expect(marksOf('gke')).toEqual({ [single]: 'true' });
+  });
+
+  it('keeps what an administrator wrote, and is left alone where nothing is to be said', async () => {
+    deps.kube.seed(storageClasses, aStorageClass('gke', { provisioner: gke }));
+    await ensureProfiles(deps);
+    const own = { [single]: 'false', [golden]: 'mine' };
+    for (const name of ['gke', 'local'])
+      deps.kube.edit(storageProfiles, { name }, (profile) => Object.assign(profile.metadata, { annotations: own }));
+    await ensureProfiles(deps);
+    expect(marksOf('gke')).toEqual({ [single]: 'false' });
+    expect(marksOf('local')).toEqual(own);
+    deps.kube.calls.length = 0;
+    await ensureProfiles(deps);
+    expect(deps.kube.calls.filter(({ verb }) => verb !== 'list')).toEqual([]);
+  });
+});
+
+it('offers what volumes that are made by hand have', async () => {
+  deps.kube.seed(storageClasses, aStorageClass('hand', { provisioner: 'kubernetes.io/no-provisioner' }));
+  deps.kube.seed(persistentVolumes, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: 'one' },
+    spec: { storageClassName: 'hand', capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'] },
+  });
+  await ensureProfiles(deps);
+  await ensureProfiles(deps);
+  const profile = deps.kube.all(storageProfiles).find(({ metadata }) => metadata.name === 'hand');
+  expect(profile?.status?.claimPropertySets).toEqual([{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }]);
+});
+
+describe('a DataVolume in a class that offers nothing', () => {
+  const ref = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', namespace: 'default', name: 'disk' };
+  const make = (storage: object) => {
+    deps.kube.seed(storageClasses, aStorageClass('new', { provisioner: 'new.example' }));
+    deps.kube.seed(dataVolumeKind.type, {
+      apiVersion: ref.apiVersion,
+      kind: ref.kind,
+      metadata: { namespace: 'default', name: 'disk' },
+      spec: {
+        source: { blank: {} },
+        storage: { storageClassName: 'new', resources: { requests: { storage: '1Gi' } }, ...storage },
+      },
+    });
+  };
+  const look = async () => {
+    await drive(deps, ref);
+    const [object] = deps.kube.all(dataVolumeKind.type);
+    const {
+      type: _,
+      lastTransitionTime: __,
+      lastHeartbeatTime: ___,
+      ...ready
+    } = object?.status?.conditions?.find(({ type }) => type === 'Ready') ?? { type: '' };
+    return { ready, claims: deps.kube.all(persistentVolumeClaims).map(({ spec }) => spec) };
+  };
+
+  it('says so, and goes on once its profile says what there is', async () => {
+    make({});
+    await ensureProfiles(deps);
+    expect(await look()).toEqual({
+      ready: {
+        status: 'False',
+        reason: 'ErrClaimNotValid',
+        message: expect.stringMatching(
+          /^Spec is missing accessMode and volumeMode, .* StorageProfile new: write accessModes/,
+        ) as string,
+      },
+      claims: [],
+    });
+    const sets = [{ accessModes: ['ReadWriteMany' as const], volumeMode: 'Filesystem' as const }];
+    deps.kube.edit(storageProfiles, { name: 'new' }, (profile) =>
+      Object.assign(profile, { spec: { claimPropertySets: sets } }),
+    );
+    expect((await look()).claims).toMatchObject([{ accessModes: ['ReadWriteMany'], volumeMode: 'Filesystem' }]);
+  });
+
+  it('is made where it says its access modes', async () => {
+    make({ accessModes: ['ReadWriteOnce'] });
+    expect((await look()).claims).toMatchObject([{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }]);
+  });
+});
