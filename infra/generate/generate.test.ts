@@ -241,7 +241,7 @@ describe('webhook configurations', () => {
   /** What keeps a webhook from the objects of others: a label of ours or one that asks for us, a name or a field that only images and their keys have, or an open door when nobody answers. */
   const isNarrow = ({ objectSelector, matchConditions, failurePolicy, rules }: Webhook): boolean =>
     /applyStorageProfile/.test(JSON.stringify(objectSelector ?? {})) ||
-    /'bullion.dev\/owner-uid'|startsWith\('lh-'\)|'CRYPTO_KEY_VALUE' in/.test(JSON.stringify(matchConditions)) ||
+    /'bullion.dev\/owner-uid'|startsWith\('lh-'\)|'CRYPTO_KEY_VALUE'/.test(JSON.stringify(matchConditions)) ||
     failurePolicy === 'Ignore' ||
     // Nobody waits for a class to go.
     rules.every(({ resources, operations }) => resources.join() === 'storageclasses' && operations.join() === 'DELETE');
