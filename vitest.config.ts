@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { env } from 'node:process';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { defineConfig } from 'vitest/config';
 
@@ -23,6 +24,8 @@ export default defineConfig({
     include: ['{functions,events,shared,infra,cli,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**'],
     globalSetup: 'test/support/setup.ts',
+    // `npm run test:times`: what each file takes.
+    setupFiles: env['BULLION_TIMES'] === undefined ? [] : ['test/times/record.ts'],
     pool: 'forks',
     maxWorkers: 2,
     sequence: { sequencer: LongFirst },
