@@ -6,10 +6,6 @@ import fc from 'fast-check';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import type { ClusterKind, ImagePlan } from '#test/support/qcow2-image.ts';
 
-/** `BULLION_FUZZ=100 npx vitest run shared/transfer/format` looks a hundred times as long. */
-export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
-export const fuzzTimeout = 60_000 * effort;
-
 const directory = temporaryDirectory();
 
 /** What qemu-img makes of the file; `undefined` when it fails. */

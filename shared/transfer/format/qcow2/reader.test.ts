@@ -11,12 +11,8 @@ import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/seg
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { buildQcow2 } from '#test/support/qcow2-image.ts';
-import {
-  convertQcow2 as convert,
-  effort,
-  imagePlans as plans,
-  fuzzTimeout as timeout,
-} from '#test/support/qcow2-plans.ts';
+import { convertQcow2 as convert, imagePlans as plans } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout as timeout } from '#test/support/random.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 import { hasTools } from '#test/support/tools.ts';
 
