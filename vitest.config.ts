@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { env } from 'node:process';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { defineConfig } from 'vitest/config';
 
@@ -17,12 +18,16 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+const include = ['{functions,events,shared,infra,cli,test}/**/*.test.ts'];
+const wholes = ['test/**/*.test.ts', 'infra/{envtest,images,generate,bundle,local}/**/*.test.ts'];
+
 /** Unit tests live beside the code; flows and conformance run against a local cluster and take longer. */
 export default defineConfig({
   test: {
-    include: ['{functions,events,shared,infra,cli,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**'],
     globalSetup: 'test/support/setup.ts',
+    // `npm run test:times`: what each file takes.
+    setupFiles: env['BULLION_TIMES'] === undefined ? [] : ['test/times/record.ts'],
     pool: 'forks',
     maxWorkers: 2,
     sequence: { sequencer: LongFirst },
@@ -32,5 +37,11 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
+    projects: [
+      // One part each, and what is around it passed in: they share a process and what it has loaded, which is most of what such a file takes.
+      { extends: true, test: { name: 'parts', include, exclude: wholes, isolate: false } },
+      // Clusters, processes and files of their own: a process for each.
+      { extends: true, test: { name: 'wholes', include: wholes } },
+    ],
   },
 });

@@ -97,6 +97,12 @@ describe('the end of a run', () => {
     ]);
   });
 
+  it('names what passed only when it was run again', () => {
+    expect(
+      linesOf({ 'all.json': { ...nothing, numPassedTests: 2, ranAgain: [join(root, 'shared/a.test.ts')] } }),
+    ).toEqual(['failed once: shared/a.test.ts', '2 passed, 0 failed, 0 skipped']);
+  });
+
   it('is that line alone where nothing failed', () => {
     expect(linesOf({ 'all.json': { ...nothing, numPassedTests: 2 } })).toEqual(['2 passed, 0 failed, 0 skipped']);
   });

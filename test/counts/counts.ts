@@ -8,6 +8,8 @@ export interface Report {
   readonly numFailedTests: number;
   readonly numPendingTests: number;
   readonly numTodoTests: number;
+  /** Paths of files that failed once and were run again; only `test:twice` knows them. */
+  readonly ranAgain?: readonly string[];
   readonly testResults: readonly {
     /** Path of the file. */
     readonly name: string;
@@ -55,3 +57,7 @@ export const failuresOf = (reports: readonly Report[], root: string): readonly s
         ? [`${file}: could not begin${why === '' ? '' : `: ${why}`}`]
         : failedTests(suite).map(({ fullName }) => `${file}: ${fullName.trim()}`);
     });
+
+/** A line for each file that failed at first, whatever became of it: a fault to be mended, not one that went away. */
+export const ranAgainOf = (reports: readonly Report[], root: string): readonly string[] =>
+  reports.flatMap(({ ranAgain = [] }) => ranAgain.map((file) => `failed once: ${relative(root, file)}`));

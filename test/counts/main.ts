@@ -3,7 +3,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Report, countsOf, failuresOf, toWords } from '#test/counts/counts.ts';
+import { type Report, countsOf, failuresOf, ranAgainOf, toWords } from '#test/counts/counts.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -17,5 +17,6 @@ const reports = readdirSync(folder)
 const counts = countsOf(reports);
 const isUntold = values.status !== '0' && counts.failed === 0;
 const untold = `a run ended with exit code ${values.status}, and no report says why: its words are above`;
+for (const line of ranAgainOf(reports, process.cwd())) console.log(line);
 for (const failure of isUntold ? [untold] : failuresOf(reports, process.cwd())) console.log(`failed: ${failure}`);
 console.log(toWords(isUntold ? { ...counts, failed: 1 } : counts));

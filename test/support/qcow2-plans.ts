@@ -13,10 +13,6 @@ import { temporaryDirectory } from '#test/support/directory.ts';
 import type { ClusterKind, ImagePlan } from '#test/support/qcow2-image.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 
-/** `BULLION_FUZZ=100 npx vitest run shared/transfer/format` looks a hundred times as long. */
-export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
-export const fuzzTimeout = 120_000 * effort;
-
 const directory = temporaryDirectory();
 
 /** What qemu-img makes of the file; `undefined` when it fails. */

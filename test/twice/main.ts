@@ -53,14 +53,16 @@ const failedResults = (modules: readonly TestModule[]) =>
       return { name: module.moduleId, status: 'failed', assertionResults };
     });
 
-const reportOf = (modules: readonly TestModule[]): Report => ({
+const reportOf = (modules: readonly TestModule[], ranAgain: readonly string[]): Report => ({
   ...statesOf(modules),
   testResults: failedResults(modules),
+  ranAgain,
 });
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { report: { type: 'string' } } });
 const first = await runPass(positionals);
 let { files, lost } = toRunAgain(first);
+const ranAgain = lost ? [] : files;
 let modules = first.modules;
 if (files.length > 0 && !lost) {
   console.log(`failed once, and run again: ${files.map((file) => relative('.', file)).join(' ')}`);
@@ -68,5 +70,5 @@ if (files.length > 0 && !lost) {
   modules = [...modules.filter(({ moduleId }) => !files.includes(moduleId)), ...second.modules];
   ({ files, lost } = toRunAgain(second));
 }
-if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(reportOf(modules)));
+if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(reportOf(modules, ranAgain)));
 process.exit(files.length > 0 || lost ? 1 : 0);

@@ -18,6 +18,7 @@ import { chunkKey, indexKey, parseIndex } from '#shared/transfer/chunks/chunk-in
 import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
 import { writeChunks } from '#shared/transfer/chunks/write.ts';
 import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 
 const chunkBytes = 64 * 1024;
 const dir = mkdtempSync(join(tmpdir(), 'bullion-sweep-'));
@@ -282,66 +283,70 @@ const scheduled = (scheduler: fc.Scheduler, inner: Store): Store => {
 };
 
 describe('in any order', () => {
-  it('nothing that anybody still names is ever taken, and in the end all else is', { timeout: 120_000 }, async () => {
-    const play = async (scheduler: fc.Scheduler, isAlive: readonly boolean[]): Promise<void> => {
-      store = createMemoryStore();
-      // Garbage of long ago, which the writers will find and trust in; and an image whose user deletes it.
-      for (const letters of ['ab', 'cd']) await write(store, letters);
-      await put(store, 'old', await write(store, 'bc'));
-      age(10 * graceMs);
-      const unsteady = scheduled(scheduler, store);
-      /** What a function does within one request: a sweep begins only after all of these are over. */
-      const requests = new Set<Promise<unknown>>();
-      const request = <T>(work: () => Promise<T>): Promise<T> => {
-        const running = work();
-        requests.add(running);
-        return running.finally(() => requests.delete(running));
+  it(
+    'nothing that anybody still names is ever taken, and in the end all else is',
+    { timeout: fuzzTimeout },
+    async () => {
+      const play = async (scheduler: fc.Scheduler, isAlive: readonly boolean[]): Promise<void> => {
+        store = createMemoryStore();
+        // Garbage of long ago, which the writers will find and trust in; and an image whose user deletes it.
+        for (const letters of ['ab', 'cd']) await write(store, letters);
+        await put(store, 'old', await write(store, 'bc'));
+        age(10 * graceMs);
+        const unsteady = scheduled(scheduler, store);
+        /** What a function does within one request: a sweep begins only after all of these are over. */
+        const requests = new Set<Promise<unknown>>();
+        const request = <T>(work: () => Promise<T>): Promise<T> => {
+          const running = work();
+          requests.add(running);
+          return running.finally(() => requests.delete(running));
+        };
+        const breathe = () => scheduler.schedule(Promise.resolve());
+        const keepImage = async (name: string, letters: string): Promise<void> => {
+          for (;;) {
+            const disk = await write(unsteady, letters, breathe);
+            const done = await request(() =>
+              outsideSweeps(unsteady, Date.now(), async () => {
+                if (((await unsteady.sizeOf(indexKey(dataPrefix, disk))) ?? 0) === 0) return false;
+                await put(unsteady, name, disk);
+                return true;
+              }),
+            );
+            if (done.is === 'sound' && done.value) return;
+            await breathe();
+          }
+        };
+        const deleteImage = (): Promise<void> =>
+          request(async () => {
+            const parsed = parseMetadata((await unsteady.read(keyOf('old'), 2 ** 20))!.bytes);
+            const { data } = (parsed as { value: ImageMetadata }).value;
+            await keepForAWhile(unsteady, data.kept === 'chunks' ? data.disk : '');
+            await unsteady.remove(keyOf('old'));
+          });
+        /** Its announcement lasts as long as the requests that had begun by then. */
+        const wait = async (): Promise<void> => {
+          await Promise.allSettled(requests);
+        };
+        const sweep = (): Promise<Garbage | undefined> => sweeping(unsteady, { wait }).catch(() => undefined);
+        const [first = true, second = true, third = true] = isAlive;
+        const all = Promise.all([
+          keepImage('one', 'ab'),
+          ...(first ? [keepImage('two', 'ad')] : []),
+          ...(second ? [deleteImage()] : []),
+          ...(third ? [keepImage('three', 'cd')] : []),
+          sweep().then(sweep),
+        ]);
+        await scheduler.waitFor(all);
+        expect(missing(store)).toEqual([]);
+        age(2 * graceMs);
+        await sweeping(store);
+        expect(missing(store)).toEqual([]);
+        const named = 1 + (first ? 1 : 0) + (second ? 0 : 1) + (third ? 1 : 0);
+        expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
       };
-      const breathe = () => scheduler.schedule(Promise.resolve());
-      const keepImage = async (name: string, letters: string): Promise<void> => {
-        for (;;) {
-          const disk = await write(unsteady, letters, breathe);
-          const done = await request(() =>
-            outsideSweeps(unsteady, Date.now(), async () => {
-              if (((await unsteady.sizeOf(indexKey(dataPrefix, disk))) ?? 0) === 0) return false;
-              await put(unsteady, name, disk);
-              return true;
-            }),
-          );
-          if (done.is === 'sound' && done.value) return;
-          await breathe();
-        }
-      };
-      const deleteImage = (): Promise<void> =>
-        request(async () => {
-          const parsed = parseMetadata((await unsteady.read(keyOf('old'), 2 ** 20))!.bytes);
-          const { data } = (parsed as { value: ImageMetadata }).value;
-          await keepForAWhile(unsteady, data.kept === 'chunks' ? data.disk : '');
-          await unsteady.remove(keyOf('old'));
-        });
-      /** Its announcement lasts as long as the requests that had begun by then. */
-      const wait = async (): Promise<void> => {
-        await Promise.allSettled(requests);
-      };
-      const sweep = (): Promise<Garbage | undefined> => sweeping(unsteady, { wait }).catch(() => undefined);
-      const [first = true, second = true, third = true] = isAlive;
-      const all = Promise.all([
-        keepImage('one', 'ab'),
-        ...(first ? [keepImage('two', 'ad')] : []),
-        ...(second ? [deleteImage()] : []),
-        ...(third ? [keepImage('three', 'cd')] : []),
-        sweep().then(sweep),
-      ]);
-      await scheduler.waitFor(all);
-      expect(missing(store)).toEqual([]);
-      age(2 * graceMs);
-      await sweeping(store);
-      expect(missing(store)).toEqual([]);
-      const named = 1 + (first ? 1 : 0) + (second ? 0 : 1) + (third ? 1 : 0);
-      expect(dataKeys(store).filter((key) => key.includes('/disks/'))).toHaveLength(named);
-    };
-    await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play), {
-      numRuns: Number(process.env['SWEEP_RUNS'] ?? 60),
-    });
-  });
+      await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), play), {
+        numRuns: 20 * effort,
+      });
+    },
+  );
 });

@@ -19,7 +19,7 @@ import { TransferSpec } from '#shared/transfer/spec.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { damaged, damagesOf } from '#test/support/damage.ts';
 import { noise } from '#test/support/disk.ts';
-import { effort, fuzzTimeout } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { tarOf } from '#test/support/registry/images.ts';
 
 const root = temporaryDirectory();

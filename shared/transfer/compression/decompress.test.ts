@@ -10,7 +10,7 @@ import { bufferReader } from '#shared/transfer/format/disk.ts';
 import type { Compression } from '#shared/transfer/format/detect.ts';
 import { damaged, damagesOf } from '#test/support/damage.ts';
 import { noise } from '#test/support/disk.ts';
-import { effort, fuzzTimeout } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 

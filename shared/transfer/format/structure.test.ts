@@ -10,7 +10,7 @@ import { vhdxSum } from '#shared/transfer/format/vhdx.ts';
 import { damaged, damagesOf } from '#test/support/damage.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, writeDisk } from '#test/support/disk.ts';
-import { effort, fuzzTimeout } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 

@@ -8,7 +8,8 @@ import { describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { writeDisk } from '#test/support/disk.ts';
 import { damagesOf, damaged } from '#test/support/damage.ts';
-import { convertQcow2, effort, fuzzTimeout, readQcow2, verdictOnQcow2 } from '#test/support/qcow2-plans.ts';
+import { convertQcow2, readQcow2, verdictOnQcow2 } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { hasTools, runTool } from '#test/support/tools.ts';
 
 const mib = 1024 * 1024;

@@ -8,7 +8,8 @@ import { createPassingTables, isAllKept } from '#shared/transfer/format/qcow2/pa
 import { type Task, createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
 import { type ImagePlan, buildQcow2 } from '#test/support/qcow2-image.ts';
-import { convertQcow2, effort, fuzzTimeout, imagePlans } from '#test/support/qcow2-plans.ts';
+import { convertQcow2, imagePlans } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout } from '#test/support/random.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 import { hasTools } from '#test/support/tools.ts';
 

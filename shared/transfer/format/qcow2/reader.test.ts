@@ -6,14 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { createClusterMapBuilder } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { buildQcow2 } from '#test/support/qcow2-image.ts';
-import {
-  convertQcow2 as convert,
-  effort,
-  imagePlans as plans,
-  readQcow2,
-  fuzzTimeout as timeout,
-  verdictOnQcow2,
-} from '#test/support/qcow2-plans.ts';
+import { convertQcow2 as convert, imagePlans as plans, readQcow2, verdictOnQcow2 } from '#test/support/qcow2-plans.ts';
+import { effort, fuzzTimeout as timeout } from '#test/support/random.ts';
 import { hasTools } from '#test/support/tools.ts';
 
 const directory = temporaryDirectory();
