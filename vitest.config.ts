@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { defineConfig } from 'vitest/config';
 
 /** Where files take longest: not told by their size, which is all that is known of them at the first run. */
-const long = /^test\/(flows|faults|conformance)\/|^infra\/(envtest|images|generate)\//;
+const long = /^test\/(flows|faults)\/|^local-cluster\/(envtest|conformance)\/|^infra\/(images|generate)\//;
 
 /** Long files first: one that begins last would have the machine for itself. */
 class LongFirst extends BaseSequencer {
@@ -18,8 +18,8 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-const include = ['{functions,events,shared,infra,cli,test}/**/*.test.ts'];
-const wholes = ['test/**/*.test.ts', 'infra/{envtest,images,generate,bundle,local}/**/*.test.ts'];
+const include = ['{functions,events,shared,infra,local-cluster,cli,test}/**/*.test.ts'];
+const wholes = ['{test,local-cluster}/**/*.test.ts', 'infra/{images,generate,bundle,local}/**/*.test.ts'];
 
 /** Unit tests live beside the code; flows and conformance run against a local cluster and take longer. */
 export default defineConfig({

@@ -11,7 +11,7 @@ import { decodeRequest } from '#events/receive.ts';
 import { isSignedBy } from '#events/signature.ts';
 import { sealSpec, secretFiles } from '#shared/transfer/sealed.ts';
 import { type TransferReport, maxReportBytes, parseReport } from '#shared/transfer/report.ts';
-import { startObjectStore } from '#infra/local/object-store/server.ts';
+import { startObjectStore } from '#local-cluster/object-store/server.ts';
 import { exitCodeOf } from '#functions/transfer-job/job.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
 import { convertDisk, noise } from '#test/support/disk.ts';

@@ -5,7 +5,7 @@ import { objects } from '#infra/generate/declared.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toList, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
-import { type JsonSchema, pruneObject, validateObject } from '#infra/local/api-server/schema/structural.ts';
+import { type JsonSchema, pruneObject, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { readUpstreamCrds } from '#test/support/shared-folder.ts';
 
 interface Doc {

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { findKnative } from '#infra/envtest/knative/assets.ts';
+import { findKnative } from '#local-cluster/envtest/knative/assets.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { infraDir, overlayWith, renderText } from '#test/support/overlay.ts';
 import { hasKubectl } from '#test/support/tools.ts';

@@ -17,7 +17,7 @@ const readText = async (path: string): Promise<string | undefined> =>
 
 /** READMEs of every folder, and all of `docs/`. */
 const listDocuments = async (): Promise<readonly string[]> => {
-  const folders = ['functions', 'events', 'shared', 'infra', 'cli', 'test', 'docs'];
+  const folders = ['functions', 'events', 'shared', 'infra', 'local-cluster', 'cli', 'test', 'docs'];
   const nested = await Promise.all(
     folders.map(async (folder) => {
       const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);

@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Functions } from '#infra/local/functions.ts';
-import { applyObjects } from '#infra/local/install.ts';
-import { createLonghornWebhook, longhornWebhookConfiguration } from '#infra/local/longhorn/webhook.ts';
+import { applyObjects } from '#local-cluster/install.ts';
+import { createLonghornWebhook, longhornWebhookConfiguration } from '#local-cluster/longhorn/webhook.ts';
 import { readWebhooks } from '#infra/local/manifests.ts';
-import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
-import type { Undo } from '#infra/local/undo.ts';
+import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
+import type { Undo } from '#local-cluster/undo.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';

@@ -2,31 +2,31 @@
 import { join, resolve } from 'node:path';
 import { startAdmission } from '#infra/local/admission.ts';
 import { createAccounts } from '#infra/local/accounts.ts';
-import type { Audit } from '#infra/local/api-server/handlers/call.ts';
-import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#infra/local/api.ts';
-import type { Report } from '#infra/local/controllers/controller.ts';
-import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
-import { type Controllers, logFileOf, startControllers } from '#infra/local/controllers/start.ts';
+import type { Audit } from '#local-cluster/api-server/handlers/call.ts';
+import { type ApiServerKind, startApiServer, stopLeftoverApiServer } from '#local-cluster/api.ts';
+import type { Report } from '#local-cluster/controllers/controller.ts';
+import { snapshotCrds } from '#local-cluster/controllers/snapshots/crds.ts';
+import { type Controllers, logFileOf, startControllers } from '#local-cluster/controllers/start.ts';
 import { operatorCrds } from '#infra/local/operator-crds.ts';
-import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
+import { ensureClasses } from '#local-cluster/controllers/volumes/classes.ts';
 import { type Eventing, type StartEventing, brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import { type Functions, createFunctions, functionAccounts } from '#infra/local/functions.ts';
-import { applyObjects, installCrds } from '#infra/local/install.ts';
-import { openLogFile } from '#infra/local/log-file.ts';
-import { lockDataDir } from '#infra/local/lock.ts';
+import { applyObjects, installCrds } from '#local-cluster/install.ts';
+import { openLogFile } from '#local-cluster/log-file.ts';
+import { lockDataDir } from '#local-cluster/lock.ts';
 import { readAccess, readCrds, readEventing, repositoryDir, systemNamespace } from '#infra/local/manifests.ts';
-import type { BackingFiles } from '#infra/local/longhorn/files.ts';
-import { longhornCrds } from '#infra/local/longhorn/crds.ts';
+import type { BackingFiles } from '#local-cluster/longhorn/files.ts';
+import { longhornCrds } from '#local-cluster/longhorn/crds.ts';
 import {
   type LocalLonghorn,
   ensureLonghornObjects,
   openLonghornFiles,
   startLonghorn,
   unpackImage,
-} from '#infra/local/longhorn/local.ts';
-import { type LocalObjectStore, startLocalObjectStore } from '#infra/local/object-store/local.ts';
+} from '#local-cluster/longhorn/local.ts';
+import { type LocalObjectStore, startLocalObjectStore } from '#local-cluster/object-store/local.ts';
 import { startLocalTransfer } from '#infra/local/transfer.ts';
-import { type Undo, createUndo } from '#infra/local/undo.ts';
+import { type Undo, createUndo } from '#local-cluster/undo.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';

@@ -9,7 +9,7 @@ import { createApp as createMetrics } from '#functions/metrics/app.ts';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp as createSidecarSync } from '#functions/sidecar-sync/app.ts';
 import { createApp as createValidate } from '#functions/validate/app.ts';
-import type { Subscriber } from '#infra/local/broker/resolver.ts';
+import type { Subscriber } from '#local-cluster/broker/resolver.ts';
 import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';

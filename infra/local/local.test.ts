@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Terminal, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
-import { lockDataDir } from '#infra/local/lock.ts';
+import { lockDataDir } from '#local-cluster/lock.ts';
 import { parseDemoOptions, parseStartOptions } from '#infra/local/options.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 
@@ -59,7 +59,7 @@ describe('the data directory', () => {
   });
 
   it('is taken over from a cluster that was killed', async () => {
-    const script = `import('#infra/local/lock.ts').then(({ lockDataDir }) => lockDataDir(${JSON.stringify(dir)})).then(() => console.log('held'))`;
+    const script = `import('#local-cluster/lock.ts').then(({ lockDataDir }) => lockDataDir(${JSON.stringify(dir)})).then(() => console.log('held'))`;
     const other = spawn(process.execPath, ['-e', `${script}; setTimeout(() => {}, 60000)`], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

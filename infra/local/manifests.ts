@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { readManifests } from '#infra/local/broker/manifest.ts';
+import { readManifests } from '#local-cluster/broker/manifest.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 /** Root of the repository. */

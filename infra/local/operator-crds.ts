@@ -1,7 +1,7 @@
 // HyperConverged, SSP, and what of Harvester backups are made of, as a cluster without their operators serves them, so that their manifests can be
 // applied.
 // Only the shape that the API needs: whatever is in them is kept.
-import type { CustomResourceDefinition } from '#infra/local/controllers/snapshots/crds.ts';
+import type { CustomResourceDefinition } from '#local-cluster/controllers/snapshots/crds.ts';
 import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import type { ResourceType } from '#shared/api/object.ts';

@@ -1,7 +1,7 @@
 // The command lines of `npm start` and `npm run demo`. Called by their main.ts.
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { type ApiServerKind, apiServerKinds } from '#infra/local/api.ts';
+import { type ApiServerKind, apiServerKinds } from '#local-cluster/api.ts';
 import { setting } from '#shared/runtime/config.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { freePorts, isFree } from '#infra/local/free-ports.ts';
+import { freePorts, isFree } from '#local-cluster/free-ports.ts';
 
 const Ports = z.object({
   api: z.number(),

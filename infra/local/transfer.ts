@@ -2,8 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, createTokenApp } from '#functions/transfer/app.ts';
-import { loadAuthority } from '#infra/local/api-server/auth/certificates.ts';
-import { applyObjects } from '#infra/local/install.ts';
+import { loadAuthority } from '#local-cluster/api-server/auth/certificates.ts';
+import { applyObjects } from '#local-cluster/install.ts';
 import { readApiServices, systemNamespace, uploadApiService } from '#infra/local/manifests.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TLSSocket, connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
+import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 import { closeOnceHeard } from '#shared/runtime/unread.ts';
 

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { connect } from 'node:tls';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
+import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 import { silentLogger as log } from '#shared/runtime/log.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { kubeconfigFor } from '#test/support/kubeconfig.ts';

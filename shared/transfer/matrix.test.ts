@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, startObjectStore } from '#local-cluster/object-store/server.ts';
 import { TransferReport } from '#shared/transfer/report.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';

@@ -7,7 +7,7 @@ import { commands } from '#cli/registry.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');
-const folders = ['docs', 'functions', 'events', 'shared', 'infra', 'cli', 'test'];
+const folders = ['docs', 'functions', 'events', 'shared', 'infra', 'local-cluster', 'cli', 'test'];
 const documents = [
   'README.md',
   'AGENTS.md',
@@ -126,6 +126,15 @@ describe('commands that are only shown', () => {
     const paths = shown(/kubectl (?:apply|delete) -[kf] (infra[\w./-]*)/g).map((path) => path.replace(/\.$/, ''));
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
     expect(paths).toContain('infra/overlays/production');
+  });
+});
+
+describe('import arrows', () => {
+  it('reach every depth of a folder', () => {
+    // A pattern that ends in one star matches the folder's own files alone, and everything below passes.
+    const groups = [...textOf('.oxlintrc.json').matchAll(/"(#[^"]+)"/g)].map(([, pattern = '']) => pattern);
+    expect(groups.length).toBeGreaterThan(20);
+    expect(groups.filter((pattern) => !/\/\*\*$|\.ts$/.test(pattern))).toEqual([]);
   });
 });
 

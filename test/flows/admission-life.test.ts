@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { startFileServer } from '#infra/local/demo/file-server.ts';
-import { applyObjects } from '#infra/local/install.ts';
+import { applyObjects } from '#local-cluster/install.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Draft, aHyperCloudImage } from '#test/support/admission.ts';

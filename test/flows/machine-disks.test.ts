@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { diskOf } from '#infra/local/demo/import.ts';
-import { installCrds } from '#infra/local/install.ts';
+import { installCrds } from '#local-cluster/install.ts';
 import { buildOpenCrd } from '#infra/local/operator-crds.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { kubeEvents, persistentVolumeClaims } from '#shared/api/foreign/core.ts';

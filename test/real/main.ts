@@ -10,21 +10,21 @@ import { type Report, countsOf, toWords } from '#test/counts/counts.ts';
 
 /** Quick to tell first, long last. */
 const files = [
-  'infra/local/real-api-server/server.test.ts',
+  'local-cluster/real-api-server/server.test.ts',
   'infra/generate/installed.test.ts',
   'infra/generate/applied.test.ts',
   'infra/generate/rotation.test.ts',
-  'infra/local/controllers/controllers.test.ts',
-  'infra/envtest/knative/differential.test.ts',
-  'infra/envtest/knative/queue-proxy.test.ts',
-  'infra/envtest/knative/whole.test.ts',
-  'test/conformance/real.test.ts',
+  'local-cluster/controllers/controllers.test.ts',
+  'local-cluster/envtest/knative/differential.test.ts',
+  'local-cluster/envtest/knative/queue-proxy.test.ts',
+  'local-cluster/envtest/knative/whole.test.ts',
+  'local-cluster/conformance/real.test.ts',
   ...globSync('test/flows/*.test.ts').toSorted(),
 ];
 
 /** Folder of the binaries; undefined where they can neither be found nor built, which has been said by then. */
 const ensureAssets = (): string | undefined => {
-  const { status, stdout } = spawnSync(process.execPath, ['infra/envtest/main.ts'], {
+  const { status, stdout } = spawnSync(process.execPath, ['local-cluster/envtest/main.ts'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
   });

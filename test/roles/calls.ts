@@ -1,7 +1,7 @@
 // What each service account was seen to do at the embedded API server, gathered over every test file of a run in one folder.
 import { appendFileSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Audit } from '#infra/local/api-server/handlers/call.ts';
+import type { Audit } from '#local-cluster/api-server/handlers/call.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 /** One thing an account did; all that a rule of RBAC can ask about it. */

@@ -1,6 +1,6 @@
 // Which API server a test runs on: `BULLION_TEST_APISERVER`, which `npm run test:real` sets to real; not set, every test runs.
-import { findAssets } from '#infra/envtest/assets.ts';
-import { type ApiServerKind, apiServerKinds } from '#infra/local/api.ts';
+import { findAssets } from '#local-cluster/envtest/assets.ts';
+import { type ApiServerKind, apiServerKinds } from '#local-cluster/api.ts';
 
 const given = process.env['BULLION_TEST_APISERVER'];
 const asked = apiServerKinds.find((kind) => kind === given);

@@ -11,7 +11,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createS3Client } from '#shared/clients/s3/client.ts';
 import { createBucketStore } from '#shared/clients/store/bucket.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { type ObjectStore, type ObjectStoreOptions, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, type ObjectStoreOptions, startObjectStore } from '#local-cluster/object-store/server.ts';
 
 export const backupBucket = 'backups';
 export const backupCredentials = { accessKeyId: 'backup-user', secretAccessKey: 'backup-s3cret-key' };

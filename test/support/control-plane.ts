@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
-import { snapshotCrds } from '#infra/local/controllers/snapshots/crds.ts';
-import { type Controllers, startControllers } from '#infra/local/controllers/start.ts';
-import { ensureClasses } from '#infra/local/controllers/volumes/classes.ts';
-import { type ApiServerKind, startApiServer } from '#infra/local/api.ts';
-import { installCrds } from '#infra/local/install.ts';
+import { snapshotCrds } from '#local-cluster/controllers/snapshots/crds.ts';
+import { type Controllers, startControllers } from '#local-cluster/controllers/start.ts';
+import { ensureClasses } from '#local-cluster/controllers/volumes/classes.ts';
+import { type ApiServerKind, startApiServer } from '#local-cluster/api.ts';
+import { installCrds } from '#local-cluster/install.ts';
 
 export interface ControlPlane {
   readonly kube: KubeClient;

@@ -1,7 +1,7 @@
 // Puts what a row says is in the cluster into a cluster, in a namespace of its own, so that many rows fit into one.
 import type { Asked, Draft } from '#test/support/admission.ts';
-import { discover } from '#infra/local/controllers/discovery.ts';
-import { applyObjects } from '#infra/local/install.ts';
+import { discover } from '#local-cluster/controllers/discovery.ts';
+import { applyObjects } from '#local-cluster/install.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path';
 import { brokerUrl, startEventing } from '#infra/local/eventing.ts';
 import type { EventingOptions } from '#infra/local/eventing.ts';
-import type { Subscriber } from '#infra/local/broker/resolver.ts';
+import type { Subscriber } from '#local-cluster/broker/resolver.ts';
 import { createIssuer } from '#test/support/issuer.ts';
 import { startPlainApi } from '#test/support/plain-api.ts';
 import { type RunningWorkers, startWorkers } from '#test/support/workers.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { freePorts } from '#local-cluster/free-ports.ts';
 
 const run = promisify(execFile);
 

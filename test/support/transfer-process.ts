@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Transform, pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lookAtProcess } from '#infra/local/controllers/jobs/process.ts';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { lookAtProcess } from '#local-cluster/controllers/jobs/process.ts';
+import { freePorts } from '#local-cluster/free-ports.ts';
 
 export interface TransferProcess {
   readonly url: string;

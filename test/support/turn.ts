@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { lockDataDir } from '#infra/local/lock.ts';
+import { lockDataDir } from '#local-cluster/lock.ts';
 import { Conflict } from '#shared/runtime/errors.ts';
 
 const longestMs = 300_000;

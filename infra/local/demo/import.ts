@@ -4,8 +4,8 @@ import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hyperclou
 import { persistentVolumeClaims, persistentVolumes } from '#shared/api/foreign/core.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import type { Cluster } from '#infra/local/cluster.ts';
-import { driverOf, handleOf, volumeModeOf } from '#infra/local/controllers/volumes/facts.ts';
-import { isOurDriver } from '#infra/local/controllers/volumes/classes.ts';
+import { driverOf, handleOf, volumeModeOf } from '#local-cluster/controllers/volumes/facts.ts';
+import { isOurDriver } from '#local-cluster/controllers/volumes/classes.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Hono } from 'hono';
 import { receiveEvent } from '#events/receive.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { freePorts } from '#local-cluster/free-ports.ts';
 import { type RunningServer, startServer } from '#shared/runtime/serve.ts';
 import { type R2, anR2Message, startR2 } from '#test/support/r2.ts';
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { ensureControlPlaneFiles } from '#infra/local/real-api-server/certificates.ts';
+import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 import { createTransport } from '#shared/clients/kube/transport.ts';
 
 /** An API server that speaks HTTP/2 as well, as kube-apiserver does; answers with the version that was spoken. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
-import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, startObjectStore } from '#local-cluster/object-store/server.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { redactData } from '#shared/runtime/redact.ts';

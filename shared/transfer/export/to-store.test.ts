@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, startObjectStore } from '#local-cluster/object-store/server.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';

@@ -2,8 +2,8 @@
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findAssets } from '#infra/envtest/assets.ts';
-import { startRealApiServer } from '#infra/local/real-api-server/server.ts';
+import { findAssets } from '#local-cluster/envtest/assets.ts';
+import { startRealApiServer } from '#local-cluster/real-api-server/server.ts';
 import { type Http, createHttp } from '#test/support/api-server/http.ts';
 import { startServerProcess } from '#test/support/api-server/process.ts';
 

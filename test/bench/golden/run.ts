@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
-import { installCrds } from '#infra/local/install.ts';
+import { installCrds } from '#local-cluster/install.ts';
 import { readCrds } from '#infra/local/manifests.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { freePorts } from '#local-cluster/free-ports.ts';
 
 export interface Nginx {
   readonly url: string;

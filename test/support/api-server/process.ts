@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { ApiServerOptions } from '#infra/local/api-server/server.ts';
+import type { ApiServerOptions } from '#local-cluster/api-server/server.ts';
 
 /** How to reach a server as its administrator. */
 export interface Access {

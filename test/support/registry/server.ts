@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '#infra/local/free-ports.ts';
+import { freePorts } from '#local-cluster/free-ports.ts';
 
 const program = 'docker-registry';
 

@@ -3,9 +3,9 @@
 import { objects } from '#infra/generate/declared.ts';
 import { buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
-import { compileMatchCondition } from '#infra/local/api-server/schema/cel.ts';
-import type { Json } from '#infra/local/api-server/schema/json.ts';
-import { toLabelMatcher } from '#infra/local/api-server/selectors/label.ts';
+import { compileMatchCondition } from '#local-cluster/api-server/schema/cel.ts';
+import type { Json } from '#local-cluster/api-server/schema/json.ts';
+import { toLabelMatcher } from '#local-cluster/api-server/selectors/label.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { errorOfStatus } from '#shared/clients/kube/status.ts';
 import type { AdmissionRequest } from '#test/support/memory-kube.ts';

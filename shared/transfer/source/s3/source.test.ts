@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type ObjectStore, startObjectStore } from '#infra/local/object-store/server.ts';
+import { type ObjectStore, startObjectStore } from '#local-cluster/object-store/server.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { type S3Source, TransferSpec } from '#shared/transfer/spec.ts';
 

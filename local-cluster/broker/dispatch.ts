@@ -1,0 +1,151 @@
+// One event to one Trigger: attempts, the reply, the dead letter. Called by broker.ts.
+import { decodeEvent, isCloudEvent } from '#events/decode.ts';
+import { type Attempt, type RetryPolicy, type Sleep, deliver, wordsOf } from '#events/delivery.ts';
+import { encodeEvent } from '#events/encode.ts';
+import type { CloudEvent, Message } from '#events/event.ts';
+import type { Answer, Post } from '#events/post.ts';
+import type { Limiter } from '#local-cluster/broker/limiter.ts';
+import type { DeliverySpec, Trigger } from '#local-cluster/broker/manifest.ts';
+import type { BrokerClass } from '#local-cluster/broker/policy.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+/** An event inside the broker. The time to live travels apart from it: subscribers never see it. */
+export interface Envelope {
+  readonly event: CloudEvent;
+  /** How many more replies may follow from this event. */
+  readonly ttl: number;
+  /** Headers that a broker passes through. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A subscriber or dead letter sink, resolved. */
+export interface Target {
+  readonly url: string;
+  readonly post: Post;
+}
+
+/** `lost` after all retries and without a dead letter; `abandoned` when the broker went away in between. */
+export type Fate = 'delivered' | 'deadLettered' | 'lost' | 'abandoned';
+
+export interface DispatchOptions {
+  readonly trigger: Trigger;
+  readonly delivery: DeliverySpec;
+  readonly brokerClass: BrokerClass;
+  readonly policy: RetryPolicy;
+  readonly subscriber: Target;
+  /** Resolves when the dead letter was taken; left out: events end in nothing. */
+  readonly deadLetter?: ((event: CloudEvent, signal: AbortSignal) => Promise<boolean>) | undefined;
+  /** Where replies go. */
+  readonly replyUrl: string;
+  /** Takes a reply back into the broker; the answer's status. */
+  readonly reply: (envelope: Envelope) => Promise<number>;
+  readonly limiter: Limiter;
+  /** Attempts with the same key never overlap; undefined: no order. */
+  readonly keyOf: (event: CloudEvent) => string | undefined;
+  readonly log: Logger;
+  readonly sleep: Sleep;
+}
+
+export const dispatch = async (envelope: Envelope, options: DispatchOptions, signal: AbortSignal): Promise<Fate> => {
+  const { trigger, delivery, policy, subscriber, limiter, sleep } = options;
+  const message = toMessage(envelope, trigger.metadata.namespace, delivery.format);
+  let reply: Reply | undefined;
+  const post = async (limit: AbortSignal): Promise<Answer> => {
+    const judged = judge(await subscriber.post(subscriber.url, message, limit));
+    reply = judged.reply;
+    return judged.answer;
+  };
+  const result = await deliver(post, {
+    policy,
+    timeoutMs: delivery.timeout,
+    sleep,
+    signal,
+    gate: (work) => limiter.run(options.keyOf(envelope.event), work),
+  });
+  if (!result.isDelivered) return bury(envelope.event, { dest: subscriber.url, attempt: result.last }, options, signal);
+  if (reply === undefined) return 'delivered';
+  const refusal = await sendReply(reply, envelope, options);
+  if (refusal === undefined) return 'delivered';
+  return bury(envelope.event, { dest: options.replyUrl, attempt: refusal }, options, signal);
+};
+
+/** Puts a reply back into the broker; the answer of the ingress if it refuses. */
+const sendReply = async (reply: Reply, envelope: Envelope, options: DispatchOptions): Promise<Attempt | undefined> => {
+  const status = typeof reply === 'string' ? 400 : await options.reply({ ...envelope, event: reply });
+  if (status < 300) return undefined;
+  const body = Buffer.from(typeof reply === 'string' ? reply : '');
+  return { kind: 'answered', answer: { status, headers: new Headers(), body } };
+};
+
+const toMessage = (envelope: Envelope, namespace: string, format: DeliverySpec['format']): Message => {
+  const { headers, body } = encodeEvent(envelope.event, format === 'json' ? 'structured' : 'binary');
+  return { headers: { ...envelope.headers, ...headers, prefer: 'reply', 'kn-namespace': namespace }, body };
+};
+
+/** An event, or what is wrong with one that broker-filter passes on unseen and the ingress then refuses. */
+type Reply = CloudEvent | string;
+
+/** A success must be empty or look like a CloudEvent; anything else is a bad gateway, and therefore retried. */
+const judge = (answer: Answer): { readonly answer: Answer; readonly reply?: Reply } => {
+  const { status, headers, body } = answer;
+  if (status < 200 || status >= 300) return { answer };
+  if (!isCloudEvent(headers))
+    return { answer: body.length === 0 ? answer : badGateway(answer, 'the reply is no CloudEvent') };
+  try {
+    return { answer, reply: decodeEvent(headers, body) };
+  } catch (error) {
+    const words = messageOf(error);
+    return headers.has('ce-specversion') ? { answer, reply: words } : { answer: badGateway(answer, words) };
+  }
+};
+
+const badGateway = ({ headers }: Answer, words: string): Answer => ({ status: 502, headers, body: Buffer.from(words) });
+
+interface Failure {
+  readonly dest: string;
+  readonly attempt: Attempt;
+}
+
+const bury = async (
+  event: CloudEvent,
+  failure: Failure,
+  { trigger, deadLetter, brokerClass, log }: DispatchOptions,
+  signal: AbortSignal,
+): Promise<Fate> => {
+  if (signal.aborted) return 'abandoned';
+  const fields = {
+    trigger: trigger.metadata.name,
+    eventId: event.id,
+    type: event.type,
+    fault: wordsOf(failure.attempt),
+  };
+  if (deadLetter !== undefined && (await deadLetter(toDeadLetter(event, failure, brokerClass), signal))) {
+    log.warn('event is a dead letter', fields);
+    return 'deadLettered';
+  }
+  log.error('event lost', fields);
+  return 'lost';
+};
+
+/** The original event and why it could not be delivered. */
+const toDeadLetter = (event: CloudEvent, { dest, attempt }: Failure, brokerClass: BrokerClass): CloudEvent => {
+  const { status, body } =
+    attempt.kind === 'answered'
+      ? attempt.answer
+      : { status: 500, body: Buffer.from(`dispatch error: ${attempt.message}`) };
+  const data =
+    brokerClass === 'Kafka'
+      ? Buffer.from(body.subarray(0, 1024)).toString('base64')
+      : Buffer.from(body).toString('base64').slice(0, 1024);
+  const { knativeerrordata: _, ...extensions } = event.extensions;
+  return {
+    ...event,
+    extensions: {
+      ...extensions,
+      knativeerrordest: dest,
+      knativeerrorcode: status,
+      ...(data === '' ? {} : { knativeerrordata: data }),
+    },
+  };
+};

@@ -1,0 +1,122 @@
+// One Trigger of a broker: its filter, its policy, its subscriber and where its dead letters go. Made by broker.ts.
+import { type Sleep, deliver, sleep as realSleep } from '#events/delivery.ts';
+import { encodeEvent } from '#events/encode.ts';
+import type { CloudEvent } from '#events/event.ts';
+import { type ChaosSwitches, createChaos } from '#local-cluster/broker/chaos.ts';
+import {
+  type DispatchOptions,
+  type Envelope,
+  type Fate,
+  type Target,
+  dispatch,
+} from '#local-cluster/broker/dispatch.ts';
+import { createFilter } from '#local-cluster/broker/filter.ts';
+import { createLimiter } from '#local-cluster/broker/limiter.ts';
+import type { BrokerManifests, DeliverySpec, Destination, Trigger } from '#local-cluster/broker/manifest.ts';
+import { type BrokerClass, createPolicy, effectiveDelivery } from '#local-cluster/broker/policy.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+export interface RouteOptions {
+  readonly broker: BrokerManifests['broker'];
+  /** Finds a subscriber or dead letter sink; undefined leaves the Trigger without effect, as one that is not ready. */
+  readonly resolve: (destination: Destination, namespace: string) => Target | undefined;
+  /** Takes dead letters in place of the sink in the manifest. */
+  readonly deadLetters?: ((event: CloudEvent) => Promise<void>) | undefined;
+  readonly brokerClass?: BrokerClass;
+  /** Deliveries of one Trigger at a time. */
+  readonly concurrency?: number;
+  /** `object`: attempts about one subject do not overlap and start in order. Knative's channel has no order: `none`. */
+  readonly ordering?: 'object' | 'none';
+  readonly chaos: ChaosSwitches;
+  readonly random?: () => number;
+  readonly log: Logger;
+  readonly now: () => Date;
+  readonly sleep?: Sleep;
+}
+
+export type Counts = Readonly<Record<Fate, number>>;
+
+export const noCounts = (): Record<Fate, number> => ({ delivered: 0, deadLettered: 0, lost: 0, abandoned: 0 });
+
+export interface Route {
+  readonly name: string;
+  readonly counts: Record<Fate, number>;
+  readonly wants: (event: CloudEvent) => boolean;
+  readonly deliver: (envelope: Envelope, signal: AbortSignal) => Promise<Fate>;
+}
+
+/** Undefined when the subscriber cannot be found. */
+export const createRoute = (
+  trigger: Trigger,
+  options: RouteOptions,
+  reply: DispatchOptions['reply'],
+): Route | undefined => {
+  const { log, brokerClass = 'MTChannelBasedBroker', ordering = 'object', sleep = realSleep } = options;
+  const { metadata, spec } = trigger;
+  const subscriber = options.resolve(spec.subscriber, metadata.namespace);
+  if (subscriber === undefined) {
+    log.warn('Trigger has no subscriber', { trigger: metadata.name, subscriber: spec.subscriber });
+    return undefined;
+  }
+  const delivery = effectiveDelivery(spec.delivery, options.broker.spec.delivery);
+  const policy = createPolicy(delivery, brokerClass, options.now);
+  const dispatchOptions: DispatchOptions = {
+    trigger,
+    delivery,
+    brokerClass,
+    policy,
+    subscriber,
+    reply,
+    log,
+    sleep,
+    deadLetter: createDeadLetter(delivery, trigger, options),
+    replyUrl: `http://broker-ingress/${metadata.namespace}/${spec.broker}`,
+    limiter: createLimiter(options.concurrency ?? 10),
+    keyOf: ({ subject }) => (ordering === 'object' ? subject : undefined),
+  };
+  const disturb = createChaos(options.chaos, options.random ?? Math.random, sleep);
+  return {
+    name: metadata.name,
+    counts: noCounts(),
+    wants: createFilter(spec),
+    deliver: async (envelope, signal) => {
+      // An event that chaos drops ends as if the channel had lost it.
+      let fate: Fate = 'abandoned';
+      await disturb(async () => {
+        fate = await dispatch(envelope, dispatchOptions, signal).catch((error: unknown): Fate => {
+          log.error('event lost', { trigger: metadata.name, eventId: envelope.event.id, error });
+          return 'lost';
+        });
+      }, signal);
+      return fate;
+    },
+  };
+};
+
+const createDeadLetter = (
+  delivery: DeliverySpec,
+  trigger: Trigger,
+  options: RouteOptions,
+): DispatchOptions['deadLetter'] => {
+  const { deadLetters, brokerClass = 'MTChannelBasedBroker', sleep = realSleep, log } = options;
+  if (delivery.deadLetterSink === undefined) return undefined;
+  if (deadLetters !== undefined) {
+    return async (event) => {
+      await deadLetters(event);
+      return true;
+    };
+  }
+  const { namespace, name } = trigger.metadata;
+  const sink = options.resolve(delivery.deadLetterSink, namespace);
+  if (sink === undefined) {
+    log.warn('Trigger has no dead letter sink', { trigger: name, sink: delivery.deadLetterSink });
+    return undefined;
+  }
+  const policy = createPolicy(delivery, brokerClass, options.now);
+  return async (event, signal) => {
+    const { headers, body } = encodeEvent(event);
+    const message = { headers: { ...headers, 'kn-namespace': namespace }, body };
+    const post = (limit: AbortSignal) => sink.post(sink.url, message, limit);
+    return (await deliver(post, { policy, timeoutMs: delivery.timeout, sleep, signal })).isDelivered;
+  };
+};

@@ -1,0 +1,3 @@
+import { describeConformance } from '#local-cluster/conformance/suite/vitest.ts';
+
+describeConformance('embedded');

@@ -1,0 +1,70 @@
+// Starts the servers that the suite can run against, each in a folder that goes away with it. Called by main.ts and the vitest files.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createApiServer } from '#local-cluster/api-server/server.ts';
+import { startGarbageCollector } from '#local-cluster/controllers/garbage-collector/collector.ts';
+import { startNamespaceController } from '#local-cluster/controllers/namespaces.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import { findAssets } from '#local-cluster/envtest/assets.ts';
+import { startRealApiServer } from '#local-cluster/real-api-server/server.ts';
+import type { ConformanceServer } from '#local-cluster/conformance/suite/case.ts';
+import { hasControllerManager, startControllerManager } from '#local-cluster/conformance/suite/controller-manager.ts';
+
+export type ServerKind = ConformanceServer['kind'];
+
+/** Whether this machine has what the server needs. */
+export const isAvailable = (kind: ServerKind): boolean => kind === 'embedded' || findAssets(process.env) !== undefined;
+
+export const startServer = async (kind: ServerKind): Promise<ConformanceServer> => {
+  const dataDir = await mkdtemp(join(tmpdir(), `conformance-${kind}-`));
+  const remove = (): Promise<void> => rm(dataDir, { recursive: true, force: true });
+  try {
+    const server = await (kind === 'real' ? startReal(dataDir) : startEmbedded(dataDir));
+    const close = async (): Promise<void> => {
+      await server.close();
+      await remove();
+    };
+    return { ...server, close };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+};
+
+const startReal = async (dataDir: string): Promise<ConformanceServer> => {
+  const assetsDir = findAssets(process.env);
+  if (assetsDir === undefined) throw new Error('no real API server here: run `npm run envtest` first');
+  // With the cache of past lists, history outlives a compaction for a minute.
+  const extraFlags = ['--feature-gates=ListFromCacheSnapshot=false'];
+  const server = await startRealApiServer({ assetsDir, dataDir, durable: false, extraFlags });
+  const stopControllers = hasControllerManager(assetsDir)
+    ? (await startControllerManager(assetsDir, server.kubeconfigPath)).stop
+    : await startLocalControllers(server.kubeconfigPath);
+  const close = async (): Promise<void> => {
+    await stopControllers();
+    await server.close();
+  };
+  return { ...server, kind: 'real', close };
+};
+
+const startEmbedded = async (dataDir: string): Promise<ConformanceServer> => {
+  const server = await createApiServer({ dataDir });
+  const stopControllers = await startLocalControllers(server.kubeconfigPath);
+  const close = async (): Promise<void> => {
+    await stopControllers();
+    await server.close();
+  };
+  return { ...server, kind: 'embedded', close };
+};
+
+/** The controllers of the local cluster that stand for those of a real control plane. */
+const startLocalControllers = async (kubeconfigPath: string): Promise<() => Promise<void>> => {
+  const kube = createKubeClient(loadKubeConfig(kubeconfigPath));
+  const context = { kube, report: () => undefined };
+  const controllers = [startNamespaceController(context), startGarbageCollector(context)];
+  await Promise.all(controllers.map(({ ready }) => ready));
+  return async () => {
+    await Promise.all(controllers.map((controller) => controller.stop()));
+  };
+};

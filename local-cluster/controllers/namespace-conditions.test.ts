@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { isEmptied, isSameConditions, toConditions } from '#local-cluster/controllers/namespace-conditions.ts';
+
+const nothing = {
+  remaining: new Map<string, number>(),
+  finalizers: new Map<string, number>(),
+  failures: [],
+  unknown: [],
+};
+const held = {
+  remaining: new Map([
+    ['secrets.', 2],
+    ['jobs.batch', 1],
+  ]),
+  finalizers: new Map([['example.com/hold', 1]]),
+  failures: [],
+  unknown: [],
+};
+const early = '2026-01-01T00:00:00Z';
+const late = '2026-01-01T00:01:00Z';
+const find = (conditions: ReturnType<typeof toConditions>, type: string) =>
+  conditions.find((condition) => condition.type === type);
+
+describe('the conditions of an ending namespace', () => {
+  test('name what remains, by kind in order, and the finalizers that hold it', () => {
+    const conditions = toConditions(held, [], early);
+    expect(find(conditions, 'NamespaceContentRemaining')).toMatchObject({
+      status: 'True',
+      message: 'Some resources are remaining: jobs.batch has 1 resource instances, secrets. has 2 resource instances',
+    });
+    expect(find(conditions, 'NamespaceFinalizersRemaining')?.message).toContain('example.com/hold in 1');
+  });
+
+  test('keep their time until their status changes', () => {
+    const before = toConditions(held, [], early);
+    const after = toConditions(nothing, before, late);
+    expect(find(after, 'NamespaceDeletionDiscoveryFailure')?.lastTransitionTime).toBe(early);
+    expect(find(after, 'NamespaceContentRemaining')?.lastTransitionTime).toBe(late);
+  });
+
+  test('are the same while only time has passed', () => {
+    expect(isSameConditions(toConditions(held, [], early), toConditions(held, [], late))).toBe(true);
+    expect(isSameConditions(toConditions(held, [], early), toConditions(nothing, [], early))).toBe(false);
+  });
+
+  test('a group that does not answer keeps the namespace', () => {
+    const unsure = { ...nothing, unknown: ['example.com: no answer'] };
+    expect(isEmptied(nothing)).toBe(true);
+    expect(isEmptied(unsure)).toBe(false);
+    expect(find(toConditions(unsure, [], early), 'NamespaceDeletionDiscoveryFailure')?.status).toBe('True');
+  });
+
+  test('a refused deletion keeps the namespace, with the words of the refusal', () => {
+    const refused = { ...nothing, failures: ['a webhook says no'] };
+    expect(isEmptied(refused)).toBe(false);
+    expect(find(toConditions(refused, [], early), 'NamespaceDeletionContentFailure')).toMatchObject({
+      status: 'True',
+      reason: 'ContentDeletionFailed',
+      message: expect.stringContaining('a webhook says no'),
+    });
+  });
+});

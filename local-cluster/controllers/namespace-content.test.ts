@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest';
+import { configMaps, secrets } from '#shared/api/foreign/core.ts';
+import { Denied } from '#shared/runtime/errors.ts';
+import { emptyNamespace } from '#local-cluster/controllers/namespace-content.ts';
+import { createMemoryKube } from '#test/support/memory-kube.ts';
+
+const namespace = 'passing';
+const discovered = { types: [configMaps, secrets], failed: [] };
+
+const aNamespace = async () => {
+  const kube = createMemoryKube();
+  await kube.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'guarded', namespace } });
+  await kube.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'plain', namespace } });
+  kube.failNext({ verb: 'delete', resource: 'configmaps' }, { error: new Denied('a webhook says no'), when: 'before' });
+  return kube;
+};
+
+describe('emptying a namespace', () => {
+  test('goes on past an object that may not be deleted yet, and tells why it stays', async () => {
+    const kube = await aNamespace();
+    const content = await emptyNamespace(kube, discovered, namespace);
+    expect(content.failures).toEqual(['a webhook says no']);
+    expect([...content.remaining]).toEqual([['configmaps.', 1]]);
+  });
+
+  test('takes what was refused once nothing keeps it any more', async () => {
+    const kube = await aNamespace();
+    await emptyNamespace(kube, discovered, namespace);
+    const content = await emptyNamespace(kube, discovered, namespace);
+    expect([content.failures, [...content.remaining]]).toEqual([[], []]);
+  });
+});

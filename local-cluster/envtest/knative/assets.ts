@@ -1,0 +1,57 @@
+// Knative's own senders and its queue-proxy, built from the Go module beside this file, and where they are. Called by main.ts and the differential test.
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export const moduleDir = import.meta.dirname;
+
+/** Name of each binary and the package it is built from. */
+export const knativePackages = {
+  apiserver_receive_adapter: 'knative.dev/eventing/cmd/apiserver_receive_adapter',
+  filter: 'knative.dev/eventing/cmd/broker/filter',
+  mtping: 'knative.dev/eventing/cmd/mtping',
+  queue: 'knative.dev/serving/cmd/queue',
+  judge: './judge',
+} as const;
+
+export interface KnativeAssets {
+  /** ApiServerSource's adapter. */
+  readonly adapter: string;
+  /** The channel-based Broker's broker-filter. */
+  readonly filter: string;
+  /** PingSource's adapter. */
+  readonly ping: string;
+  /** queue-proxy, which stands before every Knative Service. */
+  readonly queue: string;
+  /** Says what Knative's webhooks would of manifests; see judge/main.go. */
+  readonly judge: string;
+}
+
+/** Version of `knative.dev/eventing` that is built, such as `v0.47.0`. */
+export const knativeVersion = (): string => {
+  const version = /knative\.dev\/eventing (v\S+)/.exec(readFileSync(join(moduleDir, 'go.mod'), 'utf8'))?.[1];
+  if (version === undefined)
+    throw new InvalidInput('local-cluster/envtest/knative/go.mod does not require knative.dev/eventing');
+  return version;
+};
+
+/** Where the build puts the binaries: below `BULLION_ENVTEST_CACHE`, or `.cache/envtest` in the repository, by version. */
+export const knativeDirOf = (env: Environment): string => {
+  const root = env['BULLION_ENVTEST_CACHE'] ?? resolve(moduleDir, '../../../.cache/envtest');
+  return join(resolve(root), `knative-${knativeVersion()}`);
+};
+
+/** The binaries, from `KNATIVE_ASSETS` or the cache; undefined when they have not been built. */
+export const findKnative = (env: Environment): KnativeAssets | undefined => {
+  const folder = env['KNATIVE_ASSETS'] ?? knativeDirOf(env);
+  const assets = {
+    adapter: join(folder, 'apiserver_receive_adapter'),
+    filter: join(folder, 'filter'),
+    ping: join(folder, 'mtping'),
+    queue: join(folder, 'queue'),
+    judge: join(folder, 'judge'),
+  };
+  return Object.values(assets).every((file) => existsSync(file)) ? assets : undefined;
+};

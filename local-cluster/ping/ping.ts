@@ -1,0 +1,129 @@
+// Sends what Knative's PingSource would send: one event at each time of its schedule, missed ones never caught up. Started by the local cluster.
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { type Sleep, sleep as realSleep, wordsOf } from '#events/delivery.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import { type CloudEvent, isJson, parseMediaType } from '#events/event.ts';
+import type { Send } from '#events/sender.ts';
+import { type Schedule, parseSchedule } from '#local-cluster/ping/schedule.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Logger } from '#shared/runtime/log.ts';
+
+const PingSource = z.looseObject({
+  kind: z.literal('PingSource'),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().default('default') }),
+  spec: z.strictObject({
+    schedule: z.string().default('* * * * *'),
+    timezone: z.string().optional(),
+    contentType: z.string().optional(),
+    data: z.string().optional(),
+    dataBase64: z.string().optional(),
+    ceOverrides: z.object({ extensions: z.record(z.string(), z.string()).optional() }).optional(),
+    sink: z.unknown(),
+  }),
+});
+export type PingSource = z.infer<typeof PingSource>;
+
+/** Throws InvalidInput naming every fault; with a JSON content type the data must be an object, as Knative's webhook says. */
+export const parsePingSource = (manifest: unknown): PingSource => {
+  const result = PingSource.safeParse(manifest);
+  if (!result.success) throw new InvalidInput(`PingSource: ${z.prettifyError(result.error)}`);
+  const { data, dataBase64, contentType, schedule, timezone } = result.data.spec;
+  if (data !== undefined && dataBase64 !== undefined) {
+    throw new InvalidInput('PingSource: spec.data and spec.dataBase64 exclude each other');
+  }
+  if (data !== undefined && isJson(parseMediaType(contentType)) && !isJsonObject(data)) {
+    throw new InvalidInput('PingSource: spec.data must be a JSON object');
+  }
+  parseSchedule(schedule, timezone);
+  return result.data;
+};
+
+export interface PingOptions {
+  readonly source: PingSource;
+  readonly send: Send;
+  readonly log: Logger;
+  /** Seconds from one event to the next, in place of the schedule. */
+  readonly tickSeconds?: number | undefined;
+  readonly now?: () => Date;
+  readonly sleep?: Sleep;
+  readonly newId?: () => string;
+}
+
+/** Runs until stopped. Events may overlap: a slow delivery holds up none that follows. */
+export const startPing = (options: PingOptions): { stop(): Promise<void> } => {
+  const stop = new AbortController();
+  const ended = run(options, stop.signal);
+  return {
+    stop: async () => {
+      stop.abort();
+      await ended;
+    },
+  };
+};
+
+const run = async (options: PingOptions, signal: AbortSignal): Promise<void> => {
+  const { source, now = () => new Date(), sleep = realSleep, tickSeconds } = options;
+  const schedule: Schedule =
+    tickSeconds === undefined
+      ? parseSchedule(source.spec.schedule, source.spec.timezone)
+      : { next: (time) => new Date(time.getTime() + tickSeconds * 1000) };
+  const sends = new Set<Promise<void>>();
+  for (;;) {
+    const next = schedule.next(now());
+    if (next === undefined) break;
+    await sleepUntil(next, { now, sleep }, signal);
+    if (signal.aborted) break;
+    const send = ping(options, signal).finally(() => sends.delete(send));
+    sends.add(send);
+  }
+  await Promise.all(sends);
+};
+
+/** A timer holds at most about 24 days, and the clock may be set meanwhile: look again each minute. */
+const sleepUntil = async (
+  time: Date,
+  { now, sleep }: { readonly now: () => Date; readonly sleep: Sleep },
+  signal: AbortSignal,
+): Promise<void> => {
+  for (
+    let left = time.getTime() - now().getTime();
+    left > 0 && !signal.aborted;
+    left = time.getTime() - now().getTime()
+  ) {
+    await sleep(Math.min(left, 60_000), signal);
+  }
+};
+
+const ping = async (options: PingOptions, signal: AbortSignal): Promise<void> => {
+  const event = buildPing(options.source, (options.newId ?? randomUUID)(), (options.now ?? (() => new Date()))());
+  const { isDelivered, attempts, last } = await options.send(event, signal);
+  if (!isDelivered && !signal.aborted)
+    options.log.error('ping lost', { eventId: event.id, attempts, fault: wordsOf(last) });
+};
+
+/** `v1` in the source is literal. Without a content type the data goes out as it is written. */
+export const buildPing = ({ metadata, spec }: PingSource, id: string, now: Date): CloudEvent => ({
+  id,
+  source: `/apis/v1/namespaces/${metadata.namespace}/pingsources/${metadata.name}`,
+  type: eventTypes.ping,
+  time: now.toISOString(),
+  ...(spec.contentType === undefined ? {} : { datacontenttype: spec.contentType }),
+  extensions: spec.ceOverrides?.extensions ?? {},
+  data: dataOf(spec),
+});
+
+/** Bytes, so that they are sent exactly as the manifest has them. */
+const dataOf = ({ data, dataBase64 }: PingSource['spec']): Uint8Array | undefined => {
+  if (dataBase64 !== undefined) return Buffer.from(dataBase64, 'base64');
+  return data === undefined ? undefined : Buffer.from(data);
+};
+
+const isJsonObject = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+};

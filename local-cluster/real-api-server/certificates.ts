@@ -1,0 +1,73 @@
+// Keys and certificates of the real control plane: one authority, one serving certificate, one client certificate for etcd.
+// Called by server.ts at every start; what exists on disk and is still good is kept.
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createAuthority, openAuthority } from '#local-cluster/api-server/auth/certificates.ts';
+
+/** Paths of PEM files, all in one folder that only the user can read. */
+export interface ControlPlaneFiles {
+  readonly ca: string;
+  readonly certificate: string;
+  readonly key: string;
+  /** What etcd accepts from kube-apiserver. */
+  readonly clientCertificate: string;
+  readonly clientKey: string;
+  /** What kube-apiserver shows to extension servers. */
+  readonly proxyCertificate: string;
+  readonly proxyKey: string;
+  readonly serviceAccountKey: string;
+}
+
+/** By which the servers are reached. */
+const hosts = ['localhost', 'kubernetes.default.svc', '127.0.0.1'];
+
+/** Ensures the files in `folder`. A folder that was written only in part is written anew. */
+export const ensureControlPlaneFiles = async (folder: string): Promise<ControlPlaneFiles> => {
+  const files: ControlPlaneFiles = {
+    ca: join(folder, 'ca.pem'),
+    certificate: join(folder, 'server.pem'),
+    key: join(folder, 'server.key'),
+    clientCertificate: join(folder, 'client.pem'),
+    clientKey: join(folder, 'client.key'),
+    proxyCertificate: join(folder, 'front-proxy-client.pem'),
+    proxyKey: join(folder, 'front-proxy-client.key'),
+    serviceAccountKey: join(folder, 'service-account.key'),
+  };
+  if (Object.values(files).every((file) => existsSync(file))) return files;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeFiles(files);
+  return files;
+};
+
+const writeFiles = async (files: ControlPlaneFiles): Promise<void> => {
+  const { certificate, key } = await createAuthority();
+  const { issue } = await openAuthority({ certificate, key });
+  // etcd's HTTP gateway calls etcd itself with the serving certificate.
+  const server = await issue('bullion-server', hosts, ['serverAuth', 'clientAuth']);
+  const client = await issue('bullion-etcd-client', []);
+  const proxy = await issue('front-proxy-client', []);
+  await writePrivate(files.proxyCertificate, proxy.certificate);
+  await writePrivate(files.proxyKey, proxy.key);
+  await writePrivate(files.ca, certificate);
+  await writePrivate(files.certificate, server.certificate);
+  await writePrivate(files.key, server.key);
+  await writePrivate(files.clientCertificate, client.certificate);
+  await writePrivate(files.clientKey, client.key);
+  await writePrivate(files.serviceAccountKey, generateServiceAccountKey());
+};
+
+const writePrivate = (file: string, text: string): Promise<void> => writeFile(file, text, { mode: 0o600 });
+
+/** kube-apiserver takes the public half from it only in this form. */
+const generateServiceAccountKey = (): string =>
+  generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'sec1', format: 'pem' }).toString();
+
+/** A secret kept in a file, made at the first call. */
+export const ensureToken = async (file: string): Promise<string> => {
+  if (existsSync(file)) return (await readFile(file, 'utf8')).trim();
+  const token = randomBytes(24).toString('hex');
+  await writePrivate(file, token);
+  return token;
+};

@@ -1,3 +1,0 @@
-import { describeConformance } from '#test/conformance/suite/vitest.ts';
-
-describeConformance('real');
