@@ -1,4 +1,4 @@
-// Images of both groups seen as one thing, and found by the name a person types.
+// Images of both groups read as one thing, and found by the name a person types.
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { CommonImageStatus } from '#shared/api/image-status.ts';

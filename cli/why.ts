@@ -60,7 +60,7 @@ const sizesOf = ({ image: { status = {} } }: Found): string | undefined => {
 const adviceOf = ({ image }: Found): string | undefined => {
   if (image.metadata.deletionTimestamp !== undefined) return 'it is being deleted; its children go first';
   if (image.status === undefined)
-    return 'no function has seen it yet: is Bullion running in this cluster (kubectl get pods -n bullion-system)?';
+    return 'no function has observed it yet: is Bullion running in this cluster (kubectl get pods -n bullion-system)?';
   if (image.status.phase === 'Failed') return `remove the cause, then: bullion retry ${image.metadata.name}`;
   return undefined;
 };
@@ -70,7 +70,7 @@ const summaryOf = (found: Found, now: Date): readonly Row[] => {
   const { status = {} } = image;
   const failure = status.lastFailure;
   return [
-    ['State', `${status.phase ?? 'unseen'}, ${readyOf(found)?.reason ?? 'no reason yet'}${sinceOf(found, now)}`],
+    ['State', `${status.phase ?? 'unobserved'}, ${readyOf(found)?.reason ?? 'no reason yet'}${sinceOf(found, now)}`],
     ['Says', readyOf(found)?.message],
     ['Disk', sizesOf(found)],
     ['Class', status.storageClassName],
@@ -128,12 +128,12 @@ export const tellStory = (
   const rows = summaryOf(found, now).filter((row): row is [string, string] => (row[1] ?? '') !== '');
   const summary = alignColumns(rows.map(([word, text]) => [`  ${word}`, text]));
   const retried = image.metadata.annotations?.[annotations.retry];
-  const unseen = retried !== undefined && retried !== image.status?.retryHandled ? '  a retry was asked for\n' : '';
+  const unobserved = retried !== undefined && retried !== image.status?.retryHandled ? '  a retry was asked for\n' : '';
   const made = children.map((child) => childRow(child, now));
   return [
     heading,
     `${summary.join('\n')}\n`,
-    unseen,
+    unobserved,
     made.length === 0 ? '\nNothing was made for it yet.\n' : `\n${tableOf(['CHILD', 'NAME', 'STATE', 'AGE'], made)}`,
     events.length === 0
       ? '\nNo events in the last hour.\n'

@@ -106,11 +106,11 @@ describe('createSender', () => {
 
 describe('createSender over a socket', () => {
   it('posts binary mode, keeps an empty attribute, and follows no redirect', async () => {
-    const seen: { headers: Headers; body: string }[] = [];
+    const observed: { headers: Headers; body: string }[] = [];
     const server = await startServer({
       app: {
         fetch: async (request) => {
-          seen.push({ headers: request.headers, body: await request.text() });
+          observed.push({ headers: request.headers, body: await request.text() });
           return new Response(null, { status: 307, headers: { location: '/elsewhere' } });
         },
       },
@@ -119,10 +119,10 @@ describe('createSender over a socket', () => {
     });
     const delivery = await createSender({ sink: `${server.url}/` })(event);
     expect(delivery).toMatchObject({ isDelivered: false, attempts: 1 });
-    expect(seen).toHaveLength(1);
-    expect(seen[0]?.headers.get('ce-namespace')).toBe('');
-    expect(seen[0]?.headers.get('content-type')).toBe('application/json');
-    expect(seen[0]?.body).toBe('{"a":1}');
+    expect(observed).toHaveLength(1);
+    expect(observed[0]?.headers.get('ce-namespace')).toBe('');
+    expect(observed[0]?.headers.get('content-type')).toBe('application/json');
+    expect(observed[0]?.body).toBe('{"a":1}');
     await server.close();
     const refused = createSender({ sink: server.url, sleep: async () => undefined });
     expect(await refused(event)).toMatchObject({ isDelivered: false, attempts: 6, last: { kind: 'unreachable' } });

@@ -26,7 +26,7 @@ const anObject = (version: string, more: object = {}): KubeObject => ({
 });
 
 type Step = WatchEvent<KubeObject> | { readonly type: 'BREAK'; readonly error?: Error };
-const seen = (type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK', object: KubeObject) => ({ type, object });
+const observed = (type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK', object: KubeObject) => ({ type, object });
 
 /** An API with some objects, whose watch plays `steps`: a BREAK ends one connection, after the last step it stays silent. */
 const scripted = (steps: readonly Step[], items: readonly KubeObject[] = []) => {
@@ -112,14 +112,14 @@ describe('the request of a change', () => {
     ['MODIFIED', 'update'],
     ['DELETED', 'delete'],
   ] as const)('%s in Resource mode is the one of ApiServerSource', async (watched, verb) => {
-    const { requests } = await forward(scripted([seen(watched, object)]));
+    const { requests } = await forward(scripted([observed(watched, object)]));
     expect(requests).toEqual([
       { headers: { ...headers, 'ce-type': `dev.knative.apiserver.resource.${verb}` }, body: JSON.stringify(object) },
     ]);
   });
 
   it('in Reference mode holds neither UID nor version', async () => {
-    const { requests } = await forward(scripted([seen('ADDED', object)]), { mode: 'Reference' });
+    const { requests } = await forward(scripted([observed('ADDED', object)]), { mode: 'Reference' });
     expect(requests).toEqual([
       {
         headers: { ...headers, 'ce-type': 'dev.knative.apiserver.ref.add' },
@@ -130,7 +130,7 @@ describe('the request of a change', () => {
 
   it('of a cluster-scoped core object has an empty namespace', async () => {
     const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1', resourceVersion: '7' } };
-    const { requests } = await forward(scripted([seen('MODIFIED', node)]), {
+    const { requests } = await forward(scripted([observed('MODIFIED', node)]), {
       resources: [{ type: nodes }],
       mode: 'Reference',
     });
@@ -139,20 +139,20 @@ describe('the request of a change', () => {
   });
 
   it('carries the extensions of ceOverrides', async () => {
-    const { requests } = await forward(scripted([seen('ADDED', object)]), { extensions: { partitionkey: 'p' } });
+    const { requests } = await forward(scripted([observed('ADDED', object)]), { extensions: { partitionkey: 'p' } });
     expect(requests[0]?.headers).toMatchObject({ 'ce-partitionkey': 'p' });
   });
 });
 
 describe('startForwarder', () => {
   it('tells nothing of what was there before, like ApiServerSource', async () => {
-    const api = scripted([seen('BOOKMARK', anObject('150')), { type: 'BREAK' }], [anObject('1')]);
+    const api = scripted([observed('BOOKMARK', anObject('150')), { type: 'BREAK' }], [anObject('1')]);
     expect((await forward(api)).requests).toEqual([]);
     expect(api.calls.slice(0, 3)).toEqual(['list', 'watch 100', 'watch 150']);
   });
 
   it('replays it as additions when asked to', async () => {
-    const { requests } = await forward(scripted([seen('MODIFIED', anObject('101'))], [anObject('1')]), {
+    const { requests } = await forward(scripted([observed('MODIFIED', anObject('101'))], [anObject('1')]), {
       replay: 'add',
     });
     expect(typesOf(requests)).toEqual(['resource.add', 'resource.update']);
@@ -160,14 +160,17 @@ describe('startForwarder', () => {
 
   it('goes on from the last version after the connection broke', async () => {
     const broken: Step = { type: 'BREAK', error: new Unavailable('cut') };
-    const api = scripted([seen('ADDED', anObject('101')), broken, seen('DELETED', anObject('102'))]);
+    const api = scripted([observed('ADDED', anObject('101')), broken, observed('DELETED', anObject('102'))]);
     expect(typesOf((await forward(api)).requests)).toEqual(['resource.add', 'resource.delete']);
     expect(api.calls).toEqual(['list', 'watch 100', 'watch 101']);
   });
 
   it('lists again in silence when its version is too old', async () => {
     const tooOld: Step = { type: 'BREAK', error: new Conflict('too old') };
-    const api = scripted([seen('ADDED', anObject('50')), tooOld, seen('MODIFIED', anObject('101'))], [anObject('99')]);
+    const api = scripted(
+      [observed('ADDED', anObject('50')), tooOld, observed('MODIFIED', anObject('101'))],
+      [anObject('99')],
+    );
     const { requests, lines } = await forward(api);
     expect(typesOf(requests)).toEqual(['resource.add', 'resource.update']);
     expect(api.calls).toEqual(['list', 'watch 100', 'list', 'watch 100']);
@@ -175,7 +178,7 @@ describe('startForwarder', () => {
   });
 
   it('repeats an event with its id, then gives it up and says so', async () => {
-    const api = scripted([seen('ADDED', anObject('101')), seen('MODIFIED', anObject('102'))]);
+    const api = scripted([observed('ADDED', anObject('101')), observed('MODIFIED', anObject('102'))]);
     const { requests, lines, counts } = await forward(api, { statuses: [503, 503, 503, 503, 503, 503] });
     expect(requests.map(({ headers }) => headers['ce-id'])).toEqual([...Array<string>(6).fill('id-1'), 'id-2']);
     expect(counts).toEqual({ sent: 1, lost: 1 });
@@ -189,7 +192,7 @@ describe('startForwarder', () => {
   });
 
   it('drops an event at once that the sink calls a conflict or a bug', async () => {
-    const api = scripted([seen('ADDED', anObject('101')), seen('MODIFIED', anObject('102'))]);
+    const api = scripted([observed('ADDED', anObject('101')), observed('MODIFIED', anObject('102'))]);
     expect((await forward(api, { statuses: [500, 409] })).counts).toEqual({ sent: 0, lost: 2 });
   });
 
@@ -197,7 +200,7 @@ describe('startForwarder', () => {
     const owner = { apiVersion: 'g/v1', kind: 'Owner' };
     const owned = (controller: boolean) => ({ ownerReferences: [{ ...owner, name: 'o', uid: 'u', controller }] });
     const steps = [anObject('1'), anObject('2', owned(false)), anObject('3', owned(true))].map((object) =>
-      seen('ADDED', object),
+      observed('ADDED', object),
     );
     const { requests } = await forward(scripted(steps), { owner });
     expect(requests).toHaveLength(1);
@@ -263,7 +266,7 @@ describe('an ApiServerSource manifest', () => {
   });
 
   it('is forwarded once its kinds are served', async () => {
-    const api = scripted([seen('ADDED', anObject('101'))]);
+    const api = scripted([observed('ADDED', anObject('101'))]);
     let looks = 0;
     const raw: unknown = async () => {
       if ((looks += 1) < 3) throw new NotFound('not yet');

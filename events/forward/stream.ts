@@ -18,7 +18,7 @@ export interface StreamOptions {
    */
   readonly replay: 'none' | 'add';
   readonly onChange: (verb: Verb, object: KubeObject) => Promise<void>;
-  /** The watch is about to be established, so changes from here on are seen; also called at the end. */
+  /** The watch is about to be established, so changes from here on are observed; also called at the end. */
   readonly onReady: () => void;
   readonly log: Logger;
   readonly sleep: Sleep;
@@ -30,7 +30,7 @@ const verbs = { ADDED: 'add', MODIFIED: 'update', DELETED: 'delete' } as const s
 /** The pauses of client-go's reflector: 0.8 s after a watch that ended well, doubling to 30 s while the API gives errors. */
 const pause = { firstMs: 800, maxMs: 30_000 };
 
-/** Runs until the signal fires. Never throws because of the API: it waits and goes on from the last version seen. */
+/** Runs until the signal fires. Never throws because of the API: it waits and goes on from the last version observed. */
 export const runStream = async (options: StreamOptions): Promise<void> => {
   const { log, signal, sleep } = options;
   let version: string | undefined;
@@ -39,8 +39,8 @@ export const runStream = async (options: StreamOptions): Promise<void> => {
     try {
       version ??= await list(options);
       options.onReady();
-      for await (const seen of watch(options, version)) {
-        version = seen;
+      for await (const observed of watch(options, version)) {
+        version = observed;
         pauseMs = pause.firstMs;
       }
       pauseMs = pause.firstMs;

@@ -15,7 +15,7 @@ export type Action =
       readonly do: 'patch';
       readonly type: ResourceType;
       readonly key: ObjectKey;
-      /** Only the object as it was seen is patched; left out: whatever else was changed on it. */
+      /** Only the object as it was observed is patched; left out: whatever else was changed on it. */
       readonly resourceVersion?: string;
       /** JSON merge patch. */
       readonly patch: object;
@@ -24,7 +24,7 @@ export type Action =
       readonly do: 'delete';
       readonly type: ResourceType;
       readonly key: ObjectKey;
-      /** Only the object that was seen is deleted, never a successor of its name. */
+      /** Only the object that was observed is deleted, never a successor of its name. */
       readonly uid: string;
       /** Foreground: gone, and told as gone, only once what it owns is gone. */
       readonly propagation: 'Background' | 'Foreground';
@@ -54,30 +54,30 @@ export const ensure = <T extends KubeObject>(type: ResourceType<T>, object: T): 
   mayExist: true,
 });
 
-export const patch = <T extends KubeObject>(type: ResourceType<T>, seen: T, change: object): Action => ({
+export const patch = <T extends KubeObject>(type: ResourceType<T>, observed: T, change: object): Action => ({
   do: 'patch',
   type: erased(type),
-  key: keyOf(seen),
-  resourceVersion: seen.metadata.resourceVersion ?? '',
+  key: keyOf(observed),
+  resourceVersion: observed.metadata.resourceVersion ?? '',
   patch: change,
 });
 
 /** Nothing when the object is not there or is already on its way out. */
-export const remove = <T extends KubeObject>(type: ResourceType<T>, seen: T | undefined): readonly Action[] =>
-  removal(type, seen, 'Background');
+export const remove = <T extends KubeObject>(type: ResourceType<T>, observed: T | undefined): readonly Action[] =>
+  removal(type, observed, 'Background');
 
 /** As `remove`, with what it owns first: it is gone, and told as gone, only after that. */
-export const removeWhole = <T extends KubeObject>(type: ResourceType<T>, seen: T | undefined): readonly Action[] =>
-  removal(type, seen, 'Foreground');
+export const removeWhole = <T extends KubeObject>(type: ResourceType<T>, observed: T | undefined): readonly Action[] =>
+  removal(type, observed, 'Foreground');
 
 /** With its pods first: those are not followed, and who waits for them must hear of their end through the Job. */
-export const removeJob = (seen: Job | undefined): readonly Action[] => removeWhole(jobs, seen);
+export const removeJob = (observed: Job | undefined): readonly Action[] => removeWhole(jobs, observed);
 
 const removal = <T extends KubeObject>(
   type: ResourceType<T>,
-  seen: T | undefined,
+  observed: T | undefined,
   propagation: 'Background' | 'Foreground',
 ): readonly Action[] =>
-  seen === undefined || seen.metadata.deletionTimestamp !== undefined
+  observed === undefined || observed.metadata.deletionTimestamp !== undefined
     ? []
-    : [{ do: 'delete', type: erased(type), key: keyOf(seen), uid: seen.metadata.uid ?? '', propagation }];
+    : [{ do: 'delete', type: erased(type), key: keyOf(observed), uid: observed.metadata.uid ?? '', propagation }];

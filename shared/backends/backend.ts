@@ -22,22 +22,22 @@ export interface PlanContext {
 }
 
 /**
- * `Seen` is what the backend read: the children it knows of and whatever else decides. Reading and deciding are apart: `check` talks to
+ * `Observed` is what the backend read: the children it knows of and whatever else decides. Reading and deciding are apart: `check` talks to
  * the cluster and decides nothing, the others decide and talk to nobody. Every method must be safe to repeat at any moment; a crash
  * between any two actions is repaired by the next pass.
  */
-export interface Backend<Seen = unknown> {
+export interface Backend<Observed = unknown> {
   readonly capabilities: BackendCapabilities;
   /** What must be installed in the cluster beside a storage driver; left out: nothing. */
   readonly needs?: Need | undefined;
   /** Reads what the next step of this image depends on, no more. Throws only AppErrors of the client. */
-  check(kube: KubeClient, image: Image): Promise<Seen>;
-  /** The next step from what was seen towards a usable golden image, or the reason why there is none. */
-  initialize(image: Image, seen: Seen, context: PlanContext): Plan;
+  check(kube: KubeClient, image: Image): Promise<Observed>;
+  /** The next step from what was observed towards a usable golden image, or the reason why there is none. */
+  initialize(image: Image, observed: Observed, context: PlanContext): Plan;
   /** What the children say of sizes, where a usable image does not know them yet; `undefined` when nothing is new. */
-  updateVirtualSize(image: Image, seen: Seen): ImageState | undefined;
+  updateVirtualSize(image: Image, observed: Observed): ImageState | undefined;
   /** The next step of removal. `removed` once nothing of the image is left. */
-  delete(image: Image, seen: Seen, context: PlanContext): Plan & { readonly removed: boolean };
+  delete(image: Image, observed: Observed, context: PlanContext): Plan & { readonly removed: boolean };
   /** What a disk made from a usable image begins as. */
   rootDiskOf(image: Image): RootDisk;
   /** Child kinds whose changes concern an image. Triggers, sources and RBAC are generated from this. */

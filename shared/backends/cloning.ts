@@ -18,7 +18,7 @@ import { filesFound } from '#shared/transfer/report.ts';
 /** Of the snapshot taken of a source that has none, and of the claim that is filled where the source lies. */
 export const cloneName = ({ ref }: { readonly ref: Pick<ObjectRef, 'uid'> }): string => `clone-${ref.uid}`;
 
-export interface CloneSeen {
+export interface ObservedClone {
   readonly origin: ReadyOrigin;
   /** Taken of the source for this clone alone. */
   readonly sourceSnapshot?: VolumeSnapshot | undefined;
@@ -36,13 +36,18 @@ export type Cloning =
       readonly touched: readonly Action[];
     };
 
-export const planCloning = (owner: Filled, seen: CloneSeen, target: CloneTarget, context: PlanContext): Cloning => {
-  const { origin, sourceSnapshot } = seen;
+export const planCloning = (
+  owner: Filled,
+  observed: ObservedClone,
+  target: CloneTarget,
+  context: PlanContext,
+): Cloning => {
+  const { origin, sourceSnapshot } = observed;
   const hasSnapshot = origin.clone.hasSnapshot || sourceSnapshot !== undefined;
   const choice = chooseClone({ ...origin.clone, hasSnapshot }, target);
   if (choice.is !== 'chosen') return choice;
-  if (needsSnapshot(choice, seen)) return { is: 'planned', plan: planSourceSnapshot(owner, seen, context) };
-  const read = snapshotRead(choice, seen);
+  if (needsSnapshot(choice, observed)) return { is: 'planned', plan: planSourceSnapshot(owner, observed, context) };
+  const read = snapshotRead(choice, observed);
   const record = recordFor(owner, { ...choice, read }, origin);
   const restored = read === undefined ? [] : [ensure(persistentVolumeClaims, buildRestored(owner.ref, origin, read))];
   const touched = [...touch(origin, context), ...restored];
@@ -64,14 +69,14 @@ const touch = ({ claim, restored }: ReadyOrigin, { now }: PlanContext): readonly
 
 type Choice = Extract<CloneChoice, { is: 'chosen' }>;
 
-const needsSnapshot = ({ strategy, viaSnapshot }: Choice, { origin, sourceSnapshot }: CloneSeen): boolean =>
+const needsSnapshot = ({ strategy, viaSnapshot }: Choice, { origin, sourceSnapshot }: ObservedClone): boolean =>
   (viaSnapshot === true || (strategy === 'snapshot' && origin.snapshot === undefined)) &&
   sourceSnapshot?.status?.readyToUse !== true;
 
 /** What a Job is to read is in a snapshot. */
 const snapshotRead = (
   { strategy, viaSnapshot }: Choice,
-  { origin, sourceSnapshot }: CloneSeen,
+  { origin, sourceSnapshot }: ObservedClone,
 ): VolumeSnapshot | undefined => {
   if (viaSnapshot === true) return sourceSnapshot;
   return strategy === 'copy' && origin.claim === undefined ? origin.restored : undefined;
@@ -123,7 +128,7 @@ const dataSourceOf = (
   }
 };
 
-const planSourceSnapshot = (owner: Filled, { origin, sourceSnapshot }: CloneSeen, context: PlanContext): Plan => {
+const planSourceSnapshot = (owner: Filled, { origin, sourceSnapshot }: ObservedClone, context: PlanContext): Plan => {
   const name = cloneName(owner);
   const error = sourceSnapshot?.status?.error?.message;
   const step =

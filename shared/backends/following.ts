@@ -22,7 +22,7 @@ import { redact } from '#shared/runtime/redact.ts';
 
 type Unfinished = Exclude<TransferRun, { is: 'succeeded' }>;
 
-/** A transfer and what was seen around it. */
+/** A transfer and what was observed around it. */
 interface Followed {
   readonly job: Job;
   readonly run: Unfinished;

@@ -11,7 +11,7 @@ export type Registration =
 
 export type BackendRegistry = Readonly<Record<string, Registration>>;
 
-const served = <Seen>(backend: Backend<Seen>): Registration => ({ served: true, backend: backend as Backend });
+const served = <Observed>(backend: Backend<Observed>): Registration => ({ served: true, backend: backend as Backend });
 const refused = (because: string): Registration => ({ served: false, because });
 
 export const backends = {

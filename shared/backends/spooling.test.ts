@@ -4,13 +4,13 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
 import { planDelete } from '#shared/backends/csi/removal.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import { buildSpool, spoolName } from '#shared/populate/spool.ts';
 import { requestedBytes } from '#shared/populate/volume.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import {
   aFault,
@@ -56,7 +56,7 @@ interface Row {
   readonly spool?: PersistentVolumeClaim;
   readonly hasVolume: boolean;
   readonly job?: typeof active;
-  readonly pods?: CsiSeen['pods'];
+  readonly pods?: ObservedCsi['pods'];
   readonly actions: readonly string[];
 }
 
@@ -100,7 +100,7 @@ const rows: readonly Row[] = [
 
 describe('of an image', () => {
   it.each(rows)('$name', ({ hasVolume, job, actions, pods = [], spool: found }) => {
-    const seen: CsiSeen = {
+    const observed: ObservedCsi = {
       pods,
       foreign: [],
       storageClass: aStorageClass(),
@@ -108,42 +108,44 @@ describe('of an image', () => {
       ...(job === undefined ? {} : { importJob: job }),
       ...(found === undefined ? {} : { spool: found }),
     };
-    const made = actionsOf(initialize(image, seen, context)).filter((action) => !action.includes('Snapshot'));
+    const made = actionsOf(initialize(image, observed, context)).filter((action) => !action.includes('Snapshot'));
     expect(made).toEqual(actions);
   });
 
   it('goes with it, and before it is started over', () => {
-    const seen = { pods: [], foreign: [], spool: there };
-    expect(actionsOf(planDelete(image, seen))).toEqual(['delete Spool']);
-    expect(planDelete(image, seen).removed).toBe(false);
+    const observed = { pods: [], foreign: [], spool: there };
+    expect(actionsOf(planDelete(image, observed))).toEqual(['delete Spool']);
+    expect(planDelete(image, observed).removed).toBe(false);
     const failed: Partial<ImageState> = { phase: 'Failed', retryHandled: 'a' } as Partial<ImageState>;
     const again = { ...image, retryToken: 'b', state: { ...image.state, ...failed } };
-    expect(actionsOf(initialize(again, { ...seen, storageClass: aStorageClass() }, context))).toEqual(['delete Spool']);
+    expect(actionsOf(initialize(again, { ...observed, storageClass: aStorageClass() }, context))).toEqual([
+      'delete Spool',
+    ]);
   });
 });
 
 describe('an image that waits for a file', () => {
   const unsent = { ...image, offered: undefined };
-  const seen = { pods: [], foreign: [], storageClass: aStorageClass() };
+  const observed = { pods: [], foreign: [], storageClass: aStorageClass() };
   const later = (hours: number) => ({ ...context, now: testTime + hours * 3_600_000 });
 
   it('says so, and until when', () => {
-    const { actions, state } = initialize(unsent, seen, context);
+    const { actions, state } = initialize(unsent, observed, context);
     expect([actions, state]).toMatchObject([[], { reason: 'AwaitingUpload', deadline: '2026-01-02T04:04:05Z' }]);
-    const again = initialize({ ...unsent, state }, seen, later(0.9));
+    const again = initialize({ ...unsent, state }, observed, later(0.9));
     expect(again.state).toMatchObject({ reason: 'AwaitingUpload', deadline: '2026-01-02T04:04:05Z' });
   });
 
   it('fails when nobody sends one, and is started again by one that comes late', () => {
-    const { state: first } = initialize(unsent, seen, context);
-    const { state } = initialize({ ...unsent, state: first }, seen, later(1.1));
+    const { state: first } = initialize(unsent, observed, context);
+    const { state } = initialize({ ...unsent, state: first }, observed, later(1.1));
     expect(state).toMatchObject({
       phase: 'Failed',
       reason: 'UploadExpired',
       message: expect.stringMatching(/POST it/),
     });
     const sent = { ...image, retryToken: 'upload-1', state };
-    expect(actionsOf(initialize(sent, seen, later(1.2)))).toEqual(['create Volume', 'create Spool', 'create Job']);
+    expect(actionsOf(initialize(sent, observed, later(1.2)))).toEqual(['create Volume', 'create Spool', 'create Job']);
   });
 });
 
@@ -156,14 +158,14 @@ describe('of a volume', () => {
     state: initialState,
   };
   it.each(rows)('$name', ({ hasVolume, job, actions, pods = [], spool: found }) => {
-    const seen: VolumeSeen = {
+    const observed: ObservedVolume = {
       pods,
       storageClass: aStorageClass(),
       ...(hasVolume ? { claim: aVolume() } : {}),
       ...(job === undefined ? {} : { job }),
       ...(found === undefined ? {} : { spool: found }),
     };
-    expect(actionsOf(planVolume(volume, seen, context))).toEqual(actions);
+    expect(actionsOf(planVolume(volume, observed, context))).toEqual(actions);
   });
 });
 

@@ -68,10 +68,10 @@ describe('an image that is kept', () => {
     expect(store.objects.has(key)).toBe(false);
     one.finishJob(image, disk);
     await one.tick();
-    const seen = await one.image(image);
-    expect(conditionOf(seen, 'DataReady')).toMatchObject({ status: 'True', reason: 'Kept' });
-    expect(conditionOf(seen, 'MetadataReady')).toMatchObject({ status: 'True', reason: 'Written' });
-    expect(seen?.status?.backup).toMatchObject({
+    const observed = await one.image(image);
+    expect(conditionOf(observed, 'DataReady')).toMatchObject({ status: 'True', reason: 'Kept' });
+    expect(conditionOf(observed, 'MetadataReady')).toMatchObject({ status: 'True', reason: 'Written' });
+    expect(observed?.status?.backup).toMatchObject({
       object: key,
       disk,
       bytes: 1234,
@@ -571,9 +571,9 @@ describe('a restore', () => {
     const here = two.ready(aHyperCloudImage(), 'f'.repeat(64));
     two.setTarget();
     await two.tick();
-    const seen = (await two.image(here))!;
-    expect(seen.metadata.uid).toBe(here.metadata.uid);
-    expect(conditionOf(seen, 'RestoreConflict')).toMatchObject({
+    const observed = (await two.image(here))!;
+    expect(observed.metadata.uid).toBe(here.metadata.uid);
+    expect(conditionOf(observed, 'RestoreConflict')).toMatchObject({
       status: 'True',
       message: expect.stringContaining(metadataAt(key)!.image.uid),
     });

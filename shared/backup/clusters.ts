@@ -55,6 +55,6 @@ const parseSign = (bytes: Buffer): number | undefined => {
 /** `since`: milliseconds since the epoch, when this was asked first: one that never gave a sign is waited for as long. */
 export const isLost = async (deps: BackupDeps, store: Store, cluster: string, since: number): Promise<boolean> => {
   const found = await store.read(signKey(cluster), mostMetadataBytes);
-  const seen = found === undefined ? undefined : parseSign(found.bytes);
-  return deps.now() - Math.max(since, seen ?? since) >= deps.lostSeconds * 1000;
+  const observed = found === undefined ? undefined : parseSign(found.bytes);
+  return deps.now() - Math.max(since, observed ?? since) >= deps.lostSeconds * 1000;
 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
-import { type RestoreSeen, decideRestore } from '#shared/backup/restore-plan.ts';
+import { type ObservedRestore, decideRestore } from '#shared/backup/restore-plan.ts';
 import { aHarvesterImage } from '#test/support/builders.ts';
 
 const disk = 'a'.repeat(64);
@@ -33,7 +33,7 @@ const here = (status: object, spec: object = {}) => {
   const object = { ...base, spec: { ...base.spec, ...spec }, status: { phase: 'Imported', ...status } };
   return readImage(imageTypes[0]!, object as unknown as ImageObject);
 };
-const seen = (over: Partial<RestoreSeen> = {}): RestoreSeen => ({
+const observed = (over: Partial<ObservedRestore> = {}): ObservedRestore => ({
   key: 'harvester/vmimages/default-image-leap/vmimage-metadata.yaml',
   targetName: 'https://store/b',
   metadata,
@@ -44,7 +44,7 @@ const seen = (over: Partial<RestoreSeen> = {}): RestoreSeen => ({
 });
 
 describe('what becomes of an entry of a target', () => {
-  it.each<[string, Partial<RestoreSeen>, object]>([
+  it.each<[string, Partial<ObservedRestore>, object]>([
     ['is missing here', {}, { is: 'create' }],
     ['was deleted here', { isDeleted: true }, { is: 'deleted' }],
     ['is of a backend that is not served', { unfit: 'no' }, { is: 'waiting', reason: 'BackendNotServed' }],
@@ -91,6 +91,6 @@ describe('what becomes of an entry of a target', () => {
     ['is here, and nothing can be compared', { existing: here({}) }, { is: 'present' }],
     ['is here although it was deleted once', { existing: here({}), isDeleted: true }, { is: 'present' }],
   ])('that %s', (_, over, expected) => {
-    expect(decideRestore(seen(over))).toMatchObject(expected);
+    expect(decideRestore(observed(over))).toMatchObject(expected);
   });
 });

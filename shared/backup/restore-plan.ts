@@ -18,7 +18,7 @@ export type StorageBackup =
   | { readonly is: 'completed'; readonly checksum?: string | undefined }
   | { readonly is: 'unfinished'; readonly state: string };
 
-export interface RestoreSeen {
+export interface ObservedRestore {
   /** Key of the metadata, for messages. */
   readonly key: string;
   readonly targetName: string;
@@ -77,8 +77,8 @@ const between = (what: string, here: string | undefined, there: string | undefin
   return here === there ? ('same' as const) : { here: `${what} ${here}`, there: `${what} ${there}` };
 };
 
-const judgeExisting = (seen: RestoreSeen, existing: BackedImage): Decision => {
-  const { metadata, key, targetName } = seen;
+const judgeExisting = (observed: ObservedRestore, existing: BackedImage): Decision => {
+  const { metadata, key, targetName } = observed;
   const name = restoreWord(metadata);
   const found = compare(existing, metadata);
   if (found === 'same' || found === undefined) return { is: 'present', message: `image ${name} is here` };
@@ -91,8 +91,8 @@ const judgeExisting = (seen: RestoreSeen, existing: BackedImage): Decision => {
   };
 };
 
-const judgeName = (seen: RestoreSeen, holder: BackedImage): Decision => {
-  const { metadata, key, targetName } = seen;
+const judgeName = (observed: ObservedRestore, holder: BackedImage): Decision => {
+  const { metadata, key, targetName } = observed;
   const { name, namespace } = holder.object.metadata;
   return {
     is: 'conflict',
@@ -105,7 +105,7 @@ const judgeName = (seen: RestoreSeen, holder: BackedImage): Decision => {
 
 const wait = (reason: string, message: string): Decision => ({ is: 'waiting', reason, message });
 
-const judgeStorage = ({ metadata, storage, key }: RestoreSeen): Decision | undefined => {
+const judgeStorage = ({ metadata, storage, key }: ObservedRestore): Decision | undefined => {
   const { data, children } = metadata;
   if (data.kept !== 'by-storage' || storage === undefined) return undefined;
   const name = children?.backingImage ?? data.url;
@@ -121,8 +121,8 @@ const judgeStorage = ({ metadata, storage, key }: RestoreSeen): Decision | undef
 };
 
 /** Reasons to wait, in the order in which a person would mend them. */
-const judgeSurroundings = (seen: RestoreSeen): Decision | undefined => {
-  const { metadata, unfit, isNamespaceLeaving, missingClass, missingSecret, hasTable, targetName } = seen;
+const judgeSurroundings = (observed: ObservedRestore): Decision | undefined => {
+  const { metadata, unfit, isNamespaceLeaving, missingClass, missingSecret, hasTable, targetName } = observed;
   const { namespace } = metadata.image;
   if (unfit !== undefined) return wait('BackendNotServed', unfit);
   if (isNamespaceLeaving) return wait('NamespaceTerminating', `namespace ${namespace} is being deleted`);
@@ -134,15 +134,15 @@ const judgeSurroundings = (seen: RestoreSeen): Decision | undefined => {
   if (missingClass !== undefined)
     return wait('StorageClassNotFound', `storage class "${missingClass}" does not exist here: create it`);
   if (missingSecret !== undefined) return wait('SecretMissing', describeMissing(missingSecret));
-  return judgeStorage(seen);
+  return judgeStorage(observed);
 };
 
-export const decideRestore = (seen: RestoreSeen): Decision => {
-  const { metadata, existing, nameHolder, isDeleted, targetName } = seen;
+export const decideRestore = (observed: ObservedRestore): Decision => {
+  const { metadata, existing, nameHolder, isDeleted, targetName } = observed;
   const name = restoreWord(metadata);
-  if (existing !== undefined) return judgeExisting(seen, existing);
+  if (existing !== undefined) return judgeExisting(observed, existing);
   if (isDeleted)
     return { is: 'deleted', message: `image ${name} was deleted; what ${targetName} holds of it stays there` };
-  if (nameHolder !== undefined) return judgeName(seen, nameHolder);
-  return judgeSurroundings(seen) ?? { is: 'create', message: `image ${name} is made from ${targetName}` };
+  if (nameHolder !== undefined) return judgeName(observed, nameHolder);
+  return judgeSurroundings(observed) ?? { is: 'create', message: `image ${name} is made from ${targetName}` };
 };

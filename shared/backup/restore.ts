@@ -10,7 +10,7 @@ import { type Entry, type Tombstones, isNotedAsDeleted } from '#shared/backup/lo
 import type { Deleted } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
-import { type Decision, type RestoreSeen, type StorageBackup, decideRestore } from '#shared/backup/restore-plan.ts';
+import { type Decision, type ObservedRestore, type StorageBackup, decideRestore } from '#shared/backup/restore-plan.ts';
 import { type MissingSecret, missingAccess, missingOfClass } from '#shared/backup/secret.ts';
 import { conflictCondition, sayBackupEvent, tell } from '#shared/backup/say.ts';
 import type { Target } from '#shared/backup/target.ts';
@@ -105,7 +105,7 @@ const missingSecretOf = (
     ? missingOfClass(deps, metadata)
     : missingAccess(deps, target, metadata.image.namespace);
 
-const observe = async (context: RestoreContext, key: string, metadata: ImageMetadata): Promise<RestoreSeen> => {
+const observe = async (context: RestoreContext, key: string, metadata: ImageMetadata): Promise<ObservedRestore> => {
   const { deps, target, store, cluster, tombstones, deleted } = context;
   const { image, data } = metadata;
   const unfit = unfitFor(context, metadata);

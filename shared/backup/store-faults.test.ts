@@ -108,13 +108,13 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
     transfer({ mode: 'backup', source: { type: 'volume', path: disk }, backup: { into: place(prefix) } });
   const isTable = (path: string): boolean => path.includes('/disks/');
 
-  it.each<[string, (seen: number, method: string) => How]>([
-    ['busy now and then', (seen) => (seen % 4 === 1 ? 'busy' : 'pass')],
-    ['cutting connections', (seen, method) => (method === 'PUT' && seen % 3 === 0 ? 'cut' : 'pass')],
+  it.each<[string, (observed: number, method: string) => How]>([
+    ['busy now and then', (observed) => (observed % 4 === 1 ? 'busy' : 'pass')],
+    ['cutting connections', (observed, method) => (method === 'PUT' && observed % 3 === 0 ? 'cut' : 'pass')],
     ['slow', () => 'slow'],
   ])('takes a backup all the same: %s', async (_, how) => {
-    let seen = 0;
-    spoil = (method) => how((seen += 1), method);
+    let observed = 0;
+    spoil = (method) => how((observed += 1), method);
     const report = await keep();
     expect(report).toMatchObject({ outcome: 'succeeded' });
     spoil = () => 'pass';

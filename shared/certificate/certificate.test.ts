@@ -89,13 +89,13 @@ const aCluster = (): MemoryKube => {
 const text = (secret: Secret | undefined, key: string): string =>
   Buffer.from(secret?.data?.[key] ?? '', 'base64').toString();
 
-interface Seen {
+interface Observed {
   readonly served: string;
   readonly authority: string;
   readonly trusted: readonly string[];
 }
 
-const look = async (kube: KubeClient): Promise<Seen> => {
+const look = async (kube: KubeClient): Promise<Observed> => {
   const get = (name: string) => kube.get(secrets, { namespace: systemNamespace, name });
   const found = await Promise.all(
     [validatingWebhookConfigurations, mutatingWebhookConfigurations].map((type) =>
@@ -111,7 +111,7 @@ const look = async (kube: KubeClient): Promise<Seen> => {
 };
 
 /** Whether every webhook would believe this certificate at that time. */
-const isBelieved = (served: string, { trusted }: Seen, now: number): boolean => {
+const isBelieved = (served: string, { trusted }: Observed, now: number): boolean => {
   const certificate = new X509Certificate(served);
   if (certificate.validToDate.getTime() < now) return false;
   return trusted.every((bundle) =>
@@ -126,10 +126,10 @@ describe('the certificate of admission', () => {
   it('is made where there is none, for both services, and every webhook trusts it', async () => {
     const kube = aCluster();
     await tendCertificate(kube, start);
-    const seen = await look(kube);
-    const certificate = new X509Certificate(seen.served);
+    const observed = await look(kube);
+    const certificate = new X509Certificate(observed.served);
     expect(hosts.map((name) => certificate.checkHost(name))).toEqual(hosts);
-    expect([seen.trusted.length, isBelieved(seen.served, seen, start)]).toEqual([4, true]);
+    expect([observed.trusted.length, isBelieved(observed.served, observed, start)]).toEqual([4, true]);
   });
 
   it('stays while it is good, and nothing is written', async () => {
@@ -148,13 +148,13 @@ describe('the certificate of admission', () => {
     let before = '';
     for (let now = start; now < start + 30 * 365 * day; now += 10 * day) {
       await tendCertificate(kube, now);
-      const seen = await look(kube);
-      expect(isBelieved(seen.served, seen, now)).toBe(true);
+      const observed = await look(kube);
+      expect(isBelieved(observed.served, observed, now)).toBe(true);
       // A pod takes up a new Secret a minute later.
-      expect(before === '' || isBelieved(before, seen, now)).toBe(true);
-      certificates.add(seen.served);
-      authorities.add(seen.authority);
-      before = seen.served;
+      expect(before === '' || isBelieved(before, observed, now)).toBe(true);
+      certificates.add(observed.served);
+      authorities.add(observed.authority);
+      before = observed.served;
     }
     expect([certificates.size > 150, authorities.size]).toEqual([true, 5]);
   });
@@ -179,8 +179,8 @@ describe('the certificate of admission', () => {
         });
         await tendCertificate(failing, start).catch(() => undefined);
         await tendCertificate(kube, start);
-        const seen = await look(kube);
-        expect(isBelieved(seen.served, seen, start)).toBe(true);
+        const observed = await look(kube);
+        expect(isBelieved(observed.served, observed, start)).toBe(true);
       }
     },
   );
@@ -209,7 +209,7 @@ describe('the certificate of admission', () => {
       });
     }
     await tendCertificate(kube, start);
-    const seen = await look(kube);
-    expect(isBelieved(seen.served, seen, start)).toBe(true);
+    const observed = await look(kube);
+    expect(isBelieved(observed.served, observed, start)).toBe(true);
   });
 });

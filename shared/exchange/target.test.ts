@@ -38,7 +38,7 @@ describe('a DataVolume that a CDI fills', () => {
 });
 
 /** A claim of its maker's own making, with the marks of a child of `disk`. */
-const seenAs = async (namespace: string, name: string, uid?: string) => {
+const observedAs = async (namespace: string, name: string, uid?: string) => {
   const kube = createMemoryKube();
   const volume = await kube.create(type, theirs);
   const owner = { ...volume, ...volume.metadata, uid: uid ?? volume.metadata.uid ?? '' };
@@ -52,12 +52,12 @@ const seenAs = async (namespace: string, name: string, uid?: string) => {
 };
 
 describe('a claim with the labels of a DataVolume', () => {
-  it.each<[what: string, stage: string, ...where: Parameters<typeof seenAs>]>([
+  it.each<[what: string, stage: string, ...where: Parameters<typeof observedAs>]>([
     ['is that volume', 'open', 'theirs', 'disk'],
     ['in another namespace is none of it', 'no-upload', 'mine', 'disk'],
     ['of another name is none of it', 'no-upload', 'theirs', 'other'],
     ['of one that is gone is none of it', 'no-upload', 'theirs', 'disk', 'gone'],
   ])('%s', async (_what, stage, ...where) => {
-    expect(await seenAs(...where)).toBe(stage);
+    expect(await observedAs(...where)).toBe(stage);
   });
 });

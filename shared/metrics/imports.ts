@@ -56,11 +56,11 @@ const importMetricsOf = (object: KubeObject, driven: Driven): readonly Metric[] 
 };
 
 export const createImportCounter = (): Counter => {
-  const seen: Metric[] = [];
+  const observed: Metric[] = [];
   return {
     visit: (object, driven) => {
-      if (driven !== undefined) seen.push(...importMetricsOf(object, driven));
+      if (driven !== undefined) observed.push(...importMetricsOf(object, driven));
     },
-    metrics: () => seen,
+    metrics: () => observed,
   };
 };

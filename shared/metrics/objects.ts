@@ -13,7 +13,7 @@ export const resourceOf = ({ plural, group }: ResourceType): string => `${plural
 const patience = 3 * 60_000;
 
 /** What images and volumes say beyond that. */
-type Seen = DrivenState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
+type Observed = DrivenState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
 
 const objects = gauge('bullion_objects', 'Objects, by their phase.');
 const unsettled = gauge('bullion_unsettled_objects', 'Objects that something is still to be done for: the queue.');
@@ -46,7 +46,7 @@ export const createObjectCounter = (kinds: readonly ResourceType[], now: number)
     if (driven === undefined) return;
     const resource = resourceOf(driven.kind.type);
     const subject = driven.read(object);
-    const state: Seen = subject.state;
+    const state: Observed = subject.state;
     const { phase, reason } = state;
     tallies.objects.add({ resource, phase });
     if (phase === 'Failed') tallies.failed.add({ resource, namespace: object.metadata.namespace ?? '', reason });
@@ -54,7 +54,7 @@ export const createObjectCounter = (kinds: readonly ResourceType[], now: number)
     if (count > 0) tallies.failures.add({ resource, reason: lastFailure?.reason ?? past(state) }, count);
     if (!driven.isSettled(subject)) queue(resource, state);
   };
-  const queue = (resource: string, { reason, attemptsFailed = 0, deadline = '' }: Seen): void => {
+  const queue = (resource: string, { reason, attemptsFailed = 0, deadline = '' }: Observed): void => {
     tallies.unsettled.add({ resource, reason });
     if (attemptsFailed > 0) tallies.retrying.add({ resource });
     if (Date.parse(deadline) < now - patience) tallies.overdue.add({ resource });

@@ -41,8 +41,8 @@ export const importObject = async (deps: ObjectImportDeps, hint: ObjectHint): Pr
   const id: ObjectId = { bucket: hint.bucket, key, hash: shortHash([hint.bucket, key]) };
   try {
     const description = await describe(deps, rule, id);
-    const seen = await observe(deps.kube, { rule, id, description });
-    for (const action of planImport(seen)) await act(deps, action);
+    const observed = await observe(deps.kube, { rule, id, description });
+    for (const action of planImport(observed)) await act(deps, action);
     return done;
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error;

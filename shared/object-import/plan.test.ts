@@ -44,8 +44,8 @@ const aName = (version: string, object = 'abc'): DataSource => ({
   spec: { source: { pvc: { name: `jammy-${version}-image-pvc`, namespace: 'default' } } },
 });
 
-const said = (seen: Partial<Observed>): readonly string[] =>
-  planImport({ rule, id, description, versions: [], dataSource: undefined, ...seen }).map(wordsOf);
+const said = (observed: Partial<Observed>): readonly string[] =>
+  planImport({ rule, id, description, versions: [], dataSource: undefined, ...observed }).map(wordsOf);
 
 const wordsOf = (action: ImportAction): string => {
   switch (action.do) {
@@ -126,18 +126,18 @@ describe('what is done about an object', () => {
       { description: undefined, dataSource: aName('1', 'other') },
       [],
     ],
-  ])('%s', (_, seen, actions) => expect(said(seen)).toEqual(actions));
+  ])('%s', (_, observed, actions) => expect(said(observed)).toEqual(actions));
 
   it('has its labels and display name brought up to date, and those of others left alone', () => {
     const [image] = [aVersion('2', true)];
     const dataSource = aName('2');
-    const seen = { rule, id, versions: [image!], dataSource };
+    const observed = { rule, id, versions: [image!], dataSource };
     const labelled = { ...description, displayName: 'Jammy', labels: { tier: 'gold' } };
     const marked = {
       labels: { os: null, tier: 'gold' },
       annotations: { 'bullion.dev/display-name': 'Jammy', 'bullion.dev/object-labels': 'tier' },
     };
-    expect(planImport({ ...seen, description: labelled })).toEqual([
+    expect(planImport({ ...observed, description: labelled })).toEqual([
       { do: 'mark-image', image, marks: marked },
       { do: 'mark-data-source', dataSource, marks: marked },
     ]);
@@ -145,7 +145,7 @@ describe('what is done about an object', () => {
       ...dataSource,
       metadata: { ...dataSource.metadata, labels: { ...dataSource.metadata.labels, mine: 'x' } },
     };
-    expect(planImport({ ...seen, dataSource: mine, description })).toEqual([]);
+    expect(planImport({ ...observed, dataSource: mine, description })).toEqual([]);
   });
 
   it('is marked with where it came from', () => {

@@ -60,29 +60,29 @@ const madeAt = ({ metadata }: HyperCloudImage): string => metadata.creationTimes
 const isOurs = ({ metadata }: DataSource, { hash }: ObjectId): boolean =>
   metadata.labels?.[objectLabels.object] === hash;
 
-export const planImport = (seen: Observed): readonly ImportAction[] => {
-  const { dataSource, id, description } = seen;
+export const planImport = (observed: Observed): readonly ImportAction[] => {
+  const { dataSource, id, description } = observed;
   if (dataSource !== undefined && !isOurs(dataSource, id))
-    return description === undefined ? [] : [nameTaken(seen, dataSource)];
-  if (description === undefined) return planGone(seen);
-  const current = seen.versions.find((image) => versionOf(image) === description.version);
+    return description === undefined ? [] : [nameTaken(observed, dataSource)];
+  if (description === undefined) return planGone(observed);
+  const current = observed.versions.find((image) => versionOf(image) === description.version);
   return [
-    ...(current === undefined ? [{ do: 'create-image', image: imageOf(seen, description) } as const] : []),
-    ...planMarks(seen, description, current),
-    ...planPointer(seen, description, current),
-    ...planRetention(seen, current),
+    ...(current === undefined ? [{ do: 'create-image', image: imageOf(observed, description) } as const] : []),
+    ...planMarks(observed, description, current),
+    ...planPointer(observed, description, current),
+    ...planRetention(observed, current),
   ];
 };
 
 /** Labels and display name follow the object, also where its bytes stay. */
 const planMarks = (
-  seen: Observed,
+  observed: Observed,
   description: Description,
   image: HyperCloudImage | undefined,
 ): readonly ImportAction[] => {
-  const { dataSource } = seen;
-  const ofImage = image && missingMarks(seen, description, image.metadata);
-  const ofName = dataSource && missingMarks(seen, description, dataSource.metadata);
+  const { dataSource } = observed;
+  const ofImage = image && missingMarks(observed, description, image.metadata);
+  const ofName = dataSource && missingMarks(observed, description, dataSource.metadata);
   return [
     ...(image === undefined || ofImage === undefined ? [] : [{ do: 'mark-image', image, marks: ofImage } as const]),
     ...(dataSource === undefined || ofName === undefined
@@ -93,11 +93,11 @@ const planMarks = (
 
 /** `undefined`: all is as it should be. */
 const missingMarks = (
-  seen: Observed,
+  observed: Observed,
   description: Description,
   { labels = {}, annotations = {} }: Pick<HyperCloudImage['metadata'], 'labels' | 'annotations'>,
 ): MarksPatch | undefined => {
-  const wanted = marksOf(seen, description);
+  const wanted = marksOf(observed, description);
   const given = (annotations[objectAnnotations.labels] ?? '').split(',');
   const gone = given.filter((name) => name in labels && !(name in wanted.labels));
   const marks = {
@@ -130,15 +130,15 @@ const planGone = ({ rule, versions, dataSource }: Observed): readonly ImportActi
 
 /** The name follows the object, and stays with the version it has until the new one is ready. */
 const planPointer = (
-  seen: Observed,
+  observed: Observed,
   description: Description,
   current: HyperCloudImage | undefined,
 ): readonly ImportAction[] => {
   const target = current !== undefined && isReady(current) ? claimOf(current) : undefined;
   if (target === undefined) return [];
-  const { dataSource } = seen;
+  const { dataSource } = observed;
   if (dataSource === undefined)
-    return [{ do: 'create-data-source', dataSource: dataSourceOf(seen, description, target) }];
+    return [{ do: 'create-data-source', dataSource: dataSourceOf(observed, description, target) }];
   return dataSource.spec.source.pvc?.name === target ? [] : [{ do: 'point', dataSource, claim: target }];
 };
 
@@ -173,9 +173,9 @@ const marksOf = ({ id }: Pick<Observed, 'id'>, description: Description) => ({
   },
 });
 
-const imageOf = (seen: Observed, description: Description): HyperCloudImage => {
-  const { rule, id } = seen;
-  const { labels, annotations } = marksOf(seen, description);
+const imageOf = (observed: Observed, description: Description): HyperCloudImage => {
+  const { rule, id } = observed;
+  const { labels, annotations } = marksOf(observed, description);
   return {
     apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
     kind: 'VirtualMachineImage',
@@ -193,9 +193,9 @@ const imageOf = (seen: Observed, description: Description): HyperCloudImage => {
   };
 };
 
-const dataSourceOf = (seen: Observed, description: Description, claim: string): DataSource => ({
+const dataSourceOf = (observed: Observed, description: Description, claim: string): DataSource => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'DataSource',
-  metadata: { name: description.name, namespace: seen.rule.namespace, ...marksOf(seen, description) },
-  spec: { source: { pvc: { name: claim, namespace: seen.rule.namespace } } },
+  metadata: { name: description.name, namespace: observed.rule.namespace, ...marksOf(observed, description) },
+  spec: { source: { pvc: { name: claim, namespace: observed.rule.namespace } } },
 });

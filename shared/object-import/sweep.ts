@@ -41,7 +41,7 @@ export const createListingClock = (everyMs: number, now: () => number): (() => b
 };
 
 /** Objects under one rule that nothing was made from. A bucket that cannot be listed is logged: the next pass tries again. */
-const unseen = async (
+const unobserved = async (
   deps: ObjectImportDeps,
   rule: ImportRule,
   known: ReadonlySet<string>,
@@ -76,7 +76,7 @@ export const sweepObjects = async (deps: ObjectImportDeps, signal: AbortSignal):
   const known = new Set(versions.flatMap((image) => hintOf(image) ?? []).map(hashOf));
   const lost: ObjectHint[] = [];
   const isListingDue = deps.isListingDue?.() ?? true;
-  if (isListingDue) for (const rule of deps.rules) lost.push(...(await unseen(deps, rule, known)));
+  if (isListingDue) for (const rule of deps.rules) lost.push(...(await unobserved(deps, rule, known)));
   for (const hint of [...unsettled(versions), ...lost]) {
     if (signal.aborted) break;
     await importObject(deps, hint).catch((error: unknown) => {

@@ -7,7 +7,7 @@ import { isNotFound } from '#shared/runtime/errors.ts';
 /** Ours, or those of a CDI that is installed. */
 export type CdiMode = 'serve' | 'use';
 
-/** Throws Unavailable when the API is: nobody may take a CDI for absent because it could not be seen. */
+/** Throws Unavailable when the API is: nobody may take a CDI for absent because it could not be observed. */
 export type CdiLook = () => Promise<CdiMode>;
 
 /** Milliseconds that an answer counts, so that neither a CDI that comes nor one that goes is overlooked for longer. */

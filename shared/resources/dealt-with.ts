@@ -3,7 +3,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import type { Driven } from '#shared/resources/driven.ts';
 
 /**
- * Whether an object has been dealt with: some pass has seen this spec and holds the object, so that its children, the
+ * Whether an object has been dealt with: some pass has observed this spec and holds the object, so that its children, the
  * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
  */
 export const isDealtWith = (driven: Driven, object: KubeObject): boolean => {

@@ -165,8 +165,8 @@ const advance = async (pass: Pass): Promise<Outcome> => {
 const stepOf = async ({ deps, driven, subject }: Pass, planner: Planner<Subject>): Promise<DrivenState> => {
   const context = contextOf(deps);
   try {
-    const seen = await planner.check(deps.kube, subject);
-    const { actions, state } = planner.plan(subject, seen, {
+    const observed = await planner.check(deps.kube, subject);
+    const { actions, state } = planner.plan(subject, observed, {
       ...context,
       settings: await settingsFor(deps, driven.fetches?.(subject)),
     });
@@ -208,8 +208,8 @@ const removalOf = async (
 ): Promise<{ readonly removed: boolean; readonly state: DrivenState }> => {
   const context = contextOf(deps);
   try {
-    const seen = await planner.check(deps.kube, subject);
-    const removal = planner.remove(subject, seen, context);
+    const observed = await planner.check(deps.kube, subject);
+    const removal = planner.remove(subject, observed, context);
     await act(deps, removal.actions);
     return removal;
   } catch (error) {

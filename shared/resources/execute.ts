@@ -6,7 +6,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 /**
- * In order, stopping at the first that fails. Conflict means that the world is no longer as it was seen (a name was taken, an object was
+ * In order, stopping at the first that fails. Conflict means that the world is no longer as it was observed (a name was taken, an object was
  * replaced): what is left of the plan is void, read and plan again.
  */
 export const execute = async (kube: KubeClient, actions: readonly Action[]): Promise<void> => {

@@ -12,7 +12,7 @@ import type { Driven } from '#shared/resources/driven.ts';
 import { isBegun, isDealtWith } from '#shared/resources/dealt-with.ts';
 import { type DriverDeps, type Target, drive } from '#shared/resources/driver.ts';
 import { drivenKinds, drivenOf, drivenOfGroupKind } from '#shared/resources/registry.ts';
-import { holdsTemplates } from '#shared/resources/templates/seen.ts';
+import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { handleMachineEvent, isMachine, makeDisksOf } from '#shared/resources/machine-disks/sync.ts';
 import { serveUploadClaim } from '#shared/resources/upload-claims/sync.ts';

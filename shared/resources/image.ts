@@ -18,13 +18,13 @@ import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/reso
 const servedBy = (backends: BackendRegistry): readonly Backend[] =>
   Object.values<Registration>(backends).flatMap((registration) => (registration.served ? [registration.backend] : []));
 
-interface ImageSeen {
+interface ObservedImage {
   readonly children: unknown;
   /** Volumes being made from the image; read only where it is to be removed. */
   readonly clones: readonly string[];
 }
 
-const plannerOf = (backend: Backend, cloners: readonly Cloner[]): Planner<Image, ImageSeen> => ({
+const plannerOf = (backend: Backend, cloners: readonly Cloner[]): Planner<Image, ObservedImage> => ({
   check: async (kube, image) => ({
     clones: image.deleting ? await findClones(kube, image, cloners) : [],
     children: await backend.check(kube, image),

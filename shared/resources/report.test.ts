@@ -114,9 +114,9 @@ const historyOf = async (steps: readonly ((world: World) => unknown)[]) => {
   for (const step of steps) {
     // oxlint-disable-next-line no-await-in-loop
     await step(world);
-    const seen = world.look();
-    if (seen === undefined) break;
-    history.push(seen);
+    const observed = world.look();
+    if (observed === undefined) break;
+    history.push(observed);
   }
   return history;
 };

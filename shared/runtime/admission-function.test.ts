@@ -103,15 +103,15 @@ describe('200', () => {
   });
 
   it('takes null for an absent object, and tells the review of a dry run', async () => {
-    let seen: unknown;
+    let observed: unknown;
     await answerOf(
       async (request) => {
-        seen = [request.object, request.oldObject?.metadata.name, request.dryRun];
+        observed = [request.object, request.oldObject?.metadata.name, request.dryRun];
         return allowed;
       },
       { operation: 'DELETE', object: null, oldObject: object, dryRun: true },
     );
-    expect(seen).toEqual([undefined, 'a', true]);
+    expect(observed).toEqual([undefined, 'a', true]);
   });
 });
 

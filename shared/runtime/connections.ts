@@ -46,7 +46,7 @@ export const endSoon = (socket: Socket, last?: string): void => {
   socket.once('close', () => clearTimeout(timer));
   if (last === undefined) socket.end();
   else socket.end(last);
-  // What a client goes on to send keeps its end from being seen.
+  // What a client goes on to send keeps its end from being observed.
   socket.resume();
 };
 

@@ -16,7 +16,7 @@ describe('createLogger', () => {
     await withContext({ function: 'initialize', eventId: 'e-1', trace }, async () => {
       await Promise.resolve();
       withContext({ object: 'Pod d/p' }, () =>
-        log.with({ backend: 'csi' }).info('image seen', { url: 'http://u:p@h/?q' }),
+        log.with({ backend: 'csi' }).info('image observed', { url: 'http://u:p@h/?q' }),
       );
     });
     expect(lines[0]).toMatch(/^[^\n]+\n$/);
@@ -24,7 +24,7 @@ describe('createLogger', () => {
       {
         time: '1970-01-01T00:00:00.000Z',
         level: 'info',
-        message: 'image seen',
+        message: 'image observed',
         function: 'initialize',
         eventId: 'e-1',
         traceId: trace.traceId,

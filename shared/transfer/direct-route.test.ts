@@ -33,12 +33,12 @@ describe('a qcow2 read in ranges', () => {
   const disk = (): Buffer => convertQcow2(file) ?? Buffer.alloc(0);
   describe.skipIf(!hasTools('qemu-img'))('beside what qemu-img makes of it', () => {
     it('is the same disk, cut after cut', async () => {
-      const seen = new Set<string>();
+      const observed = new Set<string>();
       const { report, target, leftovers } = await transfer((request) => {
         const answer = fileAnswer(request, file);
         const range = request.headers.range ?? '';
-        if (request.index === 0 || seen.has(range)) return answer;
-        seen.add(range);
+        if (request.index === 0 || observed.has(range)) return answer;
+        observed.add(range);
         return { ...answer, cutAfter: 5000 };
       });
       expect(report).toMatchObject({

@@ -31,8 +31,8 @@ export interface TransferPlan {
 /** Of the uncompressed beginning: an ISO shows itself at 32 KiB. */
 const contentHeadBytes = 64 * 1024;
 
-/** Something lies beyond the part of the file that can be seen so far; not a fault of the file. */
-const unseen = new TransferError('InternalFault', 'the needed part of the file was not read yet');
+/** Something lies beyond the part of the file that can be observed so far; not a fault of the file. */
+const unobserved = new TransferError('InternalFault', 'the needed part of the file was not read yet');
 
 /** The file at any offset, through ranges; what the probe saw is not asked for again. */
 export const rangedReader = (source: Source, { size, head }: SourceFacts): DiskReader => ({
@@ -44,12 +44,12 @@ export const rangedReader = (source: Source, { size, head }: SourceFacts): DiskR
   },
 });
 
-/** Only the beginning is there; to read beyond it throws `unseen`. */
+/** Only the beginning is there; to read beyond it throws `unobserved`. */
 const prefixReader = (prefix: Buffer): DiskReader => ({
   size: undefined,
   read: (offset, length) =>
     offset + length > prefix.length
-      ? Promise.reject(unseen)
+      ? Promise.reject(unobserved)
       : Promise.resolve(prefix.subarray(offset, offset + length)),
 });
 
@@ -84,7 +84,7 @@ const structuredSize = async (format: ImageFormat, reader: DiskReader): Promise<
   try {
     return (await inspectDisk(format, reader)).virtualSize;
   } catch (error) {
-    if (error === unseen) return undefined;
+    if (error === unobserved) return undefined;
     throw error;
   }
 };

@@ -304,15 +304,15 @@ describe('what goes wrong on the way', () => {
     const directory = mkdtempSync(join(root, 'headers-'));
     mkdirSync(join(directory, '..data'));
     writeFileSync(join(directory, 'login'), 'Authorization: Bearer t0ps3cret\n');
-    const seen: (string | undefined)[] = [];
+    const observed: (string | undefined)[] = [];
     const { report, log } = await transfer(
       (request) => {
-        seen.push(request.headers.authorization);
+        observed.push(request.headers.authorization);
         return { status: 401 };
       },
       { headerSecrets: [{ dir: directory, name: 'login' }] },
     );
-    expect(seen).toEqual(['Bearer t0ps3cret']);
+    expect(observed).toEqual(['Bearer t0ps3cret']);
     expect(report).toMatchObject({ reason: 'SourceForbidden' });
     expect(JSON.stringify(report) + log).not.toContain('t0ps3cret');
   });

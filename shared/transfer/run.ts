@@ -55,7 +55,7 @@ interface Run {
   readonly log: RunOptions['log'];
   readonly saving: SavePolicy;
   /** The newest inspection, for the report of a failure. */
-  seen: Inspection | undefined;
+  observed: Inspection | undefined;
   /** Where the pass under way took up what an earlier process left; 0: nowhere. */
   resumedAt: number;
 }
@@ -70,7 +70,7 @@ const finishInspect = (pass: Pass): Promise<PassResult> => {
 /**
  * Two kinds of raw disks are counted before they are written. One without a stated end: a connection that is cut looks just like it. And one that says
  * of itself that it is too large: nothing is changed for it, and its real fault may be another. Every other is written at once: where its size is
- * known only at its end, it stops at the target's, and nothing is seen of it.
+ * known only at its end, it stops at the target's, and nothing is observed of it.
  */
 const withProvenSize = async (pass: Pass, { limitBytes }: Sink): Promise<Pass> => {
   const { plan, spec, meter } = pass;
@@ -101,7 +101,7 @@ const onePass = async (run: Run): Promise<PassResult> => {
   const { spec, source, sink, tree, meter, signal } = run;
   meter.enter('Inspecting', 1);
   const plan = await (tree === undefined ? planTransfer(source) : planArchive(source));
-  run.seen = plan.inspection;
+  run.observed = plan.inspection;
   run.log('source inspected', { ...plan.inspection, route: plan.route });
   const onResume = (position: number): void => {
     run.resumedAt = position;
@@ -203,7 +203,7 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
       });
       const { saving = savePolicy } = options;
       const target = await openTarget(spec, signal);
-      run = { spec, source, ...target, meter, signal, log: options.log, seen: undefined, resumedAt: 0, saving };
+      run = { spec, source, ...target, meter, signal, log: options.log, observed: undefined, resumedAt: 0, saving };
       return passes(run, again);
     });
     return { outcome: 'succeeded', ...result, receivedBytes: receivedBytes(), seconds: (now() - startedAt) / 1000 };
@@ -213,7 +213,7 @@ export const runTransfer = async (spec: TransferSpec, options: RunOptions): Prom
     return {
       outcome: 'failed',
       ...failure,
-      ...(run?.seen === undefined ? {} : { inspection: run.seen }),
+      ...(run?.observed === undefined ? {} : { inspection: run.observed }),
       receivedBytes: receivedBytes(),
     };
   } finally {

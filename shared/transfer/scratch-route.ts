@@ -60,7 +60,7 @@ const fetchWhole = async (pass: Pass, scratch: Scratch) => {
   return { digests, reader, inspection };
 };
 
-/** For `inspect`, where the header could not be seen without the whole file. */
+/** For `inspect`, where the header could not be observed without the whole file. */
 export const measureScratch = (pass: Pass): Promise<PassResult> =>
   withScratch(pass.spec.scratchDir, async (scratch) => {
     const { digests, inspection } = await fetchWhole(pass, scratch);

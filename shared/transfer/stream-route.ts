@@ -68,7 +68,7 @@ const drain = async (pass: Pass, take: Take): Promise<Measured> => {
   return { length, fixedSize };
 };
 
-/** A file without a stated length ends where the connection does, also when that came too early. Another look must have seen the same end. */
+/** A file without a stated length ends where the connection does, also when that came too early. Another look must have observed the same end. */
 const checkExpected = ({ plan, spec }: Pass, virtualSize: number): void => {
   const expected = spec.expected?.virtualSize;
   const isProven = plan.inspection.size !== undefined || spec.checksum !== undefined;

@@ -46,7 +46,7 @@ export const countsOf = (reports: readonly Report[]): Counts => {
 export const toWords = ({ passed, failed, skipped }: Counts): string =>
   `${passed} passed, ${failed} failed, ${skipped} skipped`;
 
-/** A line for each test that failed and each suite that could not begin; files as seen from `root`. */
+/** A line for each test that failed and each suite that could not begin; files as observed from `root`. */
 export const failuresOf = (reports: readonly Report[], root: string): readonly string[] =>
   reports
     .flatMap(({ testResults }) => testResults)

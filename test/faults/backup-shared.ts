@@ -58,7 +58,7 @@ interface Playing {
   readonly store: MemoryStore;
   readonly sides: Readonly<Record<Side, MemoryCluster>>;
   readonly shaky: Readonly<Record<Side, MemoryCluster['deps']>>;
-  /** What its own cluster has seen as kept: it must stay. */
+  /** What its own cluster has observed as kept: it must stay. */
   readonly vouched: Set<string>;
   readonly violations: string[];
 }

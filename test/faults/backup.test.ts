@@ -14,7 +14,7 @@ describe('backups under a storm', () => {
       deletions.add(isDeleted);
       expect({ seed, violations, summary }).toEqual({ seed, violations: [], summary: expectedSummary(isDeleted) });
     }
-    // Both kinds of runs were seen.
+    // Both kinds of runs were observed.
     expect(deletions.size).toBe(seeds >= 12 ? 2 : deletions.size);
   });
 

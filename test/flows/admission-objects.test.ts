@@ -160,7 +160,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one counts/);
     });
 
-    it('refuses for now where nobody can say whether an image may be seen (C11)', async () => {
+    it('refuses for now where nobody can say whether an image may be observed (C11)', async () => {
       const { asked } = sent.allowed.find(({ title }) => title.startsWith('C10'))!;
       const create = async () => sendAll(door.kubectl, 'create', [objectOf(asked)], ['--as', user]);
       expect((await create()).passed).toHaveLength(1);

@@ -25,9 +25,9 @@ describe('images driven by Workers', { timeout: 500_000 }, () => {
   it('are imported, told of, cloned and removed, byte for byte and without a trace', async () => {
     const { cluster, raw, url } = offered;
     await cluster.kube.create(images, anImage('jammy', { source: { http: url } }));
-    const seen = await followUntil(cluster.kube, 'jammy', isOver);
-    expect(seen.at(-1)).toMatchObject({ state: 'Available', progress: 100 });
-    const disk = await diskOf(cluster, { namespace, name: seen.at(-1)?.children?.volume ?? '' });
+    const observed = await followUntil(cluster.kube, 'jammy', isOver);
+    expect(observed.at(-1)).toMatchObject({ state: 'Available', progress: 100 });
+    const disk = await diskOf(cluster, { namespace, name: observed.at(-1)?.children?.volume ?? '' });
     await proveIdentical(disk, { file: raw, format: 'raw', compression: 'none' }, offered.dir);
     const { items } = await cluster.kube.list(kubeEvents, { namespace, fieldSelector: 'involvedObject.name=jammy' });
     expect(items.map(({ reason }) => reason)).toContain('Ready');

@@ -1,4 +1,4 @@
-// Events alone bring every step about. Other flows tick each second, by which a step that nobody was told of is made up for unseen.
+// Events alone bring every step about. Other flows tick each second, by which a step that nobody was told of is made up for unobserved.
 import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -44,8 +44,8 @@ describe('a cluster that does not tick', { timeout: 400_000 }, () => {
     disk.files.offer('absent.raw', disk.raw);
     const retry = { metadata: { annotations: { 'bullion.dev/retry': '1' } } };
     await cluster.kube.mergePatch(images, { namespace, name: 'later' }, retry);
-    const seen = await followUntil(cluster.kube, 'later', ({ state }) => state === 'Available');
-    expect(seen.at(-1)?.failed).toBe(1);
+    const observed = await followUntil(cluster.kube, 'later', ({ state }) => state === 'Available');
+    expect(observed.at(-1)?.failed).toBe(1);
     await deleteImage(cluster.kube, 'later');
   });
 });

@@ -88,7 +88,7 @@ const sizes = {
 } as const satisfies Record<string, Size>;
 
 it('of a sparse image of 6 GiB takes no more than of one of 64 MiB, in and out', async () => {
-  const seen: Record<string, { step: string; fn: number; worker: number }[]> = {};
+  const observed: Record<string, { step: string; fn: number; worker: number }[]> = {};
   for (const [name, { image, body }] of Object.entries(sizes)) {
     const [disk, plain, packed] = [
       await sparseDisk(`${name}.raw`, image),
@@ -106,8 +106,8 @@ it('of a sparse image of 6 GiB takes no more than of one of 64 MiB, in and out',
       ['a body is taken', () => curl('-o', '/dev/null', '-r', `0-${body - 1}`, link('raw'))],
     ];
     try {
-      seen[name] = [];
-      for (const [step, work] of steps) seen[name].push({ step, ...(await peaksDuring(fn, work)) });
+      observed[name] = [];
+      for (const [step, work] of steps) observed[name].push({ step, ...(await peaksDuring(fn, work)) });
       // Nothing is staged on the way out.
       expect(await storedBytes(join(cluster.dataDir, 'pods'))).toBeLessThan(16 * mib);
       await run('qemu-img', ['compare', '-f', 'qcow2', '-F', 'raw', back, disk]);
@@ -115,8 +115,8 @@ it('of a sparse image of 6 GiB takes no more than of one of 64 MiB, in and out',
       await fn.kill('SIGKILL');
     }
   }
-  for (const [index, large] of seen['large']!.entries()) {
-    const small = seen['small']![index]!;
+  for (const [index, large] of observed['large']!.entries()) {
+    const small = observed['small']![index]!;
     for (const who of ['fn', 'worker'] as const) {
       const most = Math.min(mostBytes, small[who] + allowance);
       const facts = { step: large.step, who, small: small[who] / mib, large: large[who] / mib };

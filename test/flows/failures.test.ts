@@ -151,8 +151,8 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
       { namespace, name },
       { metadata: { annotations: { 'bullion.dev/retry': '1' } } },
     );
-    const seen = await followUntil(cluster.kube, name, ({ state }) => state === 'Available');
-    expect(seen.at(-1)?.state).toBe('Available');
+    const observed = await followUntil(cluster.kube, name, ({ state }) => state === 'Available');
+    expect(observed.at(-1)?.state).toBe('Available');
   });
 
   it('goes on after connections that break, without starting over', async () => {
@@ -178,11 +178,11 @@ describe('an import that cannot succeed', { timeout: 180_000 }, () => {
     'tries a server that refuses the connection four times, and says when the next try is',
     { timeout: 200_000 },
     async () => {
-      const seen = await unreachable;
-      const between = seen.find(({ nextAttemptTime }) => nextAttemptTime !== undefined);
+      const observed = await unreachable;
+      const between = observed.find(({ nextAttemptTime }) => nextAttemptTime !== undefined);
       expect(readyOf(between)?.message).toMatch(/attempt 1 of 4 failed: .*; the next starts at \d{4}-/);
-      const ready = readyOf(seen.at(-1));
-      expect([ready?.reason, seen.at(-1)?.attempts]).toEqual(['SourceUnreachable', 4]);
+      const ready = readyOf(observed.at(-1));
+      expect([ready?.reason, observed.at(-1)?.attempts]).toEqual(['SourceUnreachable', 4]);
       expect(ready?.message).toMatch(/ECONNREFUSED|refused/);
       expect(ready?.message).toContain('attempt 4 of 4');
     },

@@ -133,7 +133,7 @@ describe.skipIf(!hasRegistry())('crons of a CDI that is installed', { timeout: 6
     await push('after', 'after');
     await aCron('own', '0 */12 * * *', {});
     await aCron('nobody', '', {});
-    // One that is ours is asked after they were seen.
+    // One that is ours is asked after they were observed.
     await aCron('after', '', { [annotations.schedule]: '@daily' });
     await flow.until(crons, 'after', (object) => object?.metadata.annotations?.[annotations.poll] !== undefined);
     for (const name of ['own', 'nobody'])

@@ -98,7 +98,7 @@ describe('objects that import themselves', { timeout: 180_000 }, () => {
 
   it('labels and display name that a file beside it says reach image and name, without a new version', async () => {
     await put('Ubuntu 24.04 (ü).qcow2.json', JSON.stringify({ displayName: 'Noble', labels: { os: 'linux' } }));
-    const { source, made } = await until('noble', (seen) => seen?.metadata.labels?.['os'] === 'linux');
+    const { source, made } = await until('noble', (observed) => observed?.metadata.labels?.['os'] === 'linux');
     expect(made).toHaveLength(1);
     for (const object of [source, ...made]) {
       expect(object?.metadata.labels?.['os']).toBe('linux');

@@ -37,7 +37,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
   let quick: FileServer;
   let cluster: DiskCluster['cluster'];
   beforeAll(async () => {
-    // Slow enough to be seen at every step: status is written at most each two seconds.
+    // Slow enough to be observed at every step: status is written at most each two seconds.
     offered = await startDiskCluster({ disk: { bytes: 64 * mib, dataBytes: 8 * mib }, files: { bytesPerSecond: mib } });
     ({ raw, cluster } = offered);
     const qcow2 = join(offered.dir, 'disk.qcow2');
@@ -54,15 +54,17 @@ describe('the life of an image', { timeout: 500_000 }, () => {
   it('shows sizes before the first byte, progress that only grows, and ready only at the end', async () => {
     const name = 'watched';
     await cluster.kube.create(images, anImage(name, { source: { http: url } }));
-    const seen = await followUntil(cluster.kube, name, isOver);
-    const progress = seen.map((status) => status.progress ?? 0);
+    const observed = await followUntil(cluster.kube, name, isOver);
+    const progress = observed.map((status) => status.progress ?? 0);
     expect(progress).toEqual(progress.toSorted((a, b) => a - b));
-    const firstByte = seen.find(({ transfer }) => (transfer?.receivedBytes ?? 0) > 0);
-    expect([firstByte?.virtualSize, firstByte?.size]).toEqual([64 * mib, seen.at(-1)?.size]);
-    const early = seen.slice(0, -1).filter((status) => readyOf(status)?.status === 'True' || status.progress === 100);
+    const firstByte = observed.find(({ transfer }) => (transfer?.receivedBytes ?? 0) > 0);
+    expect([firstByte?.virtualSize, firstByte?.size]).toEqual([64 * mib, observed.at(-1)?.size]);
+    const early = observed
+      .slice(0, -1)
+      .filter((status) => readyOf(status)?.status === 'True' || status.progress === 100);
     expect(early).toEqual([]);
-    expect(seen.at(-1)?.state).toBe('Available');
-    expect(new Set(seen.map(({ phase }) => phase))).toContain('Downloading');
+    expect(observed.at(-1)?.state).toBe('Available');
+    expect(new Set(observed.map(({ phase }) => phase))).toContain('Downloading');
   });
 
   it('tells its story in Events', async () => {
@@ -71,7 +73,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
   });
 
   const moments: readonly (readonly [string, (status: ImageStatus) => boolean, 'slow' | 'quick'])[] = [
-    ['as soon as it is seen', () => true, 'slow'],
+    ['as soon as it is observed', () => true, 'slow'],
     ['while it downloads', ({ phase, progress = 0 }) => phase === 'Downloading' && progress > 0, 'slow'],
     ['when nearly done', ({ progress = 0 }) => progress > 60, 'slow'],
     ['once it is available', ({ state }) => state === 'Available', 'quick'],
@@ -81,7 +83,7 @@ describe('the life of an image', { timeout: 500_000 }, () => {
     await deleteImage(cluster.kube, 'watched');
     const http = pace === 'quick' ? quickUrl : url;
     await cluster.kube.create(images, anImage('fleeting', { source: { http } }));
-    // A moment that passed unseen on a busy machine is no reason to wait for ever.
+    // A moment that passed unobserved on a busy machine is no reason to wait for ever.
     await followUntil(cluster.kube, 'fleeting', (status) => when(status) || isOver(status));
     await deleteImage(cluster.kube, 'fleeting');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
@@ -121,9 +123,9 @@ describe('the life of an image', { timeout: 500_000 }, () => {
   it('starts over when its Job or its volume is deleted by somebody', async () => {
     const name = 'robbed';
     await cluster.kube.create(images, anImage(name, { source: { http: url } }));
-    const [seen] = (await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading')).slice(-1);
-    await cluster.kube.delete(jobs, { namespace, name: seen?.children?.job ?? '' }, { propagation: 'Background' });
-    await cluster.kube.delete(persistentVolumeClaims, { namespace, name: seen?.children?.volume ?? '' });
+    const [observed] = (await followUntil(cluster.kube, name, ({ phase }) => phase === 'Downloading')).slice(-1);
+    await cluster.kube.delete(jobs, { namespace, name: observed?.children?.job ?? '' }, { propagation: 'Background' });
+    await cluster.kube.delete(persistentVolumeClaims, { namespace, name: observed?.children?.volume ?? '' });
     const end = (await followUntil(cluster.kube, name, isOver)).at(-1);
     expect(end?.state).toBe('Available');
     const disk = await diskOf(cluster, { namespace, name: end?.children?.volume ?? '' });

@@ -241,7 +241,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
       const answer = await send(new Uint8Array(6));
       return [answer.status, await answer.text()];
     };
-    // The status names the backing image before Longhorn has seen it.
+    // The status names the backing image before Longhorn has observed it.
     await expect.poll(refused).toEqual([500, expect.stringContaining('multiple of 512 bytes')]);
     const bytes = new Uint8Array(await readFile(raw));
     expect((await send(bytes)).status).toBe(200);

@@ -62,11 +62,11 @@ describe('disks of virtual machines', { timeout: 400_000 }, () => {
   const until = async <T extends KubeObject>(
     type: ResourceType<T>,
     object: string,
-    isSo: (seen: T | undefined) => boolean,
+    isSo: (observed: T | undefined) => boolean,
   ): Promise<void> => {
     const look = async () => {
-      const seen = await cluster.kube.get(type, { namespace, name: object });
-      return isSo(seen) ? 'so' : JSON.stringify(seen ?? 'absent', undefined, 1);
+      const observed = await cluster.kube.get(type, { namespace, name: object });
+      return isSo(observed) ? 'so' : JSON.stringify(observed ?? 'absent', undefined, 1);
     };
     await expect.poll(look, { timeout: 120_000, interval: 50 }).toBe('so');
   };

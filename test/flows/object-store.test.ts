@@ -125,9 +125,9 @@ describe('an image from the object store', { timeout: 500_000 }, () => {
   it('keeps trying while the store is down, and says so', async () => {
     await cluster.objectStore.close();
     await cluster.kube.create(images, fromBucket('down'));
-    const seen = await followUntil(cluster.kube, 'down', (status) => (status.failed ?? 0) > 0 || isOver(status));
-    expect(JSON.stringify(seen.at(-1))).toContain('cannot connect to 127.0.0.1');
-    expect(seen.at(-1)?.state).toBe('Creating');
+    const observed = await followUntil(cluster.kube, 'down', (status) => (status.failed ?? 0) > 0 || isOver(status));
+    expect(JSON.stringify(observed.at(-1))).toContain('cannot connect to 127.0.0.1');
+    expect(observed.at(-1)?.state).toBe('Creating');
     await deleteImage(cluster.kube, 'down');
   });
 });

@@ -145,11 +145,11 @@ describe('outages', { timeout: 400_000 }, () => {
     };
     const kinds = [images, persistentVolumeClaims, jobs] as readonly unknown[] as readonly ResourceType[];
     const disturbing = Promise.all(kinds.map(disturb));
-    const seen = await followUntil(kube, 'busy', isOver, patience).finally(() => {
+    const observed = await followUntil(kube, 'busy', isOver, patience).finally(() => {
       isDone = true;
     });
     await disturbing;
-    expect(seen.at(-1)?.state).toBe('Available');
+    expect(observed.at(-1)?.state).toBe('Available');
     expect(writes).toBeGreaterThan(10);
     const image = (await kube.get(images, { namespace, name: 'busy' }))!;
     expect(image.metadata.annotations?.['example.com/count']).toBeDefined();

@@ -1,4 +1,4 @@
-// What each service account was seen to do at the embedded API server, gathered over every test file of a run in one folder.
+// What each service account was handled do at the embedded API server, gathered over every test file of a run in one folder.
 import { appendFileSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Audit } from '#local-cluster/api-server/handlers/call.ts';
@@ -26,7 +26,7 @@ const keptNamespaces = new Set([systemNamespace, '']);
 export const recordCalls = (folder: string | undefined): Audit | undefined => {
   if (folder === undefined || folder === '') return undefined;
   const file = join(folder, `${process.pid}.jsonl`);
-  const seen = new Set<string>();
+  const observed = new Set<string>();
   return ({ username }, { verb, group = '', plural = '', subresource = '', namespace = '', name = '' }) => {
     if (!username.startsWith(prefix)) return;
     const isOwn = keptNamespaces.has(namespace);
@@ -38,8 +38,8 @@ export const recordCalls = (folder: string | undefined): Audit | undefined => {
       namespace: isOwn ? namespace : '*',
       name: isOwn ? name : '',
     } satisfies AccountCall);
-    if (seen.has(line)) return;
-    seen.add(line);
+    if (observed.has(line)) return;
+    observed.add(line);
     appendFileSync(file, `${line}\n`);
   };
 };

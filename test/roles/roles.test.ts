@@ -124,7 +124,7 @@ describe.skipIf(folder === '')('roles and the calls of a whole run', () => {
   const calls = folder === '' ? [] : readCalls(folder);
   const rights = rightsOf(manifests);
 
-  it('every account was seen', () => {
+  it('every account was observed', () => {
     expect([...new Set(calls.map(({ account }) => account))].toSorted()).toEqual(
       [...new Set(rights.map(({ account }) => account))].toSorted(),
     );

@@ -64,18 +64,18 @@ export const anImage = (name: string, spec: HyperCloudImage['spec']): HyperCloud
   spec: { storageClassName: 'local', ...spec },
 });
 
-/** Every status seen on the way to the first one that is as asked. Fails with the last one after `seconds`. */
+/** Every status observed on the way to the first one that is as asked. Fails with the last one after `seconds`. */
 export const followUntil = async (
   kube: KubeClient,
   name: string,
   ...[isSo, seconds = 150]: [(status: ImageStatus) => boolean, number?]
 ): Promise<readonly ImageStatus[]> => {
-  const seen: ImageStatus[] = [];
+  const observed: ImageStatus[] = [];
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
     const { status } = (await kube.get(images, { namespace, name })) ?? {};
-    if (status !== undefined && JSON.stringify(status) !== JSON.stringify(seen.at(-1))) seen.push(status);
-    if (status !== undefined && isSo(status)) return seen;
+    if (status !== undefined && JSON.stringify(status) !== JSON.stringify(observed.at(-1))) observed.push(status);
+    if (status !== undefined && isSo(status)) return observed;
     if (Date.now() > deadline) throw new Error(`image ${name} is still ${JSON.stringify(status, undefined, 1)}`);
     await sleep(25);
   }
@@ -87,8 +87,8 @@ export const readyOf = (status: ImageStatus | undefined) => status?.conditions?.
 /** Imports to the end; the last status. */
 export const settle = async (kube: KubeClient, image: HyperCloudImage, seconds?: number): Promise<ImageStatus> => {
   await kube.create(images, image);
-  const seen = await followUntil(kube, image.metadata.name, isOver, seconds);
-  return seen.at(-1)!;
+  const observed = await followUntil(kube, image.metadata.name, isOver, seconds);
+  return observed.at(-1)!;
 };
 
 export const deleteImage = async (kube: KubeClient, name: string, seconds = 120): Promise<void> => {

@@ -4,7 +4,7 @@ import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-e
 import { initialState } from '#shared/backends/image.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
 import type { ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
-import type { ExportSeen } from '#shared/resources/volume-export/seen.ts';
+import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
 
 const store = { endpoint: 'https://store.example', region: 'us-east-1', pathStyle: true, secretName: 'object-store' };
@@ -29,7 +29,7 @@ export const anExport = (
   state: { ...initialState, ...state },
 });
 
-export const seenWith = (over: Partial<ExportSeen>): ExportSeen => ({ pods: [], foreign: [], ...over });
+export const observedWith = (over: Partial<ObservedExport>): ObservedExport => ({ pods: [], foreign: [], ...over });
 
 /** Began at 0 s, ended at 60 s. */
 export const anExportJob = (name: string, condition?: 'Complete' | 'Failed'): Job =>

@@ -19,7 +19,7 @@ export const buildDemoImage = (url: string): HyperCloudImage => ({
 export const readyOf = (status: CommonImageStatus | undefined) =>
   status?.conditions?.find(({ type }) => type === 'Ready');
 
-/** Calls `onStatus` with every status seen; resolves when the image is usable or failed. Throws Unavailable when it is gone. */
+/** Calls `onStatus` with every status observed; resolves when the image is usable or failed. Throws Unavailable when it is gone. */
 export const followImage = async (
   { kube }: Pick<Cluster, 'kube'>,
   key: ObjectKey,

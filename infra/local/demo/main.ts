@@ -61,7 +61,7 @@ const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string)
   screen.say(`apply:\n${stringify(image).replaceAll(/^/gm, '  ').trimEnd()}`);
   await cluster.kube.create(hyperCloudImageKind.type, image);
   const begun = performance.now();
-  const status = await followImage(cluster, image.metadata, (seen) => screen.progress(progressLine(seen)));
+  const status = await followImage(cluster, image.metadata, (observed) => screen.progress(progressLine(observed)));
   if (status.state !== 'Available') return tellFailure(status, cluster.logFile);
   const seconds = secondsSince(begun);
   screen.say(

@@ -16,10 +16,10 @@ it('says that nobody is there, and does not throw', async () => {
 });
 
 it('follows no redirect with its token, and keeps answers short', async () => {
-  const seen: string[] = [];
+  const observed: string[] = [];
   const app = {
     fetch: ({ url }: Request) => {
-      seen.push(new URL(url).pathname);
+      observed.push(new URL(url).pathname);
       return new Response('x'.repeat(10_000), { status: 302, headers: { location: '/elsewhere' } });
     },
   };
@@ -27,5 +27,5 @@ it('follows no redirect with its token, and keeps answers short', async () => {
   const answer = await createTell({ url: server.url, token: 't' })(hint, about);
   await server.close();
   expect(answer).toMatchObject({ kind: 'answered', status: 302, words: 'x'.repeat(300) });
-  expect(seen).toEqual(['/']);
+  expect(observed).toEqual(['/']);
 });

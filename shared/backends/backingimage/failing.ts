@@ -36,10 +36,10 @@ export const faultOf = ({ message }: Pick<Failure, 'message'>): Fault => {
 
 /**
  * The failure is written down before the backing image is thrown away: a crash between the two must not lose count. It carries the number of its
- * attempt, so however often it is seen failed, it counts once.
+ * attempt, so however often it is observed failed, it counts once.
  */
-export const planFailed = (image: Image, seen: BackingImage, failure: Failure, context: PlanContext): Plan => {
-  const attempt = attemptOf(seen);
+export const planFailed = (image: Image, observed: BackingImage, failure: Failure, context: PlanContext): Plan => {
+  const attempt = attemptOf(observed);
   const fault = faultOf(failure);
   const state = countFailure(image, attempt, { ...fault, time: failure.time }, context);
   if (fault.isFinal || attempt > image.retries) {
@@ -48,7 +48,7 @@ export const planFailed = (image: Image, seen: BackingImage, failure: Failure, c
   const next = Date.parse(state.lastFailureTime ?? '') + backoffSeconds(attempt) * 1000;
   const isCounted = image.state.attemptsFailed >= attempt;
   return isCounted && isPast(isoTime(next), context.now)
-    ? planAgain(image, state, seen, context)
+    ? planAgain(image, state, observed, context)
     : { actions: [], state: backingOff(image, state, isoTime(next)) };
 };
 
@@ -76,8 +76,8 @@ const backingOff = (image: Image, state: ImageState, nextAttemptTime: string): I
   transfer: undefined,
 });
 
-const planAgain = (image: Image, state: ImageState, seen: BackingImage, context: PlanContext): Plan => {
+const planAgain = (image: Image, state: ImageState, observed: BackingImage, context: PlanContext): Plan => {
   const message = `attempt ${state.attempts} of ${image.retries + 1} failed: ${state.lastFailure?.message}; removing what it left`;
   const step = { phase: 'Pending', reason: state.lastFailure?.reason ?? 'TransferFailed', message } as const;
-  return { actions: removeWhole(backingImages, seen), state: waitingState(image, state, step, context) };
+  return { actions: removeWhole(backingImages, observed), state: waitingState(image, state, step, context) };
 };

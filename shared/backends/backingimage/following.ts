@@ -17,27 +17,27 @@ const movesOf: Partial<Record<ImageSource['type'], readonly [ImagePhase, string]
   restore: ['Downloading', 'restoring the backup'],
 };
 
-export const planRunning = (image: Image, seen: BackingImage, copies: Running, context: PlanContext): Plan => {
-  const attempt = attemptOf(seen);
+export const planRunning = (image: Image, observed: BackingImage, copies: Running, context: PlanContext): Plan => {
+  const attempt = attemptOf(observed);
   const counted = countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt - 1 });
   const isSameAttempt = image.state.attempts >= attempt;
   const progress = isSameAttempt ? Math.max(counted.progress, copies.percent) : copies.percent;
-  const state = stateOf(image, { ...counted, progress, nextAttemptTime: undefined }, { seen, copies }, context);
+  const state = stateOf(image, { ...counted, progress, nextAttemptTime: undefined }, { observed, copies }, context);
   // What has failed here must not come to life after all.
-  return { actions: state.phase === 'Failed' ? removeWhole(backingImages, seen) : [], state };
+  return { actions: state.phase === 'Failed' ? removeWhole(backingImages, observed) : [], state };
 };
 
 interface Followed {
-  readonly seen: BackingImage;
+  readonly observed: BackingImage;
   readonly copies: Running;
 }
 
 const stateOf = (image: Image, state: ImageState, followed: Followed, context: PlanContext): ImageState => {
-  const { copies, seen } = followed;
+  const { copies, observed } = followed;
   const isUpload = image.source?.type === 'upload';
   switch (copies.step) {
     case 'moving':
-      return movingState(image, state, seen, context);
+      return movingState(image, state, observed, context);
     case 'handing-over':
       return verifyingState(image, { ...state, progress: 99 }, context);
     case 'unknown':
@@ -49,7 +49,7 @@ const stateOf = (image: Image, state: ImageState, followed: Followed, context: P
       );
     case 'waiting':
       return isUpload
-        ? uploadState(image, state, seen, context)
+        ? uploadState(image, state, observed, context)
         : wait(image, state, ['Starting', startingWords(copies)], context);
   }
 };
@@ -74,8 +74,8 @@ const deadlineOf = ({ metadata }: BackingImage, { now, settings }: PlanContext):
   return isoTime(begun + (settings.attemptSeconds + settings.childSeconds) * 1000);
 };
 
-const movingState = (image: Image, state: ImageState, seen: BackingImage, context: PlanContext): ImageState => {
-  const deadline = deadlineOf(seen, context);
+const movingState = (image: Image, state: ImageState, observed: BackingImage, context: PlanContext): ImageState => {
+  const deadline = deadlineOf(observed, context);
   if (isPast(deadline, context.now)) {
     return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
   }
@@ -83,8 +83,8 @@ const movingState = (image: Image, state: ImageState, seen: BackingImage, contex
   return { ...state, phase, reason: phase, message: describeAttempt(image, state, doing), deadline };
 };
 
-const uploadState = (image: Image, state: ImageState, seen: BackingImage, context: PlanContext): ImageState => {
-  const deadline = deadlineOf(seen, context);
+const uploadState = (image: Image, state: ImageState, observed: BackingImage, context: PlanContext): ImageState => {
+  const deadline = deadlineOf(observed, context);
   if (isPast(deadline, context.now)) {
     return failedState(state, 'DeadlineExceeded', 'nobody sent the file in time');
   }

@@ -8,12 +8,12 @@ import type { Backend } from '#shared/backends/backend.ts';
 import { need } from '#shared/backends/backingimage/need.ts';
 import { filledState, initialize } from '#shared/backends/backingimage/plan.ts';
 import { planDelete } from '#shared/backends/backingimage/removal.ts';
-import { type BackingImageSeen, check } from '#shared/backends/backingimage/seen.ts';
+import { type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
 import { sidecars } from '#shared/backends/backingimage/sidecars.ts';
 import { mutator, validator } from '#shared/backends/backingimage/validator.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 
-const updateVirtualSize = ({ state }: Image, { backingImage }: BackingImageSeen): ImageState | undefined => {
+const updateVirtualSize = ({ state }: Image, { backingImage }: ObservedBackingImage): ImageState | undefined => {
   const isMissing = state.phase === 'Available' && state.inspection?.virtualSize === undefined;
   return isMissing && backingImage?.status?.virtualSize ? filledState(state, backingImage) : undefined;
 };
@@ -27,7 +27,7 @@ const reads = [
   virtualMachineBackups,
 ];
 
-export const backingImage: Backend<BackingImageSeen> = {
+export const backingImage: Backend<ObservedBackingImage> = {
   capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 'restore'], encrypts: true },
   needs: need,
   check,

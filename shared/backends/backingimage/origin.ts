@@ -22,7 +22,7 @@ import { foreignSecretProblem, isEncrypted } from '#shared/backends/rules/encryp
 import type { CloneSource, Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-export type OriginSeen =
+export type ObservedOrigin =
   | { readonly is: 'ready'; readonly origin: Origin }
   /** Not there yet; may come. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
@@ -31,14 +31,14 @@ export type OriginSeen =
   /** Never. */
   | { readonly is: 'refused'; readonly reason: string; readonly message: string };
 
-const ready = (sourceType: Origin['sourceType'], parameters: Origin['parameters']): OriginSeen => ({
+const ready = (sourceType: Origin['sourceType'], parameters: Origin['parameters']): ObservedOrigin => ({
   is: 'ready',
   origin: { sourceType, parameters },
 });
-const waiting = (reason: string, message: string): OriginSeen => ({ is: 'waiting', reason, message });
-const refused = (reason: string, message: string): OriginSeen => ({ is: 'refused', reason, message });
+const waiting = (reason: string, message: string): ObservedOrigin => ({ is: 'waiting', reason, message });
+const refused = (reason: string, message: string): ObservedOrigin => ({ is: 'refused', reason, message });
 
-export const readOrigin = async (kube: KubeClient, image: Image): Promise<OriginSeen> => {
+export const readOrigin = async (kube: KubeClient, image: Image): Promise<ObservedOrigin> => {
   const { source } = image;
   switch (source?.type) {
     case 'http':
@@ -56,7 +56,7 @@ export const readOrigin = async (kube: KubeClient, image: Image): Promise<Origin
   }
 };
 
-const readVolume = async (kube: KubeClient, namespace: string, name: string): Promise<OriginSeen> => {
+const readVolume = async (kube: KubeClient, namespace: string, name: string): Promise<ObservedOrigin> => {
   const what = `PersistentVolumeClaim ${namespace}/${name}`;
   const claim = await kube.get(persistentVolumeClaims, { namespace, name });
   if (claim === undefined) return waiting('SourceNotFound', `${what} does not exist`);
@@ -65,7 +65,11 @@ const readVolume = async (kube: KubeClient, namespace: string, name: string): Pr
   return judgeVolume(kube, claim, what);
 };
 
-const judgeVolume = async (kube: KubeClient, { spec }: PersistentVolumeClaim, what: string): Promise<OriginSeen> => {
+const judgeVolume = async (
+  kube: KubeClient,
+  { spec }: PersistentVolumeClaim,
+  what: string,
+): Promise<ObservedOrigin> => {
   const [volume, storageClass] = await Promise.all([
     kube.get(persistentVolumes, { name: spec.volumeName ?? '' }),
     kube.get(storageClasses, { name: spec.storageClassName ?? '' }),
@@ -95,7 +99,7 @@ const hurdleOf = (
     : undefined;
 };
 
-const readImage = async (kube: KubeClient, image: Image, source: CloneSource): Promise<OriginSeen> => {
+const readImage = async (kube: KubeClient, image: Image, source: CloneSource): Promise<ObservedOrigin> => {
   const what = `image ${source.namespace}/${source.imageName}`;
   const object = await kube.get(harvesterImageKind.type, { namespace: source.namespace, name: source.imageName });
   if (object === undefined) return waiting('SourceNotFound', `${what} does not exist`);
@@ -147,7 +151,7 @@ const cloneOf = (
   image: Image,
   source: HarvesterImage,
   { what, backingImage, operation }: { what: string; backingImage: string; operation: CloneSource['operation'] },
-): OriginSeen => {
+): ObservedOrigin => {
   if (operation === undefined) return ready('clone', { 'backing-image': backingImage, encryption: 'ignore' });
   const parameters = operation === 'encrypt' ? image.storage.classParameters : source.spec.storageClassParameters;
   const secret = secretOf(parameters);

@@ -1,4 +1,4 @@
-// The backingimage backend's decisions, one row per situation. Plans are pure, so a row is an image, what is seen, and what must come out.
+// The backingimage backend's decisions, one row per situation. Plans are pure, so a row is an image, what is observed, and what must come out.
 import { describe, expect, it } from 'vitest';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import type { BackingImage, BackingImageCopy, CopyState } from '#shared/api/foreign/longhorn.ts';
@@ -8,7 +8,7 @@ import { backingImage as backend } from '#shared/backends/backingimage/index.ts'
 import { buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
 import { initialize } from '#shared/backends/backingimage/plan.ts';
 import { planDelete } from '#shared/backends/backingimage/removal.ts';
-import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { aBackingImage, anImage as anyImage, imageRef, testSettings, testTime } from '#test/support/builders.ts';
 
@@ -23,8 +23,12 @@ const storageClass: StorageClass = {
   metadata: { ...buildStorageClass(anImage(), name, {}).metadata, uid: 'class-uid' },
 };
 const origin = { is: 'ready', origin: { sourceType: 'download', parameters: { url: 'https://x.example' } } } as const;
-const seen = (over: Partial<BackingImageSeen> = {}): BackingImageSeen => ({ isInstalled: true, users: [], ...over });
-const copied = (...copies: readonly Copy[]) => seen({ backingImage: aBackingImage(copies), storageClass });
+const observed = (over: Partial<ObservedBackingImage> = {}): ObservedBackingImage => ({
+  isInstalled: true,
+  users: [],
+  ...over,
+});
+const copied = (...copies: readonly Copy[]) => observed({ backingImage: aBackingImage(copies), storageClass });
 const failedCopy: Copy = {
   state: 'failed',
   message: 'connection reset',
@@ -42,10 +46,10 @@ const leaving: BackingImage = {
 };
 
 /** On its way, and made for that retry. */
-const answering = (retryToken: string): BackingImageSeen => {
+const answering = (retryToken: string): ObservedBackingImage => {
   const built = aBackingImage([{ state: 'in-progress', progress: 10 }]);
   const marks = { ...built.metadata.annotations, [annotations.retry]: retryToken };
-  return seen({ backingImage: { ...built, metadata: { ...built.metadata, annotations: marks } }, storageClass });
+  return observed({ backingImage: { ...built, metadata: { ...built.metadata, annotations: marks } }, storageClass });
 };
 
 const actionsOf = ({ actions }: Plan): readonly string[] =>
@@ -57,7 +61,7 @@ const actionsOf = ({ actions }: Plan): readonly string[] =>
 interface Row {
   readonly name: string;
   readonly image?: Image;
-  readonly seen: BackingImageSeen;
+  readonly observed: ObservedBackingImage;
   readonly actions: readonly string[];
   readonly state: Partial<ImageState>;
 }
@@ -65,63 +69,63 @@ interface Row {
 const rows: readonly Row[] = [
   {
     name: 'a new image: backing image and class are made together',
-    seen: seen({ origin }),
+    observed: observed({ origin }),
     actions: ['create BackingImage vmi-<uid>', 'create StorageClass lh-<uid>'],
     state: { phase: 'Pending', reason: 'Starting', attempts: 1, storageClassName: storageClass.metadata.name },
   },
   {
     name: 'Longhorn is not there: said, and not for ever',
-    seen: seen({ isInstalled: false }),
+    observed: observed({ isInstalled: false }),
     actions: [],
     state: { phase: 'Pending', reason: 'BackendUnavailable', deadline: '2026-01-02T03:14:05Z' },
   },
   {
     name: 'the name is taken by a backing image of somebody else',
-    seen: seen({ foreign: aBackingImage() }),
+    observed: observed({ foreign: aBackingImage() }),
     actions: [],
     state: { phase: 'Pending', reason: 'NameTaken' },
   },
   {
     name: 'a source that is not there yet is waited for',
-    seen: seen({ origin: { is: 'waiting', reason: 'SourceNotFound', message: 'no' } }),
+    observed: observed({ origin: { is: 'waiting', reason: 'SourceNotFound', message: 'no' } }),
     actions: [],
     state: { phase: 'Pending', reason: 'SourceNotFound' },
   },
   {
     name: 'a source that can never be one fails the image',
-    seen: seen({ origin: { is: 'refused', reason: 'SourceElsewhere', message: 'no' } }),
+    observed: observed({ origin: { is: 'refused', reason: 'SourceElsewhere', message: 'no' } }),
     actions: [],
     state: { phase: 'Failed', reason: 'SourceElsewhere' },
   },
   {
     name: 'no copy yet',
-    seen: copied(),
+    observed: copied(),
     actions: [],
     state: { phase: 'Pending', reason: 'Starting', attempts: 1 },
   },
   {
     name: 'one copy moves',
-    seen: copied({ state: 'in-progress', progress: 40 }),
+    observed: copied({ state: 'in-progress', progress: 40 }),
     actions: [],
     state: { phase: 'Downloading', progress: 40, message: 'attempt 1 of 4: downloading', attempts: 1 },
   },
   {
     name: 'progress does not fall within an attempt',
     image: anImage({ state: { phase: 'Downloading', progress: 60, attempts: 1 } }),
-    seen: copied({ state: 'in-progress', progress: 40 }),
+    observed: copied({ state: 'in-progress', progress: 40 }),
     actions: [],
     state: { progress: 60 },
   },
   {
     name: '100 % of Longhorn is not ready yet',
-    seen: copied({ state: 'ready-for-transfer', progress: 100 }),
+    observed: copied({ state: 'ready-for-transfer', progress: 100 }),
     actions: [],
     state: { phase: 'Verifying', progress: 99 },
   },
   {
     name: 'one ready copy is enough, whatever the others are',
     image: anImage({ state: { phase: 'Verifying', progress: 99, attempts: 1 } }),
-    seen: copied({ state: 'failed', message: 'no space' }, { state: 'ready' }, { state: 'in-progress' }),
+    observed: copied({ state: 'failed', message: 'no space' }, { state: 'ready' }, { state: 'in-progress' }),
     actions: [],
     state: {
       phase: 'Available',
@@ -131,35 +135,35 @@ const rows: readonly Row[] = [
   },
   {
     name: 'a failed copy beside one that moves fails nothing',
-    seen: copied(failedCopy, { state: 'in-progress', progress: 10 }),
+    observed: copied(failedCopy, { state: 'in-progress', progress: 10 }),
     actions: [],
     state: { phase: 'Downloading', attemptsFailed: 0 },
   },
   {
     name: 'the class went missing: it is made again, and nothing is downloaded',
     image: anImage({ state: { phase: 'Available', progress: 100, attempts: 1 } }),
-    seen: seen({ backingImage: aBackingImage([{ state: 'ready' }]) }),
+    observed: observed({ backingImage: aBackingImage([{ state: 'ready' }]) }),
     actions: ['create StorageClass lh-<uid>'],
     state: { phase: 'Available', progress: 100 },
   },
   {
     name: 'all copies failed: counted first, thrown away later',
     image: anImage({ state: { phase: 'Downloading', progress: 98, attempts: 1 } }),
-    seen: copied(failedCopy),
+    observed: copied(failedCopy),
     actions: [],
     state: { phase: 'Pending', progress: 0, attemptsFailed: 1, failures: 1, nextAttemptTime: '2026-01-02T03:04:10Z' },
   },
   {
     name: 'the last attempt failed: nothing of its progress stays',
     image: anImage({ retries: 0, state: { phase: 'Downloading', progress: 98, attempts: 1 } }),
-    seen: copied(failedCopy),
+    observed: copied(failedCopy),
     actions: [],
     state: { phase: 'Failed', progress: 0, attemptsFailed: 1 },
   },
   ...[1000, 1024].map((virtualSize) => ({
     name: `a raw file of 1000 bytes, as a disk of ${virtualSize}, is none that volumes can be made of`,
     image: anImage({ state: { phase: 'Verifying' as const, progress: 99, attempts: 1 } }),
-    seen: seen({
+    observed: observed({
       storageClass,
       backingImage: aBackingImage([], {
         status: { size: 1000, virtualSize, diskFileStatusMap: { d: { state: 'ready' } } },
@@ -173,7 +177,7 @@ const rows: readonly Row[] = [
     image: anImage({
       state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, lastFailureTime: '2026-01-02T03:04:00Z' },
     }),
-    seen: copied(failedCopy),
+    observed: copied(failedCopy),
     actions: [],
     state: { attemptsFailed: 1, failures: 1, nextAttemptTime: '2026-01-02T03:04:10Z' },
   },
@@ -182,42 +186,42 @@ const rows: readonly Row[] = [
     image: anImage({
       state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, lastFailureTime: '2026-01-02T03:03:00Z' },
     }),
-    seen: copied(failedCopy),
+    observed: copied(failedCopy),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Pending', attemptsFailed: 1, failures: 1 },
   },
   {
     name: 'the next attempt carries its number',
     image: anImage({ state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1 } }),
-    seen: seen({ origin, storageClass }),
+    observed: observed({ origin, storageClass }),
     actions: ['create BackingImage vmi-<uid>'],
     state: { phase: 'Pending', attempts: 2 },
   },
   {
     name: 'the last attempt failed',
     image: anImage({ state: { phase: 'Downloading', attempts: 4, attemptsFailed: 3, failures: 3 } }),
-    seen: seen({ backingImage: attempt(4, [failedCopy]), storageClass }),
+    observed: observed({ backingImage: attempt(4, [failedCopy]), storageClass }),
     actions: [],
     state: { phase: 'Failed', reason: 'TransferFailed', attemptsFailed: 4, failures: 4 },
   },
   {
     name: 'a crash lost the count: the backing image has it',
     image: anImage({ state: { phase: 'Pending', attempts: 0 } }),
-    seen: seen({ backingImage: attempt(4, [failedCopy]), storageClass }),
+    observed: observed({ backingImage: attempt(4, [failedCopy]), storageClass }),
     actions: [],
     state: { phase: 'Failed', attempts: 4, attemptsFailed: 4, failures: 4 },
   },
   {
     name: 'a wrong checksum is not downloaded again',
     image: anImage({ state: { phase: 'Verifying', attempts: 1, progress: 99 } }),
-    seen: copied({ state: 'failed', message: 'the current checksum ab does not match the expected checksum cd' }),
+    observed: copied({ state: 'failed', message: 'the current checksum ab does not match the expected checksum cd' }),
     actions: [],
     state: { phase: 'Failed', reason: 'ChecksumMismatch', attemptsFailed: 1 },
   },
   {
     name: 'Longhorn forgot to compare the checksum',
     image: anImage({ checksum: { algorithm: 'sha512', hex: 'cd' } }),
-    seen: seen({
+    observed: observed({
       backingImage: aBackingImage([], { status: { checksum: 'ab', diskFileStatusMap: { d: { state: 'ready' } } } }),
     }),
     actions: [],
@@ -226,82 +230,82 @@ const rows: readonly Row[] = [
   {
     name: 'an upload waits for its client',
     image: anImage({ source: { type: 'upload' } }),
-    seen: copied({ state: 'pending' }),
+    observed: copied({ state: 'pending' }),
     actions: [],
     state: { phase: 'Pending', reason: 'WaitingForUpload' },
   },
   {
     name: 'nothing moves for too long: stopped',
     image: anImage({ state: { phase: 'Pending', reason: 'Starting', attempts: 1, deadline: '2026-01-02T03:00:00Z' } }),
-    seen: copied({ state: 'pending' }),
+    observed: copied({ state: 'pending' }),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Failed', reason: 'Starting' },
   },
   {
     name: 'it is being deleted: waited for, and not for ever',
-    seen: seen({ backingImage: leaving, storageClass }),
+    observed: observed({ backingImage: leaving, storageClass }),
     actions: [],
     state: { phase: 'Pending', reason: 'ChildDeleted', deadline: '2026-01-02T03:14:05Z' },
   },
   {
     name: 'another clone of its source is under way: waited for in line',
-    seen: seen({ origin: { is: 'busy', reason: 'SourceBusy', message: 'one at a time' } }),
+    observed: observed({ origin: { is: 'busy', reason: 'SourceBusy', message: 'one at a time' } }),
     actions: [],
     state: { phase: 'Pending', reason: 'SourceBusy', deadline: undefined },
   },
   {
     name: 'a node is away: a usable image stays usable',
     image: anImage({ state: { phase: 'Available', progress: 100 } }),
-    seen: copied({ state: 'unknown' }),
+    observed: copied({ state: 'unknown' }),
     actions: [],
     state: { phase: 'Available' },
   },
   {
     name: 'the backing image of a usable image is gone',
     image: anImage({ state: { phase: 'Available', progress: 100 } }),
-    seen: seen(),
+    observed: observed(),
     actions: [],
     state: { phase: 'Failed', reason: 'VolumeLost' },
   },
   {
     name: 'a retry throws away what failed',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', attempts: 4, attemptsFailed: 4, failures: 4 } }),
-    seen: copied(failedCopy),
+    observed: copied(failedCopy),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Pending', reason: 'Restarting', failures: 4 },
   },
   {
     name: 'a retry starts with all its attempts',
     image: anImage({ retryToken: '1', state: { phase: 'Pending', attempts: 4, attemptsFailed: 4, failures: 4 } }),
-    seen: seen({ origin, storageClass }),
+    observed: observed({ origin, storageClass }),
     actions: ['create BackingImage vmi-<uid>'],
     state: { attempts: 1, attemptsFailed: 0, failures: 4, handledRetryToken: '1' },
   },
   {
     name: 'a retry throws away what is still on its way',
     image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
-    seen: answering('0'),
+    observed: answering('0'),
     actions: ['delete BackingImage vmi-<uid>'],
     state: { phase: 'Pending', reason: 'Restarting' },
   },
   {
     name: 'a retry does not throw away what was made for it by a pass whose status was lost',
     image: anImage({ retryToken: '1', state: { phase: 'Downloading', attempts: 1 } }),
-    seen: answering('1'),
+    observed: answering('1'),
     actions: [],
     state: { phase: 'Downloading', handledRetryToken: '1' },
   },
   {
     name: 'a retry keeps bytes that are good',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', reason: 'NameTaken' } }),
-    seen: copied({ state: 'ready' }),
+    observed: copied({ state: 'ready' }),
     actions: [],
     state: { phase: 'Available', handledRetryToken: '1' },
   },
 ];
 
 describe('initialize', () => {
-  it.each(rows)('$name', ({ image = anImage(), seen: world, actions, state }) => {
+  it.each(rows)('$name', ({ image = anImage(), observed: world, actions, state }) => {
     const plan = initialize(image, world, context);
     expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
   });
@@ -311,7 +315,7 @@ describe('initialize', () => {
       metadata: { name: 'default-ubuntu', namespace: 'longhorn-system' },
     });
     const legacy = { ...made, metadata: { ...made.metadata, labels: {}, annotations: {} } };
-    const plan = initialize(anImage(), seen({ backingImage: legacy, storageClass }), context);
+    const plan = initialize(anImage(), observed({ backingImage: legacy, storageClass }), context);
     expect(plan.actions).toMatchObject([
       { do: 'patch', patch: { metadata: { labels: { 'bullion.dev/owner-uid': imageRef.uid } } } },
     ]);
@@ -323,7 +327,7 @@ describe('initialize', () => {
       state: { phase: 'Available', inspection: { format: 'raw', compression: 'none', size: 1000 } },
     });
     const of = (virtualSize: number) =>
-      seen({ backingImage: aBackingImage([{ state: 'ready' }], { status: { size: 1000, virtualSize } }) });
+      observed({ backingImage: aBackingImage([{ state: 'ready' }], { status: { size: 1000, virtualSize } }) });
     expect(backend.updateVirtualSize(image, of(0))).toBeUndefined();
     expect(backend.updateVirtualSize(image, of(4096))).toMatchObject({ inspection: { size: 1000, virtualSize: 4096 } });
   });
@@ -345,6 +349,6 @@ describe('delete', () => {
   });
 
   it('is done when nothing is left', () => {
-    expect(planDelete(deleting, seen())).toMatchObject({ actions: [], removed: true });
+    expect(planDelete(deleting, observed())).toMatchObject({ actions: [], removed: true });
   });
 });

@@ -10,7 +10,7 @@ import { planRunning } from '#shared/backends/backingimage/following.ts';
 import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingimage/manifests.ts';
 import { parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import { planRestart } from '#shared/backends/backingimage/removal.ts';
-import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import { planStart } from '#shared/backends/backingimage/starting.ts';
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import {
@@ -24,23 +24,25 @@ import {
   waitingState,
 } from '#shared/backends/state.ts';
 
-export const initialize = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
+export const initialize = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (image.state.phase !== 'Available' && isRetryDue(image)) {
-    const restart = planRestart(image, seen, context);
-    return restart.cleared === undefined ? restart.plan : advance(restart.cleared, seen, context);
+    const restart = planRestart(image, observed, context);
+    return restart.cleared === undefined ? restart.plan : advance(restart.cleared, observed, context);
   }
-  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, seen, context);
+  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, observed, context);
 };
 
-const advance = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
-  const { backingImage, foreign } = seen;
+const advance = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
+  const { backingImage, foreign } = observed;
   const wasUsable = image.state.phase === 'Available';
   if (backingImage === undefined || backingImage.metadata.deletionTimestamp !== undefined) {
     if (wasUsable) return planLost(image);
     if (foreign !== undefined) return { actions: [], state: takenState(image, foreign, context) };
-    return backingImage === undefined ? planMissing(image, seen, context) : planLeaving(image, backingImage, context);
+    return backingImage === undefined
+      ? planMissing(image, observed, context)
+      : planLeaving(image, backingImage, context);
   }
-  const plan = follow(known(image, backingImage), { ...seen, backingImage }, context);
+  const plan = follow(known(image, backingImage), { ...observed, backingImage }, context);
   return { ...plan, actions: [...adoption(image, backingImage), ...plan.actions] };
 };
 
@@ -50,14 +52,14 @@ const known = (image: Image, { metadata }: BackingImage): Image => ({
   state: { ...image.state, children: { ...image.state.children, backingImage: metadata.name } },
 });
 
-type Present = BackingImageSeen & { readonly backingImage: BackingImage };
+type Present = ObservedBackingImage & { readonly backingImage: BackingImage };
 
-const follow = (image: Image, seen: Present, context: PlanContext): Plan => {
-  const { backingImage } = seen;
+const follow = (image: Image, observed: Present, context: PlanContext): Plan => {
+  const { backingImage } = observed;
   const copies = foldCopies(backingImage);
   switch (copies.is) {
     case 'ready':
-      return planReady(image, seen, context);
+      return planReady(image, observed, context);
     case 'failed':
       return image.state.phase === 'Available' ? planLost(image) : planFailed(image, backingImage, copies, context);
     case 'running':
@@ -67,10 +69,10 @@ const follow = (image: Image, seen: Present, context: PlanContext): Plan => {
 };
 
 /** The time of the next attempt is kept, also when what failed went away by itself. */
-const planMissing = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
+const planMissing = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   const { nextAttemptTime } = image.state;
   const isTooEarly = nextAttemptTime !== undefined && !isPast(nextAttemptTime, context.now);
-  return isTooEarly ? unchanged(image) : planStart(image, seen, context);
+  return isTooEarly ? unchanged(image) : planStart(image, observed, context);
 };
 
 const planLost = (image: Image): Plan => {
@@ -90,8 +92,8 @@ const adoption = (image: Image, backingImage: BackingImage): readonly Action[] =
     ? [patch(backingImages, backingImage, { metadata: marksOf(image, 'volume') })]
     : [];
 
-const planReady = (image: Image, seen: Present, context: PlanContext): Plan => {
-  const { backingImage, storageClass, foreign } = seen;
+const planReady = (image: Image, observed: Present, context: PlanContext): Plan => {
+  const { backingImage, storageClass, foreign } = observed;
   const attempt = attemptOf(backingImage);
   const counted = countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt - 1 });
   const fault = checksumFault(image, backingImage);
@@ -106,7 +108,7 @@ const planReady = (image: Image, seen: Present, context: PlanContext): Plan => {
   if (storageClass === undefined && foreign !== undefined) {
     return { actions: [], state: takenState(image, foreign, context) };
   }
-  const parameters = parametersOf(image, seen.template);
+  const parameters = parametersOf(image, observed.template);
   const problem = storageClass === undefined ? secretProblem(image, parameters) : undefined;
   if (problem !== undefined) return { actions: [], state: failedState(counted, 'NotAuthorized', problem) };
   const made = storageClass ?? buildStorageClass(image, backingImage.metadata.name, parameters);

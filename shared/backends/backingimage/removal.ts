@@ -5,7 +5,7 @@ import { annotations } from '#shared/api/names.ts';
 import { remove, removeWhole } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
-import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { describeChild, restartedState, restartingState, terminatingState } from '#shared/backends/state.ts';
 
@@ -13,12 +13,12 @@ import { describeChild, restartedState, restartingState, terminatingState } from
  * The backing image first: Longhorn refuses that while a replica stands on it, and then the class must stay as well, or its volumes could not
  * grow any more.
  */
-export const planDelete = (image: Image, seen: BackingImageSeen): Plan & { readonly removed: boolean } => {
-  if (seen.users.length > 0) return { actions: [], removed: false, state: inUse(image, seen.users) };
-  const left = [seen.backingImage, seen.storageClass].filter((child) => child !== undefined);
+export const planDelete = (image: Image, observed: ObservedBackingImage): Plan & { readonly removed: boolean } => {
+  if (observed.users.length > 0) return { actions: [], removed: false, state: inUse(image, observed.users) };
+  const left = [observed.backingImage, observed.storageClass].filter((child) => child !== undefined);
   const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
   return {
-    actions: [...removeWhole(backingImages, seen.backingImage), ...remove(storageClasses, seen.storageClass)],
+    actions: [...removeWhole(backingImages, observed.backingImage), ...remove(storageClasses, observed.storageClass)],
     state: terminatingState(image.state, 'Terminating', message),
     removed: left.length === 0,
   };
@@ -37,8 +37,8 @@ export interface Restart {
  * A retry throws a backing image away unless its bytes are good: those are never fetched twice. Nor is one thrown away that was made for this very
  * retry by a pass whose status was lost.
  */
-export const planRestart = (image: Image, seen: BackingImageSeen, context: PlanContext): Restart => {
-  const { backingImage } = seen;
+export const planRestart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Restart => {
+  const { backingImage } = observed;
   if (backingImage !== undefined && !isMadeFor(image, backingImage) && !isWorthKeeping(image, backingImage)) {
     const state = restartingState(image, [backingImage], context);
     return { plan: { actions: removeWhole(backingImages, backingImage), state } };

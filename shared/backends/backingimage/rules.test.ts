@@ -7,7 +7,7 @@ import { backingImageNames, correctedName, storageClassNames } from '#shared/bac
 import { readOrigin } from '#shared/backends/backingimage/origin.ts';
 import { classParameters } from '#shared/backends/backingimage/parameters.ts';
 import { initialize } from '#shared/backends/backingimage/plan.ts';
-import { check } from '#shared/backends/backingimage/seen.ts';
+import { check } from '#shared/backends/backingimage/observed.ts';
 import { validator } from '#shared/backends/backingimage/validator.ts';
 import type { Image, ImageSource } from '#shared/backends/image.ts';
 import {

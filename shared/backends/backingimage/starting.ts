@@ -7,14 +7,14 @@ import { type Origin, buildBackingImage, buildStorageClass } from '#shared/backe
 import { longhornMissing } from '#shared/backends/backingimage/need.ts';
 import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
 import { copiesIn, parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
-import type { BackingImageSeen } from '#shared/backends/backingimage/seen.ts';
+import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { markExported } from '#shared/backends/exporting.ts';
 import { failedState, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
 
-export const planStart = (image: Image, seen: BackingImageSeen, context: PlanContext): Plan => {
-  if (!seen.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);
-  const { origin } = seen;
+export const planStart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
+  if (!observed.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);
+  const { origin } = observed;
   if (origin === undefined) return wait(image, 'SourceNotReady', 'waiting to look at the source', context);
   switch (origin.is) {
     case 'waiting':
@@ -24,7 +24,7 @@ export const planStart = (image: Image, seen: BackingImageSeen, context: PlanCon
     case 'refused':
       return fail(image, origin.reason, origin.message);
     case 'ready':
-      return make(image, seen, origin.origin, context);
+      return make(image, observed, origin.origin, context);
   }
 };
 
@@ -45,8 +45,8 @@ const uploadStep = {
   message: 'waiting for a client to send the file',
 } as const;
 
-const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: PlanContext): Plan => {
-  const classParameters = parametersOf(image, seen.template);
+const make = (image: Image, observed: ObservedBackingImage, origin: Origin, context: PlanContext): Plan => {
+  const classParameters = parametersOf(image, observed.template);
   if (copiesIn(classParameters) === undefined) {
     return fail(image, 'InvalidSpec', 'spec.storageClassParameters.numberOfReplicas is no number above 0');
   }
@@ -57,11 +57,11 @@ const make = (image: Image, seen: BackingImageSeen, origin: Origin, context: Pla
   const built = buildBackingImage(image, origin, { attempt, classParameters });
   const labels = { ...built.metadata.labels, ...cloneLabels(image) };
   const backingImage = { ...built, metadata: { ...built.metadata, labels } };
-  const storageClass = seen.storageClass ?? buildStorageClass(image, built.metadata.name, classParameters);
+  const storageClass = observed.storageClass ?? buildStorageClass(image, built.metadata.name, classParameters);
   const actions: readonly Action[] = [
-    ...markExported(seen.exported, image),
+    ...markExported(observed.exported, image),
     create(backingImages, backingImage),
-    ...(seen.storageClass === undefined ? [create(storageClasses, storageClass)] : []),
+    ...(observed.storageClass === undefined ? [create(storageClasses, storageClass)] : []),
   ];
   const next = {
     ...image.state,

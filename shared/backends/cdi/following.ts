@@ -4,7 +4,7 @@ import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts'
 import { findCondition } from '#shared/api/conditions.ts';
 import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { type CdiSeen, runningPhases } from '#shared/backends/cdi/seen.ts';
+import { type ObservedCdi, runningPhases } from '#shared/backends/cdi/observed.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
 import { failedState, isPast, isoTime, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
@@ -75,16 +75,16 @@ export const hasNews = (dataVolume: DataVolume): boolean => {
 
 const beginningPhases: readonly string[] = ['ImportScheduled', 'CloneScheduled'];
 
-type Following = CdiSeen & { readonly dataVolume: DataVolume };
+type Following = ObservedCdi & { readonly dataVolume: DataVolume };
 
-export const followDataVolume = (image: Image, seen: Following, context: PlanContext): Plan => {
-  const { dataVolume } = seen;
+export const followDataVolume = (image: Image, observed: Following, context: PlanContext): Plan => {
+  const { dataVolume } = observed;
   const state = counted(image, dataVolume, context);
   const { phase = '' } = dataVolume.status ?? {};
   if (phase === 'Failed') return { actions: [], state: endOf(state, dataVolume, 'not tried again') };
   if (hasUsedUp(image, state)) return stopTrying(image, state, dataVolume);
   if (runningPhases.includes(phase)) return followRunning(image, state, dataVolume, context);
-  const hindrance = hindranceOf(seen);
+  const hindrance = hindranceOf(observed);
   // As the DataVolume does: whose machine it is stops it when it suits them.
   if (hindrance.reason === 'SourceInUse') return { actions: [], state: restingState({ ...image, state }, hindrance) };
   return stopIfStuck(dataVolume, waitingState(image, state, { phase: 'Pending', ...hindrance }, context));

@@ -14,12 +14,12 @@ import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts';
 import { hasNews } from '#shared/backends/cdi/following.ts';
-import { type CdiSeen, check } from '#shared/backends/cdi/seen.ts';
+import { type ObservedCdi, check } from '#shared/backends/cdi/observed.ts';
 import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts';
 
 const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
-export const cdi: Backend<CdiSeen> = {
+export const cdi: Backend<ObservedCdi> = {
   capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'] },
   check,
   initialize,

@@ -10,7 +10,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import { buildDataVolume } from '#shared/backends/cdi/manifests.ts';
-import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import {
   aJob,
@@ -31,7 +31,7 @@ const gib = 2 ** 30;
 
 const image = (over: Parameters<typeof anImage>[0] = {}): Image =>
   anImage({ backend: 'cdi', storage: { className: 'local' }, ...over });
-const seen = (over: Partial<CdiSeen> = {}): CdiSeen => ({ foreign: [], pods: [], storageClass, ...over });
+const observed = (over: Partial<ObservedCdi> = {}): ObservedCdi => ({ foreign: [], pods: [], storageClass, ...over });
 const made = (status?: DataVolumeStatus): DataVolume => {
   const built = buildDataVolume(image(), { storageClass, diskBytes: gib });
   return { ...built, metadata: { ...built.metadata, uid: 'dv-uid' }, ...(status === undefined ? {} : { status }) };
@@ -55,8 +55,8 @@ const condition = (type: string, status: 'True' | 'False', reason: string, messa
 });
 const running = (reason: string, message: string) => [condition('Running', 'False', reason, message)];
 
-const stateOf = (state: Partial<ImageState>, what: Partial<CdiSeen>, over: object = {}) =>
-  cdi.initialize(image({ state, ...over }), seen(what), context);
+const stateOf = (state: Partial<ImageState>, what: Partial<ObservedCdi>, over: object = {}) =>
+  cdi.initialize(image({ state, ...over }), observed(what), context);
 
 describe('a DataVolume that does not begin', () => {
   it('is waiting for what its claim complains of, which a CDI does not tell', async () => {
@@ -85,14 +85,14 @@ describe('a DataVolume that does not begin', () => {
 
 describe('a new image', () => {
   it('is looked at, then has a DataVolume of its name, exactly as large as its disk', () => {
-    const first = cdi.initialize(image(), seen(), context);
+    const first = cdi.initialize(image(), observed(), context);
     expect(first).toMatchObject({
       actions: [{ do: 'create', object: { kind: 'Job' } }],
       state: { reason: 'Inspecting' },
     });
     const job = aJob('inspect', { conditions: [{ type: 'Complete', status: 'True' }] });
     const pod = aPod(job, 'a', 'Succeeded', { report: aSuccess() });
-    const second = cdi.initialize(image({ state: first.state }), seen({ inspectJob: job, pods: [pod] }), context);
+    const second = cdi.initialize(image({ state: first.state }), observed({ inspectJob: job, pods: [pod] }), context);
     expect(second.actions).toMatchObject([
       {
         do: 'create',
@@ -109,7 +109,7 @@ describe('a new image', () => {
     expect(second.state).toMatchObject({ inspection: { virtualSize: gib }, children: { volume: 'ubuntu' } });
   });
 
-  it.each<[what: string, over: Parameters<typeof anImage>[0], what: Partial<CdiSeen>, spec: object]>([
+  it.each<[what: string, over: Parameters<typeof anImage>[0], what: Partial<ObservedCdi>, spec: object]>([
     [
       'a checksum',
       { checksum: { algorithm: 'sha256', hex: 'ab' }, storage: { className: 'local', capacityBytes: gib } },
@@ -129,7 +129,7 @@ describe('a new image', () => {
       { source: { pvc: { namespace: 'other', name: 'vmi-1' } } },
     ],
   ])('is made from %s', (_what, over, what, spec) => {
-    const { actions } = cdi.initialize(image(over), seen(what), context);
+    const { actions } = cdi.initialize(image(over), observed(what), context);
     expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume', spec } }]);
   });
 
@@ -147,7 +147,7 @@ describe('a new image', () => {
     const sized = { className: 'local', capacityBytes: gib };
 
     it('has a bundle of them, made before what reads it', () => {
-      const { actions } = cdi.initialize(image({ storage: sized }), seen(), trusting);
+      const { actions } = cdi.initialize(image({ storage: sized }), observed(), trusting);
       const name = expect.stringMatching(/^ca-/) as string;
       expect(actions).toMatchObject([
         {
@@ -171,7 +171,7 @@ describe('a new image', () => {
       ],
       ['nobody needs it', { storage: sized }, context],
     ])('has none where %s', (_what, over, given) => {
-      const { actions } = cdi.initialize(image(over), seen(), given);
+      const { actions } = cdi.initialize(image(over), observed(), given);
       expect(actions).toMatchObject([{ do: 'create', object: { kind: 'DataVolume' } }]);
       expect(JSON.stringify(actions)).not.toContain('certConfigMap');
     });
@@ -184,14 +184,14 @@ describe('a new image', () => {
     expect(buildDataVolume(image(), { storageClass }).metadata.annotations).not.toHaveProperty([key]);
   });
 
-  it.each<[what: string, what: Partial<CdiSeen>, over: object, reason: string]>([
+  it.each<[what: string, what: Partial<ObservedCdi>, over: object, reason: string]>([
     ['its class', { storageClass: undefined }, {}, 'StorageClassNotFound'],
     ['its name', { foreign: [made()] }, {}, 'NameTaken'],
     ['the claim of a DataVolume that is gone', { claim: aClaim('Bound') }, {}, 'ChildDeleted'],
   ])('waits for %s, and not for ever', (_what, what, over, reason) => {
     const { actions, state } = stateOf({}, what, over);
     expect({ actions, reason: state.reason }).toEqual({ actions: [], reason });
-    const late = cdi.initialize(image({ state, ...over }), seen(what), later(testSettings.childSeconds + 1));
+    const late = cdi.initialize(image({ state, ...over }), observed(what), later(testSettings.childSeconds + 1));
     expect(late.state).toMatchObject({ phase: 'Failed', reason, message: expect.stringContaining('gave up waiting') });
   });
 
@@ -307,7 +307,7 @@ describe('a DataVolume', () => {
     const first = stateOf({}, { dataVolume });
     const stuck = cdi.initialize(
       image({ state: first.state }),
-      seen({ dataVolume, warnings }),
+      observed({ dataVolume, warnings }),
       later(testSettings.childSeconds + 1),
     );
     expect(stuck.actions).toMatchObject([{ do: 'delete', uid: 'dv-uid' }]);
@@ -322,11 +322,11 @@ describe('a DataVolume', () => {
     const dataVolume = made({ phase: 'ImportInProgress', progress: '50.0%' });
     const first = stateOf({}, { dataVolume });
     const slower = made({ phase: 'ImportInProgress', progress: '20.0%' });
-    const second = cdi.initialize(image({ state: first.state }), seen({ dataVolume: slower }), later(60));
+    const second = cdi.initialize(image({ state: first.state }), observed({ dataVolume: slower }), later(60));
     expect(second.state.progress).toBe(50);
     const end = cdi.initialize(
       image({ state: second.state }),
-      seen({ dataVolume }),
+      observed({ dataVolume }),
       later(testSettings.attemptSeconds + testSettings.childSeconds + 1),
     );
     expect(end).toMatchObject({ actions: [{ do: 'delete' }], state: { phase: 'Failed', reason: 'DeadlineExceeded' } });
@@ -357,7 +357,7 @@ describe('a DataVolume', () => {
     const disk = { ...claim, metadata, status, spec: { ...claim.spec, volumeMode: 'Block' as const } };
     const source = { type: 'export-from-volume', namespace: 'default', claimName: 'root' } as const;
     const virtualSizeOf = (over: Parameters<typeof anImage>[0]) =>
-      cdi.initialize(image(over), seen({ dataVolume: made({ phase: 'Succeeded' }), claim: disk }), later(0)).state
+      cdi.initialize(image(over), observed({ dataVolume: made({ phase: 'Succeeded' }), claim: disk }), later(0)).state
         .inspection?.virtualSize;
     expect(virtualSizeOf({ source })).toBe(7 * gib);
     expect(virtualSizeOf({})).toBe(aPopulation.inspection.virtualSize);
@@ -399,7 +399,7 @@ describe('starting over', () => {
 });
 
 describe('removal', () => {
-  const removing = (what: Partial<CdiSeen>) => cdi.delete(image({ deleting: true }), seen(what), context);
+  const removing = (what: Partial<ObservedCdi>) => cdi.delete(image({ deleting: true }), observed(what), context);
   it('takes the DataVolume before its claim, and waits for both', () => {
     const both = removing({ dataVolume: made(), claim: aClaim('Bound') });
     expect(both).toMatchObject({ removed: false, actions: [{ do: 'delete', type: { kind: 'DataVolume' } }] });

@@ -13,7 +13,7 @@ import { create, ensure, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
 import { type Shape, buildBundle, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
-import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
 import {
   dirtyStage,
   needsStage,
@@ -48,9 +48,9 @@ import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
-export const initialize = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  if (image.state.phase !== 'Available' && isRetryDue(image)) return planRestart(image, seen, context);
-  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, seen, context);
+export const initialize = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
+  if (image.state.phase !== 'Available' && isRetryDue(image)) return planRestart(image, observed, context);
+  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, observed, context);
 };
 
 const wait = (image: Image, reason: string, message: string, context: PlanContext): Plan => ({
@@ -58,18 +58,22 @@ const wait = (image: Image, reason: string, message: string, context: PlanContex
   state: waitingState(image, image.state, { phase: 'Pending', reason, message }, context),
 });
 
-const advance = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const [taken] = seen.foreign;
+const advance = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
+  const [taken] = observed.foreign;
   if (taken !== undefined) return { actions: [], state: takenState(image, taken, context) };
-  const { dataVolume, claim } = seen;
+  const { dataVolume, claim } = observed;
   if (image.state.phase === 'Available' && isLost(dataVolume, claim)) return planLost(image);
-  if (dataVolume !== undefined) return planMade(image, { ...seen, dataVolume }, context);
+  if (dataVolume !== undefined) return planMade(image, { ...observed, dataVolume }, context);
   const stopped = stoppedState(image);
-  return stopped === undefined ? planNew(image, seen, context) : { actions: [], state: stopped };
+  return stopped === undefined ? planNew(image, observed, context) : { actions: [], state: stopped };
 };
 
-const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolume }, context: PlanContext): Plan => {
-  const { dataVolume, claim } = seen;
+const planMade = (
+  image: Image,
+  observed: ObservedCdi & { readonly dataVolume: DataVolume },
+  context: PlanContext,
+): Plan => {
+  const { dataVolume, claim } = observed;
   const stopped = isLeaving(dataVolume) ? stoppedState(image) : undefined;
   if (stopped !== undefined) return { actions: [], state: stopped };
   if (isLeaving(dataVolume)) {
@@ -78,9 +82,9 @@ const planMade = (image: Image, seen: CdiSeen & { readonly dataVolume: DataVolum
   }
   if (claim !== undefined && isFilled(dataVolume, claim)) {
     const state = madeState({ ...image, state: counted(image, dataVolume, context) }, claim);
-    return { actions: removeStage(seen.stage), state };
+    return { actions: removeStage(observed.stage), state };
   }
-  return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, seen, context);
+  return image.state.phase === 'Available' ? unchanged(image) : followDataVolume(image, observed, context);
 };
 
 const isFilled = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim | undefined): boolean =>
@@ -100,8 +104,8 @@ const planLost = ({ state, ref }: Image): Plan => ({
   state: failedState(state, 'VolumeLost', `the golden volume ${ref.name} is gone or lost its data; ${retryHint}`),
 });
 
-const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const { storageClass, cloned, claim, exported } = seen;
+const planNew = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
+  const { storageClass, cloned, claim, exported } = observed;
   if (claim !== undefined) {
     return wait(
       image,
@@ -110,9 +114,9 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
       context,
     );
   }
-  if (seen.isClassUnread === true) return planLook(image, seen, context);
+  if (observed.isClassUnread === true) return planLook(image, observed, context);
   if (storageClass === undefined) return planNoClass(image, context);
-  if (needsStage(image)) return planRestored(image, seen, storageClass, context);
+  if (needsStage(image)) return planRestored(image, observed, storageClass, context);
   if (cloned?.is === 'waiting')
     return { actions: [], state: restingState(image, { reason: 'SourceNotReady', message: cloned.message }) };
   const { source, storage } = image;
@@ -125,12 +129,12 @@ const planNew = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
       context,
     );
   }
-  return planLook(image, seen, context);
+  return planLook(image, observed, context);
 };
 
 /** A size that nobody gave is found out first. */
-const planLook = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const { storageClass, inspectJob: job, looked, pods } = seen;
+const planLook = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
+  const { storageClass, inspectJob: job, looked, pods } = observed;
   const size = planInspection(image, { job, looked, pods, build: () => buildLook(image, context) }, context);
   if (size.is === 'planned') return size.plan;
   const { diskBytes, inspection: inspected, state } = size;
@@ -152,11 +156,11 @@ const planOffered = (image: Image, storageClass: StorageClass, context: PlanCont
     : makeDataVolume(image, { storageClass, diskBytes, inspected }, state, context);
 };
 
-const planRestored = (image: Image, seen: CdiSeen, storageClass: StorageClass, context: PlanContext): Plan => {
-  const cloned = readyStage(image, seen);
+const planRestored = (image: Image, observed: ObservedCdi, storageClass: StorageClass, context: PlanContext): Plan => {
+  const cloned = readyStage(image, observed);
   return cloned === undefined
-    ? planStage(image, seen, inClass(context, storageClass))
-    : makeDataVolume(image, { storageClass, cloned, inspected: stagedDisk(seen) }, image.state, context);
+    ? planStage(image, observed, inClass(context, storageClass))
+    : makeDataVolume(image, { storageClass, cloned, inspected: stagedDisk(observed) }, image.state, context);
 };
 
 const planNoClass = (image: Image, context: PlanContext): Plan => ({
@@ -208,13 +212,13 @@ const inspectionOf = (image: Image, claim: PersistentVolumeClaim): Inspection =>
   return { ...state.inspection, ...found, ...(virtualSize === undefined ? {} : { virtualSize }) };
 };
 
-const childrenOf = ({ dataVolume, claim, inspectJob, readers = [], pods, stage }: CdiSeen) =>
+const childrenOf = ({ dataVolume, claim, inspectJob, readers = [], pods, stage }: ObservedCdi) =>
   [dataVolume, claim, inspectJob, ...readers, ...pods, stage?.importJob, stage?.volume].filter(
     (child) => child !== undefined,
   );
 
 /** The DataVolume goes before its claim: it would make that again. */
-const removeAll = ({ dataVolume, claim, inspectJob, readers = [], stage }: CdiSeen) => [
+const removeAll = ({ dataVolume, claim, inspectJob, readers = [], stage }: ObservedCdi) => [
   ...remove(dataVolumeKind.type, dataVolume),
   ...removeJob(inspectJob),
   ...readers.flatMap(removeJob),
@@ -222,18 +226,18 @@ const removeAll = ({ dataVolume, claim, inspectJob, readers = [], stage }: CdiSe
   ...removeStage(stage),
 ];
 
-const planRestart = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
-  const isStaged = readyStage(image, seen) !== undefined;
-  const dirty = { ...seen, stage: dirtyStage(seen), pods: isStaged ? [] : seen.pods };
+const planRestart = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
+  const isStaged = readyStage(image, observed) !== undefined;
+  const dirty = { ...observed, stage: dirtyStage(observed), pods: isStaged ? [] : observed.pods };
   const left = childrenOf(dirty);
-  if (isFilled(seen.dataVolume, seen.claim) || left.length === 0)
-    return advance({ ...image, state: restartedState(image) }, seen, context);
+  if (isFilled(observed.dataVolume, observed.claim) || left.length === 0)
+    return advance({ ...image, state: restartedState(image) }, observed, context);
   return { actions: removeAll(dirty), state: restartingState(image, left, context) };
 };
 
-export const planDelete = (image: Image, seen: CdiSeen): Plan & { readonly removed: boolean } => {
-  const left = childrenOf(seen);
+export const planDelete = (image: Image, observed: ObservedCdi): Plan & { readonly removed: boolean } => {
+  const left = childrenOf(observed);
   const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
   const state = terminatingState(image.state, 'Terminating', message);
-  return { actions: removeAll(seen), state, removed: left.length === 0 };
+  return { actions: removeAll(observed), state, removed: left.length === 0 };
 };

@@ -3,7 +3,7 @@
 import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type Action, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import type { CdiSeen } from '#shared/backends/cdi/seen.ts';
+import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
 import type { Image } from '#shared/backends/image.ts';
@@ -26,7 +26,7 @@ export interface Stage {
 }
 
 /** The Job first, since it is made after the claim it fills. */
-export const readStage = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+export const readStage = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
   if (!needsStage(image)) return {};
   const { own: importJob } = await readOwn(kube, jobs, image.ref, transferJobName('import', image.ref));
   const { own: volume } = await readOwn(kube, persistentVolumeClaims, image.ref, stageName(image));
@@ -34,24 +34,24 @@ export const readStage = async (kube: KubeClient, image: Image): Promise<Partial
 };
 
 /** What the DataVolume is made from, once it is there. */
-export const readyStage = (image: Image, { stage }: CdiSeen): CdiSeen['cloned'] =>
+export const readyStage = (image: Image, { stage }: ObservedCdi): ObservedCdi['cloned'] =>
   populationOf(stage?.volume) === undefined || stage?.volume?.metadata.deletionTimestamp !== undefined
     ? undefined
     : { is: 'ready', namespace: image.ref.namespace ?? 'default', name: stageName(image) };
 
 /** What was found about the disk as it was restored. */
-export const stagedDisk = ({ stage }: CdiSeen): Inspection | undefined => populationOf(stage?.volume)?.inspection;
+export const stagedDisk = ({ stage }: ObservedCdi): Inspection | undefined => populationOf(stage?.volume)?.inspection;
 
 /** The next step towards a claim that holds the disk. */
-export const planStage = (image: Image, seen: CdiSeen, context: PlanContext): Plan => {
+export const planStage = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {
   const name = stageName(image);
   const staged: Image = {
     ...image,
     childNames: { volume: name, snapshot: name },
     volumeMarks: { filling: {}, filled: {} },
   };
-  const { volume, importJob } = seen.stage ?? {};
-  const { inspectJob, pods, storageClass, profile, foreign } = seen;
+  const { volume, importJob } = observed.stage ?? {};
+  const { inspectJob, pods, storageClass, profile, foreign } = observed;
   const around = { importJob, inspectJob, pods, storageClass, profile, foreign };
   if (volume === undefined) return planVolume(staged, around, context);
   const run = importJob === undefined ? undefined : readTransfer(importJob, pods, context.now);
@@ -67,7 +67,7 @@ export const planStage = (image: Image, seen: CdiSeen, context: PlanContext): Pl
 };
 
 /** A claim that is filled is worth keeping when the image is started over. */
-export const dirtyStage = ({ stage }: CdiSeen): Stage =>
+export const dirtyStage = ({ stage }: ObservedCdi): Stage =>
   populationOf(stage?.volume) === undefined ? (stage ?? {}) : {};
 
 export const removeStage = ({ importJob, volume }: Stage = {}): readonly Action[] => [

@@ -8,25 +8,25 @@ import { countAttempts, failedState, storageWaitingState, waitingState } from '#
 import { followTransfer } from '#shared/backends/following.ts';
 import { buildImportJob } from '#shared/backends/csi/manifests.ts';
 import { keepSpool, releaseSpool } from '#shared/backends/spooling.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
 import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
-type Filling = CsiSeen & { readonly volume: PersistentVolumeClaim };
+type Filling = ObservedCsi & { readonly volume: PersistentVolumeClaim };
 
-export const planFilling = (image: Image, seen: Filling, context: PlanContext): Plan => {
-  const { volume, importJob: job, spool, warnings } = seen;
+export const planFilling = (image: Image, observed: Filling, context: PlanContext): Plan => {
+  const { volume, importJob: job, spool, warnings } = observed;
   const leaving = [volume, job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
   if (leaving !== undefined)
     return planLeaving(image, { what: `${leaving.kind} ${leaving.metadata.name}`, job }, context);
   const record = recordOf(volume);
-  if (record !== undefined && record.strategy !== 'copy') return planByStorage(image, seen, record, context);
-  if (job === undefined) return planJob(image, seen, context);
-  const run = readTransfer(job, seen.pods, context.now);
-  if (run.is === 'succeeded') return planSucceeded(image, seen, run, context);
+  if (record !== undefined && record.strategy !== 'copy') return planByStorage(image, observed, record, context);
+  if (job === undefined) return planJob(image, observed, context);
+  const run = readTransfer(job, observed.pods, context.now);
+  if (run.is === 'succeeded') return planSucceeded(image, observed, run, context);
   const followed = followTransfer(image, { job, run, warnings, spool }, context);
   // Somebody took it away: the next pod could not start.
   const kept = followed.state.phase === 'Failed' ? [] : keepSpool(image, { spool, target: volume }, context);
@@ -49,9 +49,9 @@ const planLeaving = (image: Image, { what, job }: Leaving, context: PlanContext)
 };
 
 /** The storage copies what another volume holds. */
-const planByStorage = (image: Image, seen: Filling, { population }: CloneRecord, context: PlanContext): Plan => {
-  const { volume, warnings: [warning] = [] } = seen;
-  if (volume.status?.phase === 'Bound') return fill(image, seen, population ?? nothingKnown, context);
+const planByStorage = (image: Image, observed: Filling, { population }: CloneRecord, context: PlanContext): Plan => {
+  const { volume, warnings: [warning] = [] } = observed;
+  if (volume.status?.phase === 'Bound') return fill(image, observed, population ?? nothingKnown, context);
   const { name } = volume.metadata;
   const step =
     warning === undefined
@@ -81,30 +81,30 @@ const planJob = (image: Image, { volume, spool }: Filling, context: PlanContext)
 
 const planSucceeded = (
   image: Image,
-  seen: Filling,
+  observed: Filling,
   run: Extract<TransferRun, { is: 'succeeded' }>,
   context: PlanContext,
 ): Plan => {
   const { inspection, digests } = run.report;
   const counted = { ...image, state: countAttempts(image.state, run) };
-  return fill(counted, seen, recordOf(seen.volume)?.population ?? { inspection, digests }, context);
+  return fill(counted, observed, recordOf(observed.volume)?.population ?? { inspection, digests }, context);
 };
 
 /** A snapshot that was taken for this copy alone is no longer needed. */
-const fill = (image: Image, seen: Filling, population: Population, context: PlanContext): Plan => {
+const fill = (image: Image, observed: Filling, population: Population, context: PlanContext): Plan => {
   const fault = checksumFault(image, population.digests);
   if (fault !== undefined) return { actions: [], state: failedState(image.state, 'ChecksumMismatch', fault) };
-  const mark = patch(persistentVolumeClaims, seen.volume, populatedPatch(population, image.volumeMarks.filled));
-  const next = planSnapshot(image, seen, population, context);
+  const mark = patch(persistentVolumeClaims, observed.volume, populatedPatch(population, image.volumeMarks.filled));
+  const next = planSnapshot(image, observed, population, context);
   // Before the mark: of a volume that is marked nobody asks any more what it was made through.
-  const before = remove(persistentVolumeClaims, seen.spool);
+  const before = remove(persistentVolumeClaims, observed.spool);
   return {
     ...next,
     actions: [
       ...before,
       mark,
-      ...remove(volumeSnapshots, seen.sourceSnapshot),
-      ...releaseSpool(image, seen.importJob),
+      ...remove(volumeSnapshots, observed.sourceSnapshot),
+      ...releaseSpool(image, observed.importJob),
       ...next.actions,
     ],
   };

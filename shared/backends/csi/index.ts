@@ -8,21 +8,21 @@ import type { Backend } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
 import { planDelete } from '#shared/backends/csi/removal.ts';
-import { type CsiSeen, check } from '#shared/backends/csi/seen.ts';
+import { type ObservedCsi, check } from '#shared/backends/csi/observed.ts';
 import { sidecars } from '#shared/backends/csi/sidecars.ts';
 import { filledState } from '#shared/backends/csi/snapshotting.ts';
 import { mutator, validator } from '#shared/backends/csi/validator.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
-const updateVirtualSize = (image: Image, seen: CsiSeen): ImageState | undefined => {
-  const population = populationOf(seen.volume);
-  if (image.state.inspection?.virtualSize !== undefined || population === undefined || seen.volume === undefined) {
+const updateVirtualSize = (image: Image, observed: ObservedCsi): ImageState | undefined => {
+  const population = populationOf(observed.volume);
+  if (image.state.inspection?.virtualSize !== undefined || population === undefined || observed.volume === undefined) {
     return undefined;
   }
-  return filledState(image, seen.volume, population);
+  return filledState(image, observed.volume, population);
 };
 
-export const csi: Backend<CsiSeen> = {
+export const csi: Backend<ObservedCsi> = {
   capabilities: {
     sources: ['http', 'object', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'],
     copiesNearby: true,

@@ -1,4 +1,4 @@
-// The csi backend's decisions, one row per situation. Plans are pure, so a row is an image, what is seen, and what must come out.
+// The csi backend's decisions, one row per situation. Plans are pure, so a row is an image, what is observed, and what must come out.
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -6,7 +6,7 @@ import type { Plan } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
 import { planDelete } from '#shared/backends/csi/removal.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import {
   aFault,
   aJob,
@@ -24,7 +24,7 @@ import {
 } from '#test/support/builders.ts';
 
 const context = { now: testTime, settings: testSettings };
-const seen = (over: Partial<CsiSeen> = {}): CsiSeen => ({ pods: [], foreign: [], ...over });
+const observed = (over: Partial<ObservedCsi> = {}): ObservedCsi => ({ pods: [], foreign: [], ...over });
 const filled = (over: Partial<PersistentVolumeClaim> = {}) =>
   aVolume({
     ...over,
@@ -58,7 +58,7 @@ const storageClass = aStorageClass();
 interface Row {
   readonly name: string;
   readonly image?: Image;
-  readonly seen: CsiSeen;
+  readonly observed: ObservedCsi;
   readonly actions: readonly string[];
   readonly state: Partial<Record<keyof ImageState, unknown>>;
 }
@@ -66,21 +66,21 @@ interface Row {
 const rows: readonly Row[] = [
   {
     name: 'a size is asked for: volume and Job are made at once',
-    seen: seen({ storageClass }),
+    observed: observed({ storageClass }),
     actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
     state: { phase: 'Pending', reason: 'Starting', storageClassName: 'local', deadline: '2026-01-02T03:14:05Z' },
   },
   {
     name: 'no size is asked for: the source is looked at first',
     image: unsized(),
-    seen: seen({ storageClass }),
+    observed: observed({ storageClass }),
     actions: ['create Job inspect-<uid>'],
     state: { phase: 'Pending', reason: 'Inspecting' },
   },
   {
     name: 'the size is found: the volume is made as large as the disk',
     image: unsized(),
-    seen: seen({
+    observed: observed({
       storageClass,
       inspectJob: inspected,
       pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })],
@@ -91,7 +91,7 @@ const rows: readonly Row[] = [
   {
     name: 'the source does not tell the size: the image fails and says what to do',
     image: unsized(),
-    seen: seen({
+    observed: observed({
       storageClass,
       inspectJob: inspected,
       pods: [
@@ -103,7 +103,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'the storage class does not exist: it is waited for',
-    seen: seen(),
+    observed: observed(),
     actions: [],
     state: {
       phase: 'Pending',
@@ -114,31 +114,31 @@ const rows: readonly Row[] = [
   {
     name: 'the storage class never comes: the image fails with the same reason',
     image: anImage({ state: { phase: 'Pending', deadline: '2026-01-02T03:04:04Z' } }),
-    seen: seen(),
+    observed: observed(),
     actions: [],
     state: { phase: 'Failed', reason: 'StorageClassNotFound', deadline: undefined },
   },
   {
     name: 'a volume of that name belongs to somebody else: it is never touched',
-    seen: seen({ storageClass, foreign: [aVolume()] }),
+    observed: observed({ storageClass, foreign: [aVolume()] }),
     actions: [],
     state: { phase: 'Pending', reason: 'NameTaken' },
   },
   {
     name: 'a crash came between volume and Job: the Job is made',
-    seen: seen({ volume: aVolume() }),
+    observed: observed({ volume: aVolume() }),
     actions: ['create Job import-<uid>'],
     state: { phase: 'Pending', children: { volume: 'ubuntu-image-pvc', job: expect.stringMatching(/^import-/) } },
   },
   {
     name: 'the worker runs',
-    seen: seen({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Running')] }),
+    observed: observed({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Running')] }),
     actions: [],
     state: { phase: 'Downloading', attempts: 1, attemptsFailed: 0, message: 'attempt 1 of 4: downloading' },
   },
   {
     name: 'the worker has no node: the image says so',
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: active,
       pods: [
@@ -164,13 +164,13 @@ const rows: readonly Row[] = [
         children: { job: active.metadata.name },
       },
     }),
-    seen: seen({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Pending')] }),
+    observed: observed({ volume: aVolume(), importJob: active, pods: [aPod(active, 'a', 'Pending')] }),
     actions: ['delete Job import-<uid>'],
     state: { phase: 'Failed', reason: 'Starting' },
   },
   {
     name: 'an attempt failed: when the next one starts is told',
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: aJob('import', { failed: 1 }),
       pods: [aPod(active, 'a', 'Failed', { exitCode: 1, report: aFault(), finishedAt: '2026-01-02T03:04:00Z' })],
@@ -190,7 +190,7 @@ const rows: readonly Row[] = [
   {
     name: 'the second attempt runs: the failure of the first is still told',
     image: anImage({ state: { phase: 'Pending', attempts: 1, attemptsFailed: 1, failures: 1, progress: 40 } }),
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: aJob('import', { failed: 1, active: 1 }),
       pods: [aPod(active, 'a', 'Failed', { report: aFault() }), aPod(active, 'b', 'Running')],
@@ -207,7 +207,7 @@ const rows: readonly Row[] = [
   {
     name: 'all attempts are used up',
     image: anImage({ state: { phase: 'Downloading', attempts: 4, attemptsFailed: 3, failures: 5 } }),
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: exhausted,
       pods: [
@@ -224,7 +224,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'a permanent fault ends the image at once',
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: complete,
       pods: [
@@ -244,13 +244,13 @@ const rows: readonly Row[] = [
   },
   {
     name: 'a Job that succeeded without a report makes no image available',
-    seen: seen({ volume: aVolume(), importJob: complete, pods: [] }),
+    observed: observed({ volume: aVolume(), importJob: complete, pods: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ReportMissing' },
   },
   {
     name: 'out of memory is told as such',
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: exhausted,
       pods: [aPod(exhausted, 'd', 'Failed', { exitCode: 137, reason: 'OOMKilled' })],
@@ -260,7 +260,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'the bytes are there: the volume is marked, then snapshotted',
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: complete,
       pods: [success],
@@ -272,7 +272,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'the pod has succeeded before its Job says so',
-    seen: seen({
+    observed: observed({
       volume: aVolume(),
       importJob: active,
       pods: [success].map((pod) => ({
@@ -288,39 +288,47 @@ const rows: readonly Row[] = [
   {
     name: 'the digest is not the one asked for, whatever the worker says',
     image: anImage({ checksum: { algorithm: 'sha256', hex: 'cd'.repeat(32) } }),
-    seen: seen({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
+    observed: observed({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ChecksumMismatch' },
   },
   {
     name: 'the worker did not check the digest asked for',
     image: anImage({ checksum: { algorithm: 'md5', hex: 'cd'.repeat(16) } }),
-    seen: seen({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
+    observed: observed({ volume: aVolume(), importJob: complete, pods: [success], snapshotClasses: [] }),
     actions: [],
     state: { phase: 'Failed', reason: 'ChecksumMismatch' },
   },
   {
     name: 'the driver makes no snapshots: the image is available without one',
-    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass('other', { driver: 'other' })] }),
+    observed: observed({
+      volume: filled(),
+      storageClass,
+      snapshotClasses: [aSnapshotClass('other', { driver: 'other' })],
+    }),
     actions: [],
     state: { phase: 'Available', progress: 100, reason: 'Ready' },
   },
   {
     name: 'the snapshot class asked for is of another driver',
     image: anImage({ storage: { className: 'local', snapshotClassName: 'other' } }),
-    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass('other', { driver: 'other' })] }),
+    observed: observed({
+      volume: filled(),
+      storageClass,
+      snapshotClasses: [aSnapshotClass('other', { driver: 'other' })],
+    }),
     actions: [],
     state: { phase: 'Failed', reason: 'SnapshotClassInvalid', message: expect.stringContaining('of driver other') },
   },
   {
     name: 'the snapshot is in error: it is waited for',
-    seen: seen({ volume: filled(), snapshot: aSnapshot({ error: { message: 'pool is full' } }) }),
+    observed: observed({ volume: filled(), snapshot: aSnapshot({ error: { message: 'pool is full' } }) }),
     actions: [],
     state: { phase: 'Snapshotting', reason: 'SnapshotFailed', message: expect.stringContaining('pool is full') },
   },
   {
     name: 'the snapshot is ready: the image is available',
-    seen: seen({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
+    observed: observed({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
     actions: [],
     state: {
       phase: 'Available',
@@ -332,35 +340,35 @@ const rows: readonly Row[] = [
   {
     name: 'the golden volume of an available image is gone',
     image: anImage({ state: { phase: 'Available', progress: 100 } }),
-    seen: seen(),
+    observed: observed(),
     actions: [],
     state: { phase: 'Failed', reason: 'VolumeLost' },
   },
   {
     name: 'the snapshot of an available image is gone: it is made again',
     image: anImage({ state: { phase: 'Available', progress: 100, children: { snapshot: 'ubuntu-image-snapshot' } } }),
-    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
+    observed: observed({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
     actions: ['create VolumeSnapshot ubuntu-image-snapshot'],
     state: { phase: 'Snapshotting' },
   },
   {
     name: 'a snapshot class appears later: an available image stays available',
     image: anImage({ state: { phase: 'Available', progress: 100 } }),
-    seen: seen({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
+    observed: observed({ volume: filled(), storageClass, snapshotClasses: [aSnapshotClass()] }),
     actions: [],
     state: { phase: 'Available' },
   },
   {
     name: 'a failed image stays as it is',
     image: anImage({ state: { phase: 'Failed', reason: 'ImageCorrupt', message: 'no' } }),
-    seen: seen({ storageClass }),
+    observed: observed({ storageClass }),
     actions: [],
     state: { phase: 'Failed', reason: 'ImageCorrupt', message: 'no' },
   },
   {
     name: 'a retry first removes what the last try left',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4 } }),
-    seen: seen({ volume: aVolume(), importJob: exhausted, snapshot: aSnapshot(), storageClass }),
+    observed: observed({ volume: aVolume(), importJob: exhausted, snapshot: aSnapshot(), storageClass }),
     actions: [
       'delete Job import-<uid>',
       'delete VolumeSnapshot ubuntu-image-snapshot',
@@ -371,7 +379,7 @@ const rows: readonly Row[] = [
   {
     name: 'a retry that cannot remove what is left fails, and waits for the next retry',
     image: anImage({ retryToken: '1', state: { phase: 'Pending', deadline: '2026-01-02T03:04:00Z' } }),
-    seen: seen({
+    observed: observed({
       volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T02:00:00Z' } }),
     }),
     actions: [],
@@ -380,14 +388,14 @@ const rows: readonly Row[] = [
   {
     name: 'a retry starts anew once nothing is left, and keeps count of past failures',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', failures: 4, attempts: 4, attemptsFailed: 4 } }),
-    seen: seen({ storageClass }),
+    observed: observed({ storageClass }),
     actions: ['create PersistentVolumeClaim ubuntu-image-pvc', 'create Job import-<uid>'],
     state: { phase: 'Pending', handledRetryToken: '1', attempts: 0, attemptsFailed: 0, failures: 4 },
   },
   {
     name: 'a retry never throws away a filled volume',
     image: anImage({ retryToken: '1', state: { phase: 'Failed', reason: 'SnapshotClassInvalid' } }),
-    seen: seen({
+    observed: observed({
       volume: filled(),
       importJob: complete,
       pods: [success],
@@ -400,14 +408,14 @@ const rows: readonly Row[] = [
   {
     name: 'a retry of an available image changes nothing',
     image: anImage({ retryToken: '1', state: { phase: 'Available', progress: 100 } }),
-    seen: seen({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
+    observed: observed({ volume: filled(), snapshot: aSnapshot({ readyToUse: true }) }),
     actions: [],
     state: { phase: 'Available', handledRetryToken: '1' },
   },
   {
     name: 'a quota has no room for the pod that looks at the source: said in its own words',
     image: unsized({ phase: 'Pending', reason: 'Inspecting', deadline: '2026-01-02T04:00:00Z' }),
-    seen: seen({
+    observed: observed({
       inspectJob: aJob('inspect'),
       storageClass,
       warnings: [
@@ -427,14 +435,14 @@ const rows: readonly Row[] = [
   {
     name: 'the volume was removed while it was being filled: both start again',
     image: anImage({ state: { phase: 'Downloading', attempts: 1, progress: 30 } }),
-    seen: seen({ importJob: active, storageClass }),
+    observed: observed({ importJob: active, storageClass }),
     actions: ['delete Job import-<uid>'],
     state: { phase: 'Pending', reason: 'VolumeMissing', progress: 0, attempts: 0 },
   },
   {
     name: 'the volume is on its way out under a Job: the Job goes, whose pod would hold it for ever',
     image: anImage({ state: { phase: 'Downloading', attempts: 1 } }),
-    seen: seen({
+    observed: observed({
       volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
       importJob: active,
     }),
@@ -443,7 +451,7 @@ const rows: readonly Row[] = [
   },
   {
     name: 'the volume is on its way out: nothing is made until it is gone',
-    seen: seen({
+    observed: observed({
       volume: aVolume({ metadata: { name: 'ubuntu-image-pvc', deletionTimestamp: '2026-01-02T03:00:00Z' } }),
     }),
     actions: [],
@@ -452,19 +460,19 @@ const rows: readonly Row[] = [
 ];
 
 describe('initialize', () => {
-  it.each(rows)('$name', ({ image = anImage(), seen: world, actions, state }) => {
+  it.each(rows)('$name', ({ image = anImage(), observed: world, actions, state }) => {
     const plan = initialize(image, world, context);
     expect({ actions: actionsOf(plan), state: plan.state }).toEqual({ actions, state: expect.objectContaining(state) });
   });
 
-  // That a volume is marked is seen by the next pass only; a retry that is answered and a stop of a stuck Job are one-way.
-  const repeatable = rows.filter(({ image = anImage(), seen: world }) => {
+  // That a volume is marked is observed by the next pass only; a retry that is answered and a stop of a stuck Job are one-way.
+  const repeatable = rows.filter(({ image = anImage(), observed: world }) => {
     const { actions, state } = initialize(image, world, context);
     const isMarking = actions.some((action) => action.do === 'patch');
     return !isMarking && state.phase !== 'Failed' && image.retryToken === undefined;
   });
 
-  it.each(repeatable)('plans the same the second time: $name', ({ image = anImage(), seen: world }) => {
+  it.each(repeatable)('plans the same the second time: $name', ({ image = anImage(), observed: world }) => {
     const first = initialize(image, world, context);
     const second = initialize({ ...image, state: first.state }, world, context);
     expect({ actions: actionsOf(second), deadline: second.state.deadline }).toEqual({
@@ -480,7 +488,7 @@ describe('initialize', () => {
     const profile = aStorageProfile({ annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '4Gi' } });
     const image = anImage({ storage: { className: 'local', volumeMode: 'Block', capacityBytes: asked } });
     const looked = { inspectJob: inspected, pods: [aPod(inspected, 'a', 'Succeeded', { report: aSuccess() })] };
-    const { actions } = initialize(image, seen({ storageClass, profile, ...looked }), context);
+    const { actions } = initialize(image, observed({ storageClass, profile, ...looked }), context);
     expect(actions[0]).toMatchObject({ object: { spec: { resources: { requests: { storage: size } } } } });
   });
 
@@ -490,7 +498,7 @@ describe('initialize', () => {
       spec: { claimPropertySets: [{ volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] }] },
     });
     const image = anImage({ storage: { className: 'local', capacityBytes: 2 ** 30 } });
-    const { actions } = initialize(image, seen({ storageClass: unknown, profile }), context);
+    const { actions } = initialize(image, observed({ storageClass: unknown, profile }), context);
     expect(actions[0]).toMatchObject({
       object: { spec: { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] } },
     });
@@ -499,9 +507,9 @@ describe('initialize', () => {
   it('holds the import against what the inspection found, also after a crash between volume and Job', () => {
     const expected = aSuccess().inspection;
     const pod = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
-    const sized = initialize(unsized(), seen({ storageClass, inspectJob: inspected, pods: [pod] }), context);
+    const sized = initialize(unsized(), observed({ storageClass, inspectJob: inspected, pods: [pod] }), context);
     const [volume, job] = sized.actions.map((action) => (action.do === 'create' ? action.object : undefined));
-    const resumed = initialize(unsized(), seen({ volume: volume as unknown as PersistentVolumeClaim }), context);
+    const resumed = initialize(unsized(), observed({ volume: volume as unknown as PersistentVolumeClaim }), context);
     const [again] = resumed.actions.map((action) => (action.do === 'create' ? action.object : undefined));
     for (const transfer of [job, again] as unknown as readonly ReturnType<typeof aJob>[]) {
       const env = transfer.spec.template.spec.containers[0]!.env!;
@@ -513,7 +521,7 @@ describe('initialize', () => {
     const image = anImage({ storage: { className: 'nfs' } });
     const job = aPod(inspected, 'a', 'Succeeded', { report: aSuccess() });
     const nfs = aStorageClass('nfs', { provisioner: 'nfs.csi.k8s.io' });
-    const plan = initialize(image, seen({ storageClass: nfs, inspectJob: inspected, pods: [job] }), context);
+    const plan = initialize(image, observed({ storageClass: nfs, inspectJob: inspected, pods: [job] }), context);
     const [volume, transfer] = plan.actions.map((action) => (action.do === 'create' ? action.object : undefined));
     expect(volume).toMatchObject({
       spec: { volumeMode: 'Filesystem', resources: { requests: { storage: '1138166334' } } },
@@ -528,7 +536,7 @@ describe('initialize', () => {
 describe('delete', () => {
   it('removes every child at once and waits until the last is gone', () => {
     const image = anImage({ deleting: true });
-    const all = seen({ volume: aVolume(), importJob: active, inspectJob: inspected, snapshot: aSnapshot() });
+    const all = observed({ volume: aVolume(), importJob: active, inspectJob: inspected, snapshot: aSnapshot() });
     const plan = planDelete(image, all);
     expect(plan.removed).toBe(false);
     expect(plan.state.phase).toBe('Terminating');
@@ -548,17 +556,19 @@ describe('delete', () => {
         finalizers: ['kubernetes.io/pvc-protection'],
       },
     });
-    const plan = planDelete(anImage({ deleting: true }), seen({ volume }));
+    const plan = planDelete(anImage({ deleting: true }), observed({ volume }));
     expect(plan.actions).toEqual([]);
     expect(plan.state.message).toContain('ubuntu-image-pvc (held by kubernetes.io/pvc-protection)');
   });
 
   it('waits for a worker that still writes', () => {
-    expect(planDelete(anImage({ deleting: true }), seen({ pods: [aPod(active, 'a', 'Running')] })).removed).toBe(false);
+    expect(planDelete(anImage({ deleting: true }), observed({ pods: [aPod(active, 'a', 'Running')] })).removed).toBe(
+      false,
+    );
   });
 
   it('leaves what belongs to somebody else', () => {
-    const plan = planDelete(anImage({ deleting: true }), seen({ foreign: [aVolume()] }));
+    const plan = planDelete(anImage({ deleting: true }), observed({ foreign: [aVolume()] }));
     expect(plan).toMatchObject({ actions: [], removed: true });
   });
 });

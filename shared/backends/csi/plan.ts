@@ -6,7 +6,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { countAttempts, failedState, retryHint, takenState, unchanged } from '#shared/backends/state.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planRestart } from '#shared/backends/csi/removal.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planSnapshot, snapshotState } from '#shared/backends/csi/snapshotting.ts';
 import { releaseSpool } from '#shared/backends/spooling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
@@ -14,44 +14,44 @@ import { readTransfer } from '#shared/populate/attempts.ts';
 import { inClass } from '#shared/populate/class-annotations.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
-export const initialize = (image: Image, seen: CsiSeen, given: PlanContext): Plan => {
-  const context = inClass(given, seen.storageClass);
+export const initialize = (image: Image, observed: ObservedCsi, given: PlanContext): Plan => {
+  const context = inClass(given, observed.storageClass);
   if (image.state.phase !== 'Available' && isRetryDue(image)) {
-    const restart = planRestart(image, seen, context);
-    return restart.cleared === undefined ? restart.plan : advance(restart.cleared, seen, context);
+    const restart = planRestart(image, observed, context);
+    return restart.cleared === undefined ? restart.plan : advance(restart.cleared, observed, context);
   }
-  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, seen, context);
+  return image.state.phase === 'Failed' ? unchanged(image) : advance(image, observed, context);
 };
 
-const advance = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
-  const [taken] = seen.foreign;
+const advance = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
+  const [taken] = observed.foreign;
   if (taken !== undefined) return { actions: [], state: takenState(image, taken, context) };
-  if (seen.completed !== undefined)
-    return { actions: [], state: snapshotState(image, image.state, seen.completed, context) };
-  const population = populationOf(seen.volume);
-  if (seen.volume !== undefined && population !== undefined && isUsable(seen.volume)) {
-    const state = countAttemptsOf(image, seen, context);
-    const plan = planSnapshot({ ...image, state }, { ...seen, volume: seen.volume }, population, context);
+  if (observed.completed !== undefined)
+    return { actions: [], state: snapshotState(image, image.state, observed.completed, context) };
+  const population = populationOf(observed.volume);
+  if (observed.volume !== undefined && population !== undefined && isUsable(observed.volume)) {
+    const state = countAttemptsOf(image, observed, context);
+    const plan = planSnapshot({ ...image, state }, { ...observed, volume: observed.volume }, population, context);
     // A crash may have come between marking the volume and taking away what it was copied through.
-    const left = [...remove(volumeSnapshots, seen.sourceSnapshot), ...releaseSpool(image, seen.importJob)];
+    const left = [...remove(volumeSnapshots, observed.sourceSnapshot), ...releaseSpool(image, observed.importJob)];
     return { ...plan, actions: [...left, ...plan.actions] };
   }
   const wasFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
-  if (wasFilled || seen.volume?.status?.phase === 'Lost') return planLost(image, seen);
-  return seen.volume === undefined
-    ? planVolume(image, seen, context)
-    : planFilling(image, { ...seen, volume: seen.volume }, context);
+  if (wasFilled || observed.volume?.status?.phase === 'Lost') return planLost(image, observed);
+  return observed.volume === undefined
+    ? planVolume(image, observed, context)
+    : planFilling(image, { ...observed, volume: observed.volume }, context);
 };
 
 /** A crash may have come between marking the volume and writing down how it was filled. */
-const countAttemptsOf = (image: Image, { importJob, pods }: CsiSeen, { now }: PlanContext): ImageState =>
+const countAttemptsOf = (image: Image, { importJob, pods }: ObservedCsi, { now }: PlanContext): ImageState =>
   importJob === undefined ? image.state : countAttempts(image.state, readTransfer(importJob, pods, now));
 
-const isUsable = (volume: NonNullable<CsiSeen['volume']>): boolean =>
+const isUsable = (volume: NonNullable<ObservedCsi['volume']>): boolean =>
   volume.metadata.deletionTimestamp === undefined && volume.status?.phase !== 'Lost';
 
 /** A pod that has ended holds a volume on its way out as one that runs does. */
-const planLost = (image: Image, { volume, importJob }: CsiSeen): Plan => ({
+const planLost = (image: Image, { volume, importJob }: ObservedCsi): Plan => ({
   actions: volume === undefined ? [] : removeJob(importJob),
   state: failedState(
     image.state,

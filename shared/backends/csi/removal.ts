@@ -6,37 +6,37 @@ import { type Action, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { describeChild, restartedState, restartingState, terminatingState } from '#shared/backends/state.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
 /** The next step of removal. Pods count too: the name is free only when nothing writes any more. */
-export const planDelete = (image: Image, seen: CsiSeen): Plan & { readonly removed: boolean } => {
-  const left = childrenSeen(seen);
+export const planDelete = (image: Image, observed: ObservedCsi): Plan & { readonly removed: boolean } => {
+  const left = observedChildren(observed);
   const message = left.length === 0 ? 'removed' : `waiting for ${left.map(describeChild).join(', ')} to go`;
   const state = terminatingState(image.state, 'Terminating', message);
-  return { actions: removeAll(seen), state, removed: left.length === 0 };
+  return { actions: removeAll(observed), state, removed: left.length === 0 };
 };
 
-const childrenSeen = (seen: CsiSeen): readonly KubeObject[] =>
+const observedChildren = (observed: ObservedCsi): readonly KubeObject[] =>
   [
-    seen.inspectJob,
-    seen.importJob,
-    ...(seen.readers ?? []),
-    ...seen.pods,
-    seen.snapshot,
-    seen.sourceSnapshot,
-    seen.volume,
-    seen.spool,
+    observed.inspectJob,
+    observed.importJob,
+    ...(observed.readers ?? []),
+    ...observed.pods,
+    observed.snapshot,
+    observed.sourceSnapshot,
+    observed.volume,
+    observed.spool,
   ].filter((child) => child !== undefined);
 
-const removeAll = (seen: CsiSeen): readonly Action[] => [
-  ...removeJob(seen.inspectJob),
-  ...removeJob(seen.importJob),
-  ...(seen.readers ?? []).flatMap(removeJob),
-  ...remove(volumeSnapshots, seen.snapshot),
-  ...remove(volumeSnapshots, seen.sourceSnapshot),
-  ...remove(persistentVolumeClaims, seen.volume),
-  ...remove(persistentVolumeClaims, seen.spool),
+const removeAll = (observed: ObservedCsi): readonly Action[] => [
+  ...removeJob(observed.inspectJob),
+  ...removeJob(observed.importJob),
+  ...(observed.readers ?? []).flatMap(removeJob),
+  ...remove(volumeSnapshots, observed.snapshot),
+  ...remove(volumeSnapshots, observed.sourceSnapshot),
+  ...remove(persistentVolumeClaims, observed.volume),
+  ...remove(persistentVolumeClaims, observed.spool),
 ];
 
 export interface Restart {
@@ -49,19 +49,19 @@ export interface Restart {
  * A retry throws away Jobs, a volume that is not filled, and a snapshot that failed. A volume that is filled and verified is kept: its bytes
  * are never fetched twice.
  */
-export const planRestart = (image: Image, seen: CsiSeen, context: PlanContext): Restart => {
-  const dirty = dirtyPart(seen);
-  const left = childrenSeen(dirty);
+export const planRestart = (image: Image, observed: ObservedCsi, context: PlanContext): Restart => {
+  const dirty = dirtyPart(observed);
+  const left = observedChildren(dirty);
   if (left.length > 0) return { plan: { actions: removeAll(dirty), state: restartingState(image, left, context) } };
   const state = restartedState(image);
   return { plan: { actions: [], state }, cleared: { ...image, state } };
 };
 
 /** The Jobs of a kept volume stay with it: while their names are taken, no stale pass can start to fill it again. */
-const dirtyPart = (seen: CsiSeen): CsiSeen => {
-  if (!isWorthKeeping(seen.volume)) return seen;
-  const isSnapshotBroken = seen.snapshot?.status?.error !== undefined;
-  return { pods: [], foreign: seen.foreign, snapshot: isSnapshotBroken ? seen.snapshot : undefined };
+const dirtyPart = (observed: ObservedCsi): ObservedCsi => {
+  if (!isWorthKeeping(observed.volume)) return observed;
+  const isSnapshotBroken = observed.snapshot?.status?.error !== undefined;
+  return { pods: [], foreign: observed.foreign, snapshot: isSnapshotBroken ? observed.snapshot : undefined };
 };
 
 const isWorthKeeping = (volume: PersistentVolumeClaim | undefined): boolean =>

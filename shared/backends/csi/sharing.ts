@@ -4,7 +4,7 @@ import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
 import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { markExported } from '#shared/backends/exporting.ts';
 import { decideFlight } from '#shared/backends/flight/flight.ts';
 import { holdKept } from '#shared/backends/flight/hold.ts';
@@ -16,13 +16,18 @@ import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { cloneStrategyOf, leastBytesOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 
-type Sharing = CsiSeen & { readonly storageClass: StorageClass };
+type Sharing = ObservedCsi & { readonly storageClass: StorageClass };
 
 /** `fetch` plans what an image does that is alone in the world. */
-export const planShared = (image: Image, seen: Sharing, fetch: (image: Image) => Plan, context: PlanContext): Plan => {
-  if (seen.flight === undefined) return fetch(image);
-  const flight = decideFlight(image.ref, seen.flight, (origin) => {
-    const choice = chooseClone(origin.clone, targetFor(image, seen, origin, context));
+export const planShared = (
+  image: Image,
+  observed: Sharing,
+  fetch: (image: Image) => Plan,
+  context: PlanContext,
+): Plan => {
+  if (observed.flight === undefined) return fetch(image);
+  const flight = decideFlight(image.ref, observed.flight, (origin) => {
+    const choice = chooseClone(origin.clone, targetFor(image, observed, origin, context));
     return choice.is === 'chosen' ? undefined : choice.message;
   });
   switch (flight.is) {
@@ -38,7 +43,7 @@ export const planShared = (image: Image, seen: Sharing, fetch: (image: Image) =>
         ? { actions: flight.actions, state: restingState(shared, flight.origin) }
         : planCopied(
             shared,
-            seen,
+            observed,
             { origin: flight.origin, reason: 'SharedContent', say: 'the bytes are there: ' },
             context,
           );
@@ -72,8 +77,8 @@ const targetFor = (
 };
 
 /** It was asked to be one. */
-export const planCopy = (image: Image, seen: Sharing, origin: ReadyOrigin, context: PlanContext): Plan => {
-  const plan = planCopied(image, seen, { origin, reason: 'Cloning', say: '' }, context);
+export const planCopy = (image: Image, observed: Sharing, origin: ReadyOrigin, context: PlanContext): Plan => {
+  const plan = planCopied(image, observed, { origin, reason: 'Cloning', say: '' }, context);
   const isExported = image.source?.type === 'export-from-volume' && plan.actions.length > 0;
   return isExported ? { ...plan, actions: [...markExported(origin.claim, image), ...plan.actions] } : plan;
 };
@@ -85,9 +90,9 @@ interface Copied {
   readonly say: string;
 }
 
-const planCopied = (image: Image, seen: Sharing, { origin, reason, say }: Copied, context: PlanContext): Plan => {
-  const { storageClass, profile, sourceSnapshot, flight } = seen;
-  const target = targetFor(image, seen, origin, context);
+const planCopied = (image: Image, observed: Sharing, { origin, reason, say }: Copied, context: PlanContext): Plan => {
+  const { storageClass, profile, sourceSnapshot, flight } = observed;
+  const target = targetFor(image, observed, origin, context);
   const cloning = planCloning(image, { origin, sourceSnapshot }, target, context);
   switch (cloning.is) {
     case 'refused':

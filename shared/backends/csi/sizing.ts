@@ -7,49 +7,51 @@ import { noClassStep, restingState, waitingState } from '#shared/backends/state.
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { buildGoldenVolume, buildImportJob, buildInspectJob } from '#shared/backends/csi/manifests.ts';
 import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planCopy, planShared } from '#shared/backends/csi/sharing.ts';
 import { leastBytesOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
-export const planVolume = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
-  if (seen.importJob !== undefined) return planRefill(image, seen, context);
-  if (seen.isClassUnread === true) return planInspected(image, seen, context);
-  if (seen.origin?.is === 'waiting') return { actions: [], state: restingState(image, seen.origin) };
-  if (seen.storageClass === undefined) return planNoClass(image, context);
-  if (seen.origin !== undefined)
-    return planCopy(image, { ...seen, storageClass: seen.storageClass }, seen.origin, context);
+export const planVolume = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
+  if (observed.importJob !== undefined) return planRefill(image, observed, context);
+  if (observed.isClassUnread === true) return planInspected(image, observed, context);
+  if (observed.origin?.is === 'waiting') return { actions: [], state: restingState(image, observed.origin) };
+  if (observed.storageClass === undefined) return planNoClass(image, context);
+  if (observed.origin !== undefined)
+    return planCopy(image, { ...observed, storageClass: observed.storageClass }, observed.origin, context);
   return planShared(
     image,
-    { ...seen, storageClass: seen.storageClass },
-    (leader) => planFetched(leader, seen, context),
+    { ...observed, storageClass: observed.storageClass },
+    (leader) => planFetched(leader, observed, context),
     context,
   );
 };
 
-const planFetched = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+const planFetched = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
   const asked = image.storage.capacityBytes;
-  if (asked !== undefined) return makeVolume(image, seen, { bytes: asked, state: image.state }, context);
-  return image.source?.type === 'upload' ? planOffered(image, seen, context) : planInspected(image, seen, context);
+  if (asked !== undefined) return makeVolume(image, observed, { bytes: asked, state: image.state }, context);
+  return image.source?.type === 'upload'
+    ? planOffered(image, observed, context)
+    : planInspected(image, observed, context);
 };
 
-const planOffered = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+const planOffered = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
   const diskBytes = image.offered?.virtualSize;
   return diskBytes === undefined
     ? awaitOffer(image, context)
-    : makeVolume(image, seen, { diskBytes, state: image.state }, context);
+    : makeVolume(image, observed, { diskBytes, state: image.state }, context);
 };
 
 /** The volume went away under the Job: what the Job writes is lost, so both start again. */
-const planRefill = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
+const planRefill = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
   const step = {
     phase: 'Pending',
     reason: 'VolumeMissing',
     message: 'the volume was removed while it was being filled; starting again',
   } as const;
   const next = { ...image.state, attempts: 0, attemptsFailed: 0, transfer: undefined, progress: 0 };
-  return { actions: removeJob(seen.importJob), state: waitingState(image, next, step, context) };
+  return { actions: removeJob(observed.importJob), state: waitingState(image, next, step, context) };
 };
 
 const planNoClass = (image: Image, context: PlanContext): Plan => ({
@@ -57,13 +59,13 @@ const planNoClass = (image: Image, context: PlanContext): Plan => ({
   state: waitingState(image, image.state, noClassStep(image.storage.className, 'the image'), context),
 });
 
-const planInspected = (image: Image, seen: CsiSeen, context: PlanContext): Plan => {
-  const { inspectJob: job, looked, pods, warnings } = seen;
+const planInspected = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
+  const { inspectJob: job, looked, pods, warnings } = observed;
   const build = () => buildInspectJob(image, context.settings);
   const size = planInspection(image, { job, looked, pods, warnings, build }, context);
   if (size.is === 'planned') return size.plan;
   const { diskBytes, inspection: inspected, state } = size;
-  return makeVolume(image, seen, { diskBytes, inspected, state }, context);
+  return makeVolume(image, observed, { diskBytes, inspected, state }, context);
 };
 
 interface Size {
@@ -75,8 +77,8 @@ interface Size {
   readonly state: ImageState;
 }
 
-const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContext): Plan => {
-  const { storageClass, profile, flight } = seen;
+const makeVolume = (image: Image, observed: ObservedCsi, size: Size, context: PlanContext): Plan => {
+  const { storageClass, profile, flight } = observed;
   const { filesystemOverhead } = context.settings;
   const least = leastBytesOf(storageClass, profile);
   const volume = buildGoldenVolume(image, {
@@ -87,7 +89,7 @@ const makeVolume = (image: Image, seen: CsiSeen, size: Size, context: PlanContex
     content: flight?.name,
   });
   const job = buildImportJob(image, volume, context.settings);
-  const kept = keepSpool(image, { spool: seen.spool, target: volume, fileBytes: image.offered?.size }, context);
+  const kept = keepSpool(image, { spool: observed.spool, target: volume, fileBytes: image.offered?.size }, context);
   const actions: readonly Action[] = [create(persistentVolumeClaims, volume), ...kept, create(jobs, job)];
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   const next = withJob(size.state, { job: job.metadata.name, volume: volume.metadata.name });

@@ -5,7 +5,7 @@ import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { failedState, retryHint, storageWaitingState, usableState } from '#shared/backends/state.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import {
   type SnapshotClassChoice,
   buildSnapshot,
@@ -15,15 +15,15 @@ import {
 } from '#shared/populate/snapshot.ts';
 import { type Population, provisionerOf } from '#shared/populate/volume.ts';
 
-type Filled = CsiSeen & { readonly volume: PersistentVolumeClaim };
+type Filled = ObservedCsi & { readonly volume: PersistentVolumeClaim };
 
-export const planSnapshot = (image: Image, seen: Filled, population: Population, context: PlanContext): Plan => {
-  const state = filledState(image, seen.volume, population);
-  if (seen.snapshot !== undefined) return wait(image, state, seen.snapshot, context);
+export const planSnapshot = (image: Image, observed: Filled, population: Population, context: PlanContext): Plan => {
+  const state = filledState(image, observed.volume, population);
+  if (observed.snapshot !== undefined) return wait(image, state, observed.snapshot, context);
   // A usable image that never had a snapshot is not taken out of use because a snapshot class has appeared since.
   const isUsableWithout = image.state.phase === 'Available' && image.state.children?.snapshot === undefined;
   if (isUsableWithout) return { actions: [], state: usableState(image, state) };
-  const choice = choiceOf(image, seen);
+  const choice = choiceOf(image, observed);
   switch (choice?.is) {
     case undefined:
       return wait(image, state, undefined, context);
@@ -36,8 +36,8 @@ export const planSnapshot = (image: Image, seen: Filled, population: Population,
     case 'found': {
       const { snapshot: name } = image.childNames;
       const snapshot = sayContent(
-        buildSnapshot(image.ref, name, seen.volume.metadata.name, choice.name),
-        contentMarkOf(seen.volume),
+        buildSnapshot(image.ref, name, observed.volume.metadata.name, choice.name),
+        contentMarkOf(observed.volume),
         population,
       );
       return { ...wait(image, state, snapshot, context), actions: [create(volumeSnapshots, snapshot)] };
@@ -51,10 +51,10 @@ const wait = (image: Image, state: ImageState, snapshot: VolumeSnapshot | undefi
 });
 
 /** `undefined`: nobody was asked. The user's word counts first, then that of the class's StorageProfile. */
-const choiceOf = ({ storage }: Image, seen: Filled): SnapshotClassChoice | undefined => {
-  const { snapshotClasses, snapshotClass } = seen;
+const choiceOf = ({ storage }: Image, observed: Filled): SnapshotClassChoice | undefined => {
+  const { snapshotClasses, snapshotClass } = observed;
   if (snapshotClasses !== undefined)
-    return chooseSnapshotClass(snapshotClasses, driverOf(seen), storage.snapshotClassName ?? snapshotClass);
+    return chooseSnapshotClass(snapshotClasses, driverOf(observed), storage.snapshotClassName ?? snapshotClass);
   return snapshotClass === undefined ? undefined : { is: 'found', name: snapshotClass };
 };
 

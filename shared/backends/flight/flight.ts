@@ -10,7 +10,7 @@ import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
 import { type Origin, type ReadyOrigin, waitFor } from '#shared/backends/origin.ts';
 
-export interface FlightSeen {
+export interface ObservedFlight {
   /** Fixed by content and class. */
   readonly name: string;
   readonly lease: Lease | undefined;
@@ -48,7 +48,7 @@ const ownersOf = ({ apiVersion, kind, name, uid }: ObjectRef) => [
   { apiVersion, kind, name, uid, controller: false, blockOwnerDeletion: false },
 ];
 
-/** Only the lease as it was seen is taken over, so that of several who try one succeeds. Nobody waits for the new holder yet. */
+/** Only the lease as it was observed is taken over, so that of several who try one succeeds. Nobody waits for the new holder yet. */
 const takeOver = (ref: ObjectRef, lease: Lease): readonly Action[] => [
   patch(leases, lease, {
     metadata: {
@@ -82,7 +82,7 @@ const isOut = (fetcher: KubeObject | undefined): boolean => {
 };
 
 /** Why the bytes are to be fetched, although others of the namespace have or had them. */
-const whyAgain = ({ kept: [there], fetcher }: FlightSeen, isUnfit: Unfit): string | undefined => {
+const whyAgain = ({ kept: [there], fetcher }: ObservedFlight, isUnfit: Unfit): string | undefined => {
   if (there !== undefined)
     return `${there.clone.what} holds the same, and cannot be copied here: ${isUnfit(there) ?? ''}`;
   if (fetcher === undefined || !completed.includes(phaseOf(fetcher))) return undefined;
@@ -90,11 +90,11 @@ const whyAgain = ({ kept: [there], fetcher }: FlightSeen, isUnfit: Unfit): strin
   return `${what}, and nothing is kept of it that could be copied: nobody waited for it then, and its volume may have been written to since`;
 };
 
-export const decideFlight = (ref: ObjectRef, seen: FlightSeen, isUnfit: Unfit): Flight => {
-  const { name, lease, fetcher, kept } = seen;
+export const decideFlight = (ref: ObjectRef, observed: ObservedFlight, isUnfit: Unfit): Flight => {
+  const { name, lease, fetcher, kept } = observed;
   const first = kept.find((origin) => isUnfit(origin) === undefined);
   if (first !== undefined) return { is: 'following', origin: first, actions: [] };
-  const because = whyAgain(seen, isUnfit);
+  const because = whyAgain(observed, isUnfit);
   if (lease === undefined) return { is: 'leading', actions: [create(leases, leaseOf(ref, name))], because };
   if (lease.spec.holderIdentity === ref.uid) return { is: 'under way' };
   if (isOut(fetcher)) return { is: 'leading', actions: takeOver(ref, lease), because };

@@ -6,7 +6,7 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf } from '#shared/api/object.ts';
 import { contentLabels, contentName, isOfContent } from '#shared/backends/flight/content.ts';
-import type { FlightSeen } from '#shared/backends/flight/flight.ts';
+import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
 import { type ReadyOrigin, readClaimOrigin, readSnapshotOrigin } from '#shared/backends/origin.ts';
 import { listIfServed } from '#shared/backends/reading.ts';
 import { populationOf } from '#shared/populate/volume.ts';
@@ -17,7 +17,7 @@ export const readFlight = async (
   kube: KubeClient,
   ref: ObjectRef,
   { content, className }: { readonly content: string; readonly className: string },
-): Promise<FlightSeen> => {
+): Promise<ObservedFlight> => {
   const name = contentName(content, className);
   const { namespace = 'default' } = ref;
   const lease = await kube.get(leases, { namespace, name });

@@ -1,5 +1,5 @@
 // What a target holds and who names it. Whatever cannot be read, or seems to be missing, ends the look: it might name anything.
-import { type DataSeen, addChunks, chooseChunks, chooseTables } from '#shared/backup/sweep/plan.ts';
+import { type ObservedData, addChunks, chooseChunks, chooseTables } from '#shared/backup/sweep/plan.ts';
 import { inParallel, readEntry } from '#shared/backup/look.ts';
 import { classify, dataPrefix, metadataPrefix } from '#shared/backup/place.ts';
 import type { Listed, Store } from '#shared/clients/store/store.ts';
@@ -91,18 +91,18 @@ export const lookForGarbage = async (
   ownBackups: () => Promise<OwnBackups>,
   { marks, now }: { readonly marks?: Marks; readonly now: number },
 ): Promise<Garbage> => {
-  // Nobody names anything anew meanwhile. Whoever takes a name away makes its table young first: seen without a name, it is seen young.
+  // Nobody names anything anew meanwhile. Whoever takes a name away makes its table young first: observed without a name, it is observed young.
   const metadata = await listAll(store, metadataPrefix, marks?.metadata);
   const named = await namedBy(store, metadata);
   const listed = await listAll(store, dataPrefix, marks?.data);
   checkNamed(metadata, listed);
   const own = await ownBackups();
   checkOwn(metadata, own);
-  const seen: DataSeen = {
+  const observed: ObservedData = {
     listed,
     named: new Set([...named, ...own.disks]),
     now: marks === undefined ? now : (listed.at(-1)?.modified ?? now),
   };
-  const { going, staying } = chooseTables(seen);
-  return { tables: going, chunks: chooseChunks(seen, await neededBy(store, staying)), staying: staying.length };
+  const { going, staying } = chooseTables(observed);
+  return { tables: going, chunks: chooseChunks(observed, await neededBy(store, staying)), staying: staying.length };
 };

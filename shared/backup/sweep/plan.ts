@@ -6,7 +6,7 @@ import { dataPrefix } from '#shared/backup/place.ts';
 /** Milliseconds that whatever is new is left alone: a backup that is under way has chunks that no table names yet, and a table that no metadata does. */
 export const graceMs = 7 * 24 * 3_600_000;
 
-export interface DataSeen {
+export interface ObservedData {
   /** Everything below the prefix of data. */
   readonly listed: readonly Listed[];
   /** Disks that metadata names, whoever wrote it. */
@@ -33,7 +33,7 @@ export interface TableChoice {
   readonly staying: readonly string[];
 }
 
-export const chooseTables = ({ listed, named, now }: DataSeen): TableChoice => {
+export const chooseTables = ({ listed, named, now }: ObservedData): TableChoice => {
   const tables = listed.flatMap((object) => {
     const disk = diskOf(object.key);
     return disk === undefined ? [] : [{ object, disk, isGoing: !named.has(disk) && isOld(object, now) }];
@@ -45,7 +45,7 @@ export const chooseTables = ({ listed, named, now }: DataSeen): TableChoice => {
 };
 
 /** `needed`: by tables that stay. What is no chunk is nobody's business here. */
-export const chooseChunks = ({ listed, now }: DataSeen, needed: ReadonlySet<string>): readonly Listed[] =>
+export const chooseChunks = ({ listed, now }: ObservedData, needed: ReadonlySet<string>): readonly Listed[] =>
   listed.filter((object) => {
     const chunk = chunkOf(object.key);
     return chunk !== undefined && !needed.has(chunk) && isOld(object, now);

@@ -135,8 +135,8 @@ describe('a sweep', () => {
     await write(store, 'ab');
     await put(store, 'x', await write(store, 'bc'));
     const before = new Map(store.objects);
-    const seen = await lookForGarbage(store, () => Promise.resolve(nobody), { now: store.clock + graceMs });
-    expect([seen.tables.length, seen.chunks.length, seen.staying]).toEqual([1, 1, 1]);
+    const observed = await lookForGarbage(store, () => Promise.resolve(nobody), { now: store.clock + graceMs });
+    expect([observed.tables.length, observed.chunks.length, observed.staying]).toEqual([1, 1, 1]);
     expect(new Map(store.objects)).toEqual(before);
   });
 

@@ -86,7 +86,7 @@ export interface KubeClient {
   delete(type: ResourceType, key: ObjectKey, options?: DeleteOptions): Promise<void>;
   /**
    * One watch connection: ends when the server closes it or falls silent, throws an AppError when it breaks. Either way go on from the last
-   * version seen. A version that is too old (410) throws Conflict: list again.
+   * version observed. A version that is too old (410) throws Conflict: list again.
    */
   watch<T extends KubeObject>(type: ResourceType<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   /** A request to any path (discovery, subresources, reviews). */

@@ -8,7 +8,7 @@ import { Denied, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 
-interface Seen {
+interface Observed {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,16 +17,16 @@ interface Seen {
 
 /** A client of a server that answers as told, and what that was asked. */
 const clientOf = async (answer: (path: string) => Response) => {
-  const seen: Seen[] = [];
+  const observed: Observed[] = [];
   const app = new Hono().all('*', async (c) => {
     const { pathname, search } = new URL(c.req.url);
-    seen.push({ method: c.req.method, path: pathname + search, headers: c.req.header(), body: await c.req.text() });
+    observed.push({ method: c.req.method, path: pathname + search, headers: c.req.header(), body: await c.req.text() });
     return answer(pathname);
   });
   const server = await startServer({ app, log: silentLogger, port: 0, drainMs: 100 });
   onTestFinished(() => server.close());
   const transport = createFetchTransport({ server: `${server.url}/`, token: 'secret-token' });
-  return { kube: createClientOver(transport, server.url), seen, server };
+  return { kube: createClientOver(transport, server.url), observed, server };
 };
 
 const status = (code: number, headers: Record<string, string> = {}) =>
@@ -34,10 +34,10 @@ const status = (code: number, headers: Record<string, string> = {}) =>
 
 describe('the client by fetch', () => {
   it('shows its token, passes the trace on, and says what a body is', async () => {
-    const { kube, seen } = await clientOf(() => Response.json({ metadata: { name: 'a' } }));
+    const { kube, observed } = await clientOf(() => Response.json({ metadata: { name: 'a' } }));
     const trace = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), flags: '01' };
     await withContext({ trace }, () => kube.mergePatch(namespaces, { name: 'a' }, { metadata: {} }));
-    expect(seen).toMatchObject([
+    expect(observed).toMatchObject([
       {
         method: 'PATCH',
         path: '/api/v1/namespaces/a',
@@ -66,11 +66,11 @@ describe('the client by fetch', () => {
   });
 
   it('takes its token nowhere else', async () => {
-    const { kube, seen } = await clientOf((path) =>
+    const { kube, observed } = await clientOf((path) =>
       path.endsWith('/a') ? new Response(null, { status: 307, headers: { location: '/elsewhere' } }) : status(200),
     );
     await expect(kube.get(namespaces, { name: 'a' })).rejects.toThrow(/status 307/);
-    expect(seen).toHaveLength(1);
+    expect(observed).toHaveLength(1);
   });
 
   it('says when nobody is there', async () => {

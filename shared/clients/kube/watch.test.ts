@@ -32,20 +32,20 @@ const watch = async (script: (response: ServerResponse) => void, options: Partia
     contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
     currentContext: 'x',
   });
-  const seen: string[] = [];
+  const observed: string[] = [];
   const events = createKubeClient(config).watch<KubeObject>(pods, { signal: new AbortController().signal, ...options });
   try {
-    for await (const event of events) seen.push(event.object.metadata.name);
-    return { seen };
+    for await (const event of events) observed.push(event.object.metadata.name);
+    return { observed };
   } catch (error) {
-    return { seen, error };
+    return { observed, error };
   }
 };
 
 describe('watch', () => {
   it('ends quietly when the server closes the stream', async () => {
     expect(await watch((response) => response.end(line('ADDED', 'a') + line('MODIFIED', 'b')))).toEqual({
-      seen: ['a', 'b'],
+      observed: ['a', 'b'],
     });
   });
 
@@ -53,12 +53,12 @@ describe('watch', () => {
     const result = await watch((response) => {
       response.write(line('ADDED', 'a'), () => response.destroy());
     });
-    expect(result).toMatchObject({ seen: ['a'], error: { code: 'Unavailable' } });
+    expect(result).toMatchObject({ observed: ['a'], error: { code: 'Unavailable' } });
   });
 
   it('throws Unavailable when the stream ends in the middle of an event', async () => {
     const result = await watch((response) => response.end(`${line('ADDED', 'a')}{"type":"ADD`));
-    expect(result).toMatchObject({ seen: ['a'], error: { code: 'Unavailable' } });
+    expect(result).toMatchObject({ observed: ['a'], error: { code: 'Unavailable' } });
   });
 
   it('throws Conflict when the version is too old, in the answer or in the stream', async () => {
@@ -72,11 +72,11 @@ describe('watch', () => {
 
   it('ends quietly when the server falls silent', async () => {
     expect(await watch((response) => void response.write(line('ADDED', 'a')), { idleMs: 1_000 })).toEqual({
-      seen: ['a'],
+      observed: ['a'],
     });
     server?.closeAllConnections();
     server?.close();
-    expect(await watch(() => undefined, { idleMs: 50 })).toEqual({ seen: [] });
+    expect(await watch(() => undefined, { idleMs: 50 })).toEqual({ observed: [] });
   });
 
   it('does not take a slow consumer for a silent server', async () => {
@@ -85,14 +85,14 @@ describe('watch', () => {
       await wait(30);
       response.end(line('ADDED', 'c'));
     };
-    expect(await watch((response) => void script(response), { idleMs: 3_000 })).toEqual({ seen: ['a', 'b', 'c'] });
+    expect(await watch((response) => void script(response), { idleMs: 3_000 })).toEqual({ observed: ['a', 'b', 'c'] });
   });
 
   it('ends quietly when told to', async () => {
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
     expect(await watch((response) => void response.write(line('ADDED', 'a')), { signal: stop.signal })).toEqual({
-      seen: ['a'],
+      observed: ['a'],
     });
   });
 });

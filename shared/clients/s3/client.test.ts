@@ -70,9 +70,9 @@ describe('an object store', { timeout: 100_000 }, () => {
     const s3 = clientWith();
     const keys = Array.from({ length: 5 }, (_, index) => `list/${index}`);
     for (const key of keys) await s3.put({ bucket, key, body: Buffer.from('x') });
-    const seen: string[] = [];
-    for await (const { key } of s3.list(bucket, 'list/')) seen.push(key);
-    expect(seen).toEqual(keys);
+    const observed: string[] = [];
+    for await (const { key } of s3.list(bucket, 'list/')) observed.push(key);
+    expect(observed).toEqual(keys);
   });
 
   it('puts parts together, and aborts', async () => {
@@ -126,7 +126,7 @@ describe('an object store', { timeout: 100_000 }, () => {
     const wrong = { ...credentials, secretAccessKey: 'wr0ng-s3cret' };
     const get = (over: Partial<S3Options>, where = bucket) =>
       refusalOf(clientWith(over).get({ bucket: where, key: 'absent' }));
-    const seen = [
+    const observed = [
       await get({}),
       await get({}, 'nowhere'),
       await get({ credentials: wrong }),
@@ -135,7 +135,7 @@ describe('an object store', { timeout: 100_000 }, () => {
       await get({ endpoint: 'http://127.0.0.1:1' }),
       await get({ endpoint: 'http://169.254.169.254' }),
     ];
-    expect(seen.map(({ code }) => code)).toEqual([
+    expect(observed.map(({ code }) => code)).toEqual([
       'ObjectNotFound',
       'BucketNotFound',
       'Denied',
@@ -144,9 +144,9 @@ describe('an object store', { timeout: 100_000 }, () => {
       'Unreachable',
       'AddressRefused',
     ]);
-    expect(seen[0]?.message).toContain('images/absent');
-    expect(seen[2]?.message).toContain('the secret key is wrong');
-    const everything = JSON.stringify(seen.map((error) => [error.message, redactData(error)]));
+    expect(observed[0]?.message).toContain('images/absent');
+    expect(observed[2]?.message).toContain('the secret key is wrong');
+    const everything = JSON.stringify(observed.map((error) => [error.message, redactData(error)]));
     for (const secret of ['s3cret', 'n0body', 'Signature=']) expect(everything).not.toContain(secret);
   });
 

@@ -73,8 +73,8 @@ const untilPending = async ({ kube, now, patienceMs }: ExchangeDeps, { target, s
 /** What Longhorn makes of the file is the client's to hear as well. */
 const untilDecided = async ({ kube, now, patienceMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
   for (const deadline = now() + patienceMs; now() < deadline; await sleep(pollMs, undefined, { signal })) {
-    const seen = await findTarget(kube, target.name);
-    const { stage, failures = 0, lastFailure = seen.message } = seen;
+    const observed = await findTarget(kube, target.name);
+    const { stage, failures = 0, lastFailure = observed.message } = observed;
     if (stage === 'done') return;
     if (stage === 'failed' || failures > (target.failures ?? 0))
       throw new Problem(400, 'UploadFailed', `${targetText(target.name)} was not made: ${lastFailure}; send it again`);

@@ -60,11 +60,11 @@ const pollMs = 150;
 /** The target once something receives bytes for it. Throws a Problem: 503 when patience ends. */
 export const untilReceived = async (deps: UploadDeps, target: Target, signal: AbortSignal): Promise<Target> => {
   const deadline = deps.now() + deps.patienceMs;
-  for (let seen = target; ; seen = await findTarget(deps.kube, target.name)) {
-    requireOpen(seen);
-    if (seen.receiver !== undefined || seen.backingImage !== undefined) return seen;
+  for (let observed = target; ; observed = await findTarget(deps.kube, target.name)) {
+    requireOpen(observed);
+    if (observed.receiver !== undefined || observed.backingImage !== undefined) return observed;
     if (deps.now() >= deadline) {
-      const message = `nobody can take bytes yet: ${seen.message}; try again`;
+      const message = `nobody can take bytes yet: ${observed.message}; try again`;
       throw new Problem(503, 'NotReady', message, { headers: { 'retry-after': '5' } });
     }
     await sleep(pollMs, undefined, { signal });

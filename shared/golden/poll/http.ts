@@ -114,7 +114,7 @@ const toObservation = ({ headers }: HttpResponse, known: Memory, url: string): O
     };
   }
   if (lastModified === undefined) {
-    const message = `${where} tells neither ETag nor Last-Modified, so that a change cannot be seen; name its checksum file in checksumURL`;
+    const message = `${where} tells neither ETag nor Last-Modified, so that a change cannot be observed; name its checksum file in checksumURL`;
     return { is: 'failed', reason: 'NoValidator', message };
   }
   const size = headers['content-length'];

@@ -1,4 +1,4 @@
-// One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is seen.
+// One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
 import { serviceAccountRequester } from '#shared/access/review.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { configMaps, persistentVolumeClaims, secretTexts, secrets } from '#shared/api/foreign/core.ts';

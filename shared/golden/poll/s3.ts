@@ -14,7 +14,7 @@ export const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Mem
   if (place === undefined) throw new InvalidInput(`${where} names no object`);
   const { etag, versionId } = await client.head(place);
   if (etag === undefined && versionId === undefined) {
-    const message = `${where} has neither version nor ETag, so that a change cannot be seen`;
+    const message = `${where} has neither version nor ETag, so that a change cannot be observed`;
     return { is: 'failed', reason: 'NoValidator', message };
   }
   const digest = validatorDigest([url, 's3', versionId, etag]);

@@ -7,16 +7,16 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, remove } from '#shared/backends/actions.ts';
 import { outdatedVersions } from '#shared/golden/retention.ts';
-import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
 /** A volume goes with its import. */
-export const removeVolume = ({ dataVolume, volume }: SeenVersion): readonly Action[] =>
+export const removeVolume = ({ dataVolume, volume }: ObservedVersion): readonly Action[] =>
   dataVolume === undefined ? remove(persistentVolumeClaims, volume) : remove(dataVolumes, dataVolume);
 
-export const removeVersion = (version: SeenVersion): readonly Action[] => [
+export const removeVersion = (version: ObservedVersion): readonly Action[] => [
   ...removeVolume(version),
   ...remove(volumeSnapshots, version.snapshot),
 ];
@@ -29,14 +29,14 @@ export interface Collection {
 type Gone = Pick<Note, 'reason' | 'message'> & { readonly event: VersionEventType };
 
 /** The same version may come and go more than once. */
-const gone = (name: string, { dataVolume, volume, snapshot }: SeenVersion, { event, ...said }: Gone): Note => ({
+const gone = (name: string, { dataVolume, volume, snapshot }: ObservedVersion, { event, ...said }: Gone): Note => ({
   type: 'Normal',
   ...said,
   occurrence: `${said.reason}/${name}/${(dataVolume ?? volume ?? snapshot)?.metadata.uid ?? ''}`,
   version: { type: event, name },
 });
 
-const lastUseOf = ({ volume, snapshot, dataVolume }: SeenVersion): string => {
+const lastUseOf = ({ volume, snapshot, dataVolume }: ObservedVersion): string => {
   const forms = [volume, snapshot, dataVolume].filter((form) => form !== undefined);
   const noted = forms
     .map(({ metadata }) => metadata.annotations?.[cdiAnnotations.lastUseTime])
@@ -45,8 +45,8 @@ const lastUseOf = ({ volume, snapshot, dataVolume }: SeenVersion): string => {
 };
 
 /** Imports of other digests that did not end well, or not yet. The version in use is never one of them. */
-export const supersede = (cron: CronSubject, seen: CronSeen, target: string): Collection => {
-  const pointless = [...seen.versions].filter(
+export const supersede = (cron: CronSubject, observed: ObservedCron, target: string): Collection => {
+  const pointless = [...observed.versions].filter(
     ([name, version]) =>
       name !== target &&
       name !== cron.state.offered &&
@@ -68,15 +68,15 @@ export const supersede = (cron: CronSubject, seen: CronSeen, target: string): Co
 };
 
 /** Only once the version in use is the newest. */
-export const collect = (cron: CronSubject, seen: CronSeen, current: string): Collection => {
+export const collect = (cron: CronSubject, observed: ObservedCron, current: string): Collection => {
   if (!cron.collects) return { actions: [], notes: [] };
-  const there = [...seen.versions].filter(([, version]) => !isGoing(version));
+  const there = [...observed.versions].filter(([, version]) => !isGoing(version));
   const versions = there.map(([name, version]) => ({ name, lastUse: lastUseOf(version) }));
-  const outdated = outdatedVersions(versions, { keep: cron.keep, current, inUse: seen.inUse });
+  const outdated = outdatedVersions(versions, { keep: cron.keep, current, inUse: observed.inUse });
   return {
-    actions: outdated.flatMap((name) => removeVersion(seen.versions.get(name) ?? {})),
+    actions: outdated.flatMap((name) => removeVersion(observed.versions.get(name) ?? {})),
     notes: outdated.map((name) =>
-      gone(name, seen.versions.get(name) ?? {}, {
+      gone(name, observed.versions.get(name) ?? {}, {
         event: eventTypes.versionCollected,
         reason: 'VersionCollected',
         message: `${name} was removed: ${cron.keep} are kept`,
@@ -86,7 +86,7 @@ export const collect = (cron: CronSubject, seen: CronSeen, current: string): Col
 };
 
 /** What was imported on the way to the form that is offered now. */
-export const dropOtherForm = (version: SeenVersion, format: CronState['format']): readonly Action[] => {
+export const dropOtherForm = (version: ObservedVersion, format: CronState['format']): readonly Action[] => {
   if (format === 'snapshot') return hasSnapshot(version) ? removeVolume(version) : [];
   return hasVolume(version) ? remove(volumeSnapshots, version.snapshot) : [];
 };

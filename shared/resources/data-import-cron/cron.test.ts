@@ -28,7 +28,7 @@ const {
 } = world;
 
 describe('a DataImportCron', () => {
-  it('polls as soon as it is seen, imports what it finds, and points its data source to it', async () => {
+  it('polls as soon as it is observed, imports what it finds, and points its data source to it', async () => {
     const cron = aCron({}, { labels: { 'instancetype.kubevirt.io/default-preference': 'fedora', invalid: 'x' } });
     await drive(world.deps, refOf(cron));
     expect(conditionsOf()).toMatchObject({ UpToDate: 'False/NoDigest', Progressing: 'False/NoImport' });

@@ -12,7 +12,7 @@ import {
   openLine,
   readHostWait,
 } from '#shared/resources/data-import-cron/hosts.ts';
-import { hand, isCron, seenBy } from '#shared/resources/data-import-cron/poll.ts';
+import { hand, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
 import type { DriverDeps } from '#shared/resources/driver.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
@@ -55,14 +55,14 @@ export const createDuePolls = async (deps: DriverDeps): Promise<DuePolls> => {
     visit: (object) => {
       if (!isCron(object)) return;
       const cron = object as DataImportCron;
-      const request = duePoll(seenBy(mode, cron), deps.now());
+      const request = duePoll(observedBy(mode, cron), deps.now());
       if (request === undefined) {
         const host = awaitedBy(cron);
         if (host !== undefined) awaited.add(host);
         return;
       }
       const key = pollKey(request);
-      const turn = turnOf(seenBy(mode, cron));
+      const turn = turnOf(observedBy(mode, cron));
       const group = groups.get(key) ?? { request, crons: [], turn };
       group.request = joinRequests(group.request, request);
       group.turn = Math.min(group.turn, turn);

@@ -34,7 +34,7 @@ interface Limit {
   readonly tooMuch?: (source: string) => boolean;
 }
 
-interface Seen {
+interface Observed {
   /** Minutes since the start, of each poll that was answered, by source. */
   readonly answered: Map<string, number[]>;
   /** Refused polls by minute. */
@@ -47,8 +47,8 @@ const run = async (
   turn: () => Promise<unknown>,
   minutes: number,
   { perMinute, retryAfter, tooMuch = () => false }: Limit,
-): Promise<Seen> => {
-  const seen: Seen = { answered: new Map(), refused: [], tooEarly: 0 };
+): Promise<Observed> => {
+  const observed: Observed = { answered: new Map(), refused: [], tooEarly: 0 };
   const start = world.time;
   let left = perMinute;
   let leftAlone = 0;
@@ -56,15 +56,15 @@ const run = async (
     const at = (world.time - start) / minute;
     const name = sourceName(source);
     // What is under way at the first refusal was asked before it.
-    if (world.time < leftAlone) seen.tooEarly += 1;
+    if (world.time < leftAlone) observed.tooEarly += 1;
     if (left <= 0 || tooMuch(name)) {
       left = 0;
-      seen.refused[at] = (seen.refused[at] ?? 0) + 1;
+      observed.refused[at] = (observed.refused[at] ?? 0) + 1;
       leftAlone = Math.max(leftAlone, world.time + (retryAfter ?? 0) * 1000);
       return { is: 'failed', reason: 'RateLimited', message: 'answered 429', retryAfterSeconds: retryAfter };
     }
     left -= 1;
-    seen.answered.set(name, [...(seen.answered.get(name) ?? []), at]);
+    observed.answered.set(name, [...(observed.answered.get(name) ?? []), at]);
     return { is: 'same', message: 'still' };
   };
   for (let at = 0; at < minutes; at += 1) {
@@ -72,7 +72,7 @@ const run = async (
     await turn();
     world.time += minute;
   }
-  return seen;
+  return observed;
 };
 
 /** A tick, and what the answers make of crons, without what else happens to these. */
@@ -96,7 +96,7 @@ const polls = (crons: DataImportCron[]) => async (): Promise<void> => {
   await due.run();
 };
 
-const gapsOf = ({ answered }: Seen, minutes: number): readonly number[] =>
+const gapsOf = ({ answered }: Observed, minutes: number): readonly number[] =>
   [...answered.values()].map((times) =>
     Math.max(...[...times, minutes].map((time, index) => time - (times[index - 1] ?? 0))),
   );
@@ -113,23 +113,23 @@ describe('a host that answers a few polls in a minute', () => {
   ])(
     'is not pressed, and answers every one of $count crons: %o',
     async ({ count, minutes, most, ...limit }) => {
-      const seen = await run(polls(someCrons(count)), minutes, limit);
+      const observed = await run(polls(someCrons(count)), minutes, limit);
       // In the first minute nobody knows yet, and eight are asked at once.
-      const [first = 0, ...later] = Array.from(seen.refused, (refused) => refused ?? 0);
+      const [first = 0, ...later] = Array.from(observed.refused, (refused) => refused ?? 0);
       expect(first).toBeLessThanOrEqual(8);
       expect(Math.max(...later)).toBeLessThanOrEqual(1);
-      expect(seen.tooEarly).toBeLessThan(8);
-      expect(seen.answered.size).toBe(count);
-      expect(Math.max(...gapsOf(seen, minutes))).toBeLessThanOrEqual(most);
+      expect(observed.tooEarly).toBeLessThan(8);
+      expect(observed.answered.size).toBe(count);
+      expect(Math.max(...gapsOf(observed, minutes))).toBeLessThanOrEqual(most);
     },
     120_000,
   );
 
   it('answers the others, though one asks for more than there ever is', async () => {
     const crons = someCrons(12);
-    const seen = await run(polls(crons), 180, { perMinute: 5, tooMuch: (source) => source.includes('/3:') });
-    expect(seen.answered.size).toBe(11);
-    expect(Math.max(...gapsOf(seen, 180))).toBeLessThanOrEqual(45);
+    const observed = await run(polls(crons), 180, { perMinute: 5, tooMuch: (source) => source.includes('/3:') });
+    expect(observed.answered.size).toBe(11);
+    expect(Math.max(...gapsOf(observed, 180))).toBeLessThanOrEqual(45);
     expect(crons[3]?.status?.lastPoll?.failures).toBeGreaterThan(3);
   });
 });
@@ -137,8 +137,11 @@ describe('a host that answers a few polls in a minute', () => {
 describe('a host that answers nobody for hours', () => {
   it.each([60, undefined])('is asked ever more rarely, whatever it asks for: %s seconds', async (retryAfter) => {
     const crons = someCrons(12);
-    const seen = await run(polls(crons), 6 * 60, { perMinute: 0, ...(retryAfter === undefined ? {} : { retryAfter }) });
-    expect(seen.refused.reduce((sum, one) => sum + (one ?? 0), 0)).toBeLessThanOrEqual(8 + 12);
+    const observed = await run(polls(crons), 6 * 60, {
+      perMinute: 0,
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+    });
+    expect(observed.refused.reduce((sum, one) => sum + (one ?? 0), 0)).toBeLessThanOrEqual(8 + 12);
     // One that waited has spent no attempt.
     const failures = crons.map(({ status }) => status?.lastPoll?.failures ?? 0);
     expect(failures.reduce((sum, one) => sum + one, 0)).toBe(world.asked.length);
@@ -149,9 +152,12 @@ describe('a host that answers nobody for hours', () => {
 
   it('keeps nobody from asking other hosts', async () => {
     const crons = [...someCrons(3), ...someCrons(6, 'other.example').slice(3)];
-    const seen = await run(polls(crons), 30, { perMinute: 1000, tooMuch: (source) => source.startsWith('quay.io') });
-    expect([...seen.answered.keys()].every((source) => source.startsWith('other'))).toBe(true);
-    expect(Math.max(...gapsOf(seen, 30))).toBeLessThanOrEqual(2);
+    const observed = await run(polls(crons), 30, {
+      perMinute: 1000,
+      tooMuch: (source) => source.startsWith('quay.io'),
+    });
+    expect([...observed.answered.keys()].every((source) => source.startsWith('other'))).toBe(true);
+    expect(Math.max(...gapsOf(observed, 30))).toBeLessThanOrEqual(2);
   });
 
   const driven = () => tick(world.deps);

@@ -18,7 +18,7 @@ import type { Sidecar } from '#shared/backends/backend.ts';
 import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/ending.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
 import { planRemoval } from '#shared/resources/data-import-cron/removal.ts';
-import { type CronSeen, check } from '#shared/resources/data-import-cron/seen.ts';
+import { type ObservedCron, check } from '#shared/resources/data-import-cron/observed.ts';
 import {
   type CronState,
   type CronSubject,
@@ -31,7 +31,7 @@ import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 
-const planner: Planner<CronSubject, CronSeen> = { check, plan, remove: planRemoval };
+const planner: Planner<CronSubject, ObservedCron> = { check, plan, remove: planRemoval };
 
 /** Every change may be what the cron waits for; most of them are few. */
 const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: Sidecar['verbs']): Sidecar => ({

@@ -5,7 +5,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { type Action, patch } from '#shared/backends/actions.ts';
-import type { SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import { restoreSizeMark } from '#shared/resources/data-import-cron/snapshot.ts';
 import type { SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
 import { askedMark } from '#shared/resources/data-import-cron/verified.ts';
@@ -32,18 +32,22 @@ const mark = <T extends KubeObject>(type: ResourceType<T>, object: T | undefined
 /** When it was last what the cron offered, in milliseconds, so that successive versions stay in order. `now`: milliseconds since the epoch. */
 const useMark = (now: number): Texts => ({ [cdiAnnotations.lastUseTime]: new Date(now).toISOString() });
 
-export const markLastUse = ({ volume, snapshot }: SeenVersion, format: SourceFormat, now: number): readonly Action[] =>
+export const markLastUse = (
+  { volume, snapshot }: ObservedVersion,
+  format: SourceFormat,
+  now: number,
+): readonly Action[] =>
   format === 'snapshot'
     ? mark(volumeSnapshots, snapshot, { annotations: useMark(now) })
     : mark(persistentVolumeClaims, volume, { annotations: useMark(now) });
 
 /** `isNew`: it comes into use now. */
 export const markUsed = (
-  { cron, seen, version, context }: Work,
+  { cron, observed, version, context }: Work,
   format: SourceFormat,
   isNew: boolean,
 ): readonly Action[] => {
-  const labels = askedMark(cron, seen, version);
+  const labels = askedMark(cron, observed, version);
   const used = (form: SourceFormat): Texts => (isNew && form === format ? useMark(context.now) : {});
   const size = format === 'snapshot' ? restoreSizeMark(cron, version) : {};
   return [

@@ -69,11 +69,11 @@ export const cronMetricsOf = (object: DataImportCron): readonly Metric[] => {
 };
 
 export const createCronCounter = (): Counter => {
-  const seen: Metric[] = [];
+  const observed: Metric[] = [];
   return {
     visit: (object) => {
-      if (object.kind === dataImportCronKind.type.kind) seen.push(...cronMetricsOf(object as DataImportCron));
+      if (object.kind === dataImportCronKind.type.kind) observed.push(...cronMetricsOf(object as DataImportCron));
     },
-    metrics: () => seen,
+    metrics: () => observed,
   };
 };

@@ -4,7 +4,7 @@ import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
-import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
 
@@ -64,7 +64,7 @@ const toPatch = ({ pvc, snapshot, dataSource }: DataSourceSource) => ({
 });
 
 /** The actions that make the data source say what `state` says. */
-export const offer = (cron: CronSubject, { dataSource: source }: CronSeen, state: CronState): readonly Action[] => {
+export const offer = (cron: CronSubject, { dataSource: source }: ObservedCron, state: CronState): readonly Action[] => {
   const wanted = wantedSource(cron, state, source?.spec.source);
   const metadata = metadataOf(cron, source);
   if (source === undefined) {

@@ -10,7 +10,7 @@ import { copiedFrom, digestOf } from '#shared/resources/data-import-cron/verifie
 import { countNotes } from '#shared/resources/data-import-cron/counts.ts';
 import { removeVersion, supersede } from '#shared/resources/data-import-cron/collect.ts';
 import { offer } from '#shared/resources/data-import-cron/offer.ts';
-import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
 import { type CronState, type CronSubject, isRetryWanted } from '#shared/resources/data-import-cron/subject.ts';
 import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
@@ -20,17 +20,17 @@ import { classOf, hasSnapshot, hasVolume, isUsable, targetName } from '#shared/r
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
-export const plan = (cron: CronSubject, seen: CronSeen, context: PlanContext): CronStep => {
+export const plan = (cron: CronSubject, observed: ObservedCron, context: PlanContext): CronStep => {
   const nextPoll = cron.object.metadata.annotations?.[cdiAnnotations.nextCronTime];
-  const state: CronState = { ...cron.state, ...offeredNow(cron, seen), nextPoll };
-  if (seen.rival !== undefined) return planRival(cron, state, seen.rival.metadata.name);
-  if (cron.digest === '') return waitForDigest(cron, seen, state);
+  const state: CronState = { ...cron.state, ...offeredNow(cron, observed), nextPoll };
+  if (observed.rival !== undefined) return planRival(cron, state, observed.rival.metadata.name);
+  if (cron.digest === '') return waitForDigest(cron, observed, state);
   const short = shortDigest(cron.digest);
-  if ('problem' in short) return refuseDigest(cron, seen, state, short.problem);
-  const name = targetName(cron, seen);
-  const { actions, notes } = supersede(cron, seen, name);
-  const next = { ...state, current: { name, ...digestOf(cron, seen, name) } };
-  const step = planVersion({ cron, seen, state: next, name, version: seen.versions.get(name) ?? {}, context });
+  if ('problem' in short) return refuseDigest(cron, observed, state, short.problem);
+  const name = targetName(cron, observed);
+  const { actions, notes } = supersede(cron, observed, name);
+  const next = { ...state, current: { name, ...digestOf(cron, observed, name) } };
+  const step = planVersion({ cron, observed, state: next, name, version: observed.versions.get(name) ?? {}, context });
   const told = [...notes, ...(step.state.notes ?? [])];
   return {
     actions: [...actions, ...step.actions],
@@ -42,7 +42,7 @@ export const plan = (cron: CronSubject, seen: CronSeen, context: PlanContext): C
  * A pass may have died, or been overtaken, between the data source and the status: where the version of the status has gone since, the one that
  * the data source stands for is in use.
  */
-const offeredNow = ({ state }: CronSubject, { versions, dataSource }: CronSeen): Partial<CronState> => {
+const offeredNow = ({ state }: CronSubject, { versions, dataSource }: ObservedCron): Partial<CronState> => {
   const isFull = (name: string | undefined): boolean => isUsable(versions.get(name ?? '') ?? {});
   const { pvc, snapshot } = dataSource?.spec.source ?? {};
   const name = pvc?.name ?? snapshot?.name;
@@ -62,7 +62,7 @@ const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep
   return { actions: [], state: { ...conclude(cron, { ...state, offered: undefined }, verdict), notes: [note] } };
 };
 
-const isUnauthorized = ({ right }: CronSeen): boolean => right.is === 'asked' && right.grant === undefined;
+const isUnauthorized = ({ right }: ObservedCron): boolean => right.is === 'asked' && right.grant === undefined;
 
 /** Nothing is imported; what is in use stays so. */
 const unauthorized = ({ source, namespace }: CronSubject): Verdict => {
@@ -78,24 +78,24 @@ const unauthorized = ({ source, namespace }: CronSubject): Verdict => {
   };
 };
 
-const waitForDigest = (cron: CronSubject, seen: CronSeen, state: CronState): CronStep => {
-  if (isUnauthorized(seen))
-    return { actions: offer(cron, seen, state), state: conclude(cron, state, unauthorized(cron)) };
+const waitForDigest = (cron: CronSubject, observed: ObservedCron, state: CronState): CronStep => {
+  if (isUnauthorized(observed))
+    return { actions: offer(cron, observed, state), state: conclude(cron, state, unauthorized(cron)) };
   const verdict: Verdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.noDigest };
-  return { actions: offer(cron, seen, state), state: conclude(cron, state, verdict) };
+  return { actions: offer(cron, observed, state), state: conclude(cron, state, verdict) };
 };
 
-const refuseDigest = (cron: CronSubject, seen: CronSeen, state: CronState, problem: string): CronStep => {
+const refuseDigest = (cron: CronSubject, observed: ObservedCron, state: CronState, problem: string): CronStep => {
   const message = `${problem}: "${cron.digest}"; it needs sha256:<64 hex digits>, in annotation ${cdiAnnotations.desiredDigest}`;
   const trouble = { reason: 'InvalidDigest', message };
   const verdict: Verdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.outdated, trouble };
-  return { actions: offer(cron, seen, state), state: conclude(cron, state, verdict) };
+  return { actions: offer(cron, observed, state), state: conclude(cron, state, verdict) };
 };
 
 const planVersion = (work: Work): CronStep => {
-  const { version, seen, name } = work;
-  const format = formatOf(seen);
-  if (seen.foreign.has(name)) return refuseName(work);
+  const { version, observed, name } = work;
+  const format = formatOf(observed);
+  if (observed.foreign.has(name)) return refuseName(work);
   if (format === 'snapshot' && hasSnapshot(version)) return useVersion(work, 'snapshot');
   if (format === 'pvc' && hasVolume(version)) return useVersion(work, 'pvc');
   if (hasVolume(version)) return takeSnapshot(work);
@@ -110,8 +110,8 @@ const refuseName = (work: Work): CronStep => {
 };
 
 const startImport = (work: Work): CronStep => {
-  const { cron, seen, state, name } = work;
-  if (isUnauthorized(seen)) return goOn(work, [], { ...unauthorized(cron), upToDate: upToDate.outdated });
+  const { cron, observed, state, name } = work;
+  if (isUnauthorized(observed)) return goOn(work, [], { ...unauthorized(cron), upToDate: upToDate.outdated });
   const began = { ...state, handledRetryToken: cron.retryToken ?? state.handledRetryToken };
   const note: Note = {
     type: 'Normal',
@@ -122,7 +122,7 @@ const startImport = (work: Work): CronStep => {
   const verdict: Verdict = { phase: 'Importing', progressing: progressing.of('Pending'), upToDate: upToDate.outdated };
   const step = goOn(
     { ...work, state: began },
-    [create(dataVolumes, buildImport(cron, name, { ...seen, copied: copiedFrom(cron, seen, name) }))],
+    [create(dataVolumes, buildImport(cron, name, { ...observed, copied: copiedFrom(cron, observed, name) }))],
     verdict,
   );
   return { ...step, state: { ...step.state, notes: [note] } };
@@ -133,8 +133,8 @@ const waitForName = (work: Work): CronStep =>
   goOn(work, [], { phase: 'Importing', progressing: progressing.of('Pending'), upToDate: upToDate.importing });
 
 /** Its volume waits in a class that is no longer the one wanted. */
-const isMisplaced = ({ cron, seen, version }: Work): boolean => {
-  const wanted = seen.storageClass?.metadata.name;
+const isMisplaced = ({ cron, observed, version }: Work): boolean => {
+  const wanted = observed.storageClass?.metadata.name;
   const place = classOf(version);
   const isPending = version.volume?.status?.phase !== 'Bound';
   return (
@@ -160,8 +160,8 @@ const followImport = (work: Work, phase: string): CronStep => {
 };
 
 /** Nobody named a class, and the cluster has no default one. */
-const isUnplaced = ({ cron, seen, version }: Work): boolean =>
-  classNameOf(cron) === undefined && seen.storageClass === undefined && (classOf(version) ?? '') === '';
+const isUnplaced = ({ cron, observed, version }: Work): boolean =>
+  classNameOf(cron) === undefined && observed.storageClass === undefined && (classOf(version) ?? '') === '';
 
 const waitForClass = (work: Work): CronStep => {
   const message = `the cluster has no default storage class: mark one as default, and ${work.name} is imported into it`;

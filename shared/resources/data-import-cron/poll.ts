@@ -35,7 +35,7 @@ interface Answer<O extends Observation = Observation> {
 }
 
 /** The cron as polls see it; where CDI is installed, it is CDI's but for the hook it leaves to others. */
-export const seenBy = (mode: CdiMode | undefined, cron: DataImportCron): DataImportCron =>
+export const observedBy = (mode: CdiMode | undefined, cron: DataImportCron): DataImportCron =>
   mode === 'use' ? asHooked(cron) : cron;
 
 export const isCron = ({ apiVersion, kind }: KubeObject): boolean =>
@@ -56,10 +56,10 @@ export const hand = async (deps: DriverDeps, cron: ObjectRef, answer: Answer): P
 export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<Outcome> => {
   if (!isCron(object) || deps.observe === undefined) return done;
   const mode = await deps.cdi?.();
-  if (duePoll(seenBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
+  if (duePoll(observedBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
   // The event may be old, and the poll long made.
   const fresh = await deps.kube.get(dataImportCronKind.type, refOf(object));
-  const request = fresh && duePoll(seenBy(mode, fresh), deps.now());
+  const request = fresh && duePoll(observedBy(mode, fresh), deps.now());
   if (fresh === undefined || request === undefined) return done;
   const askedAt = deps.now();
   const observation = await askAlone({ ...deps, observe: deps.observe }, request);
@@ -100,12 +100,12 @@ const recordOnce = async (
   const cron = await deps.kube.get(type, ref);
   if (cron === undefined || cron.metadata.uid !== ref.uid) return done;
   const mode = await deps.cdi?.();
-  if (isOvertaken(seenBy(mode, cron), askedAt)) {
+  if (isOvertaken(observedBy(mode, cron), askedAt)) {
     if (mode !== 'use' && isContradicted(cron, observation))
       await deps.kube.mergePatch(type, ref, { metadata: askAgain(deps.now()) });
     return done;
   }
-  const answered = recordOf(seenBy(mode, cron), observation, deps.now());
+  const answered = recordOf(observedBy(mode, cron), observation, deps.now());
   const recorded = isStale(observation, askedAt, deps.now()) ? dueAgain(answered, deps.now()) : answered;
   const { annotations, lastPoll } = recorded;
   const { resourceVersion } = cron.metadata;

@@ -3,13 +3,13 @@ import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type Action, patch, remove } from '#shared/backends/actions.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
-import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Step } from '#shared/resources/driven.ts';
 
 /** Others who own it decide when it goes. */
-const removeDataSource = (cron: CronSubject, { dataSource }: CronSeen): readonly Action[] => {
+const removeDataSource = (cron: CronSubject, { dataSource }: ObservedCron): readonly Action[] => {
   if (dataSource === undefined || dataSource.metadata.labels?.[cdiLabels.cron] !== cron.ref.name) return [];
   const owners = dataSource.metadata.ownerReferences ?? [];
   const others = owners.filter(({ uid }) => uid !== cron.ref.uid);
@@ -19,12 +19,15 @@ const removeDataSource = (cron: CronSubject, { dataSource }: CronSeen): readonly
     : [patch(dataSourceKind.type, dataSource, { metadata: { ownerReferences: others } })];
 };
 
-export const planRemoval = (cron: CronSubject, seen: CronSeen): Step<CronState> & { readonly removed: boolean } => {
-  const versions = [...seen.versions.values()];
+export const planRemoval = (
+  cron: CronSubject,
+  observed: ObservedCron,
+): Step<CronState> & { readonly removed: boolean } => {
+  const versions = [...observed.versions.values()];
   const going = cron.retains
     ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))
     : versions;
-  const actions = [...(cron.retains ? [] : removeDataSource(cron, seen)), ...going.flatMap(removeVersion)];
+  const actions = [...(cron.retains ? [] : removeDataSource(cron, observed)), ...going.flatMap(removeVersion)];
   const message = 'removing what goes with this cron';
   return {
     actions,

@@ -63,20 +63,20 @@ describe('20: one writer, where the profile of the class says so', () => {
     metadata: { name: 'local', annotations: { [cdiAnnotations.singleWriter]: 'true' } },
     spec: {},
   };
-  const modesOf = (storage: object, seen: StorageProfile | undefined) => {
+  const modesOf = (storage: object, observed: StorageProfile | undefined) => {
     const source = { registry: { url: 'docker://quay.io/x' } };
     const cron = readCron(
       aCron({ template: { spec: { source, storage } } }, { [cdiAnnotations.desiredDigest]: digest }),
     );
-    return buildImport(cron, version, { profile: seen, right: { is: 'not needed' } }).spec.storage?.['accessModes'];
+    return buildImport(cron, version, { profile: observed, right: { is: 'not needed' } }).spec.storage?.['accessModes'];
   };
   it.each([
     ['is the one', {}, profile, ['ReadWriteOnce']],
     ['is the one for an empty list', { accessModes: [] }, profile, ['ReadWriteOnce']],
     ['is not, where the template names modes', { accessModes: ['ReadWriteMany'] }, profile, ['ReadWriteMany']],
     ['is not, where the profile does not say so', {}, undefined, undefined],
-  ])('%s', (_what, storage, seen, modes) => {
-    expect(modesOf(storage, seen)).toEqual(modes);
+  ])('%s', (_what, storage, observed, modes) => {
+    expect(modesOf(storage, observed)).toEqual(modes);
   });
 });
 

@@ -4,21 +4,21 @@ import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronSubject, SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
 import { managedMetadata, sizeOf } from '#shared/resources/data-import-cron/template.ts';
 
 /** What the storage profile of the class says; volumes where it says nothing. */
-export const formatOf = ({ profile }: Pick<CronSeen, 'profile'>): SourceFormat =>
+export const formatOf = ({ profile }: Pick<ObservedCron, 'profile'>): SourceFormat =>
   (profile?.status?.dataImportCronSourceFormat ?? profile?.spec?.dataImportCronSourceFormat) === 'snapshot'
     ? 'snapshot'
     : 'pvc';
 
 /** The snapshot class that versions are to have; `undefined` where they are no snapshots, or the driver makes none. */
-export const snapshotClassFor = (seen: Placing): string | undefined =>
-  formatOf(seen) === 'snapshot' ? classFor(seen) : undefined;
+export const snapshotClassFor = (observed: Placing): string | undefined =>
+  formatOf(observed) === 'snapshot' ? classFor(observed) : undefined;
 
-type Placing = Pick<CronSeen, 'profile' | 'snapshotClasses' | 'storageClass'>;
+type Placing = Pick<ObservedCron, 'profile' | 'snapshotClasses' | 'storageClass'>;
 
 const classFor = ({ profile, snapshotClasses, storageClass }: Placing): string | undefined => {
   const asked = profile?.metadata.annotations?.[cdiAnnotations.snapshotClass] ?? profile?.status?.snapshotClass;
@@ -43,7 +43,7 @@ export const advisedRestoreSize = ({ asked, volume, restore }: KnownSizes): stri
 };
 
 /** The driver tells what it needs when it is done; its word counts where it is larger. Annotations of the snapshot. */
-export const restoreSizeMark = (cron: CronSubject, { snapshot }: SeenVersion): Readonly<Record<string, string>> => {
+export const restoreSizeMark = (cron: CronSubject, { snapshot }: ObservedVersion): Readonly<Record<string, string>> => {
   const volume = snapshot?.metadata.annotations?.[cdiAnnotations.advisedRestoreSize];
   const size = advisedRestoreSize({ asked: sizeOf(cron), volume, restore: snapshot?.status?.restoreSize });
   return size === undefined ? {} : { [cdiAnnotations.advisedRestoreSize]: size };
@@ -52,10 +52,10 @@ export const restoreSizeMark = (cron: CronSubject, { snapshot }: SeenVersion): R
 /** `undefined` where the driver makes no snapshots. */
 export const buildVersionSnapshot = (
   cron: CronSubject,
-  seen: CronSeen,
-  { volume }: SeenVersion,
+  observed: ObservedCron,
+  { volume }: ObservedVersion,
 ): VolumeSnapshot | undefined => {
-  const className = classFor(seen);
+  const className = classFor(observed);
   if (className === undefined || volume === undefined) return undefined;
   const metadata = managedMetadata(cron, 'version', volume.metadata.name);
   const size = advisedRestoreSize({

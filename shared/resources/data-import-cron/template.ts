@@ -8,7 +8,7 @@ import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
-import type { CronSeen } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -77,13 +77,13 @@ const storageOf = (cron: CronSubject, profile: StorageProfile | undefined): Fiel
   return { storage: isSingleWriter && isOpen ? { ...written, accessModes: ['ReadWriteOnce'] } : written };
 };
 
-type Importing = Pick<CronSeen, 'profile' | 'right'> & {
+type Importing = Pick<ObservedCron, 'profile' | 'right'> & {
   /** The version to copy, in place of what the source has. */
   readonly copied?: { readonly name: string; readonly digest: string } | undefined;
 };
 
 /** What was asked for its service account; our own account writes it, and nobody else may. */
-const grantOf = ({ right }: Pick<CronSeen, 'right'>): Readonly<Record<string, string>> => {
+const grantOf = ({ right }: Pick<ObservedCron, 'right'>): Readonly<Record<string, string>> => {
   const text = right.is === 'asked' && right.grant !== undefined ? toGrantText([right.grant]) : undefined;
   return text === undefined ? {} : { [annotations.granted]: text };
 };
@@ -94,8 +94,8 @@ const contentOf = (cron: CronSubject, copied: { readonly digest: string } | unde
   return content === undefined ? {} : { [annotations.content]: content };
 };
 
-export const buildImport = (cron: CronSubject, name: string, seen: Importing): DataVolume => {
-  const { copied } = seen;
+export const buildImport = (cron: CronSubject, name: string, observed: Importing): DataVolume => {
+  const { copied } = observed;
   const template = cron.object.spec.template;
   const metadata = managedMetadata(cron, 'version', name);
   const retainPod = cron.object.metadata.annotations?.[cdiAnnotations.retainPod];
@@ -110,11 +110,11 @@ export const buildImport = (cron: CronSubject, name: string, seen: Importing): D
         ...metadata.annotations,
         // Nobody consumes a golden volume: it must not wait for somebody who does.
         [cdiAnnotations.immediateBinding]: 'true',
-        ...grantOf(seen),
+        ...grantOf(observed),
         ...contentOf(cron, copied),
         ...(retainPod === undefined ? {} : { [cdiAnnotations.retainPod]: retainPod }),
       },
     },
-    spec: { ...templateOf(cron), source: sourceOf(cron, copied?.name), ...storageOf(cron, seen.profile) },
+    spec: { ...templateOf(cron), source: sourceOf(cron, copied?.name), ...storageOf(cron, observed.profile) },
   };
 };

@@ -22,21 +22,21 @@ const snapshotActions = (wanted: VolumeSnapshot, there: VolumeSnapshot | undefin
 };
 
 export const takeSnapshot = (work: Work): CronStep => {
-  const snapshot = buildVersionSnapshot(work.cron, work.seen, work.version);
+  const snapshot = buildVersionSnapshot(work.cron, work.observed, work.version);
   if (snapshot === undefined) return useVersion(work, 'pvc');
   const actions = snapshotActions(snapshot, work.version.snapshot);
   return goOn(work, actions, { phase: 'Importing', progressing: progressing.snapshot, upToDate: upToDate.snapshot });
 };
 
 /** The one before was in use until now. */
-const touchPrevious = ({ seen, state, context, name }: Work): readonly Action[] => {
-  const version = state.offered === undefined ? undefined : seen.versions.get(state.offered);
+const touchPrevious = ({ observed, state, context, name }: Work): readonly Action[] => {
+  const version = state.offered === undefined ? undefined : observed.versions.get(state.offered);
   if (version === undefined || state.offered === name) return [];
   return markLastUse(version, state.format ?? 'pvc', context.now - 1);
 };
 
-const noteClass = ({ cron, seen, version }: Work): readonly Action[] => {
-  const place = classOf(version) ?? seen.storageClass?.metadata.name;
+const noteClass = ({ cron, observed, version }: Work): readonly Action[] => {
+  const place = classOf(version) ?? observed.storageClass?.metadata.name;
   if (place === undefined || cron.object.metadata.annotations?.[cdiAnnotations.storageClass] === place) return [];
   return [
     patch(dataImportCronKind.type, cron.object, {
@@ -46,7 +46,7 @@ const noteClass = ({ cron, seen, version }: Work): readonly Action[] => {
 };
 
 export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => {
-  const { cron, seen, state, name, version, context } = work;
+  const { cron, observed, state, name, version, context } = work;
   const isNew = state.offered !== name || state.format !== format;
   const importedAt = isNew || state.importedAt === undefined ? isoTime(context.now) : state.importedAt;
   const offered: CronState = {
@@ -57,7 +57,7 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
     importedAt,
     handledRetryToken: cron.retryToken ?? state.handledRetryToken,
   };
-  const collected = collect(cron, seen, name);
+  const collected = collect(cron, observed, name);
   const touched = [...(isNew ? touchPrevious(work) : []), ...markUsed(work, format, isNew)];
   const step = goOn({ ...work, state: offered }, touched, {
     phase: 'Ready',
@@ -75,7 +75,7 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
       ...step.actions,
       ...dropOtherForm(version, format),
       ...collected.actions,
-      ...dropProvisional(cron, seen, name),
+      ...dropProvisional(cron, observed, name),
       ...noteClass(work),
     ],
     state: { ...step.state, notes: [...(isNew ? [note] : []), ...collected.notes] },

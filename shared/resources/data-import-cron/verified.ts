@@ -6,11 +6,11 @@ import type { Action } from '#shared/backends/actions.ts';
 import { contentName, fileContent } from '#shared/backends/flight/content.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
-import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import { type CronSubject, type NamedVersion, askedOf } from '#shared/resources/data-import-cron/subject.ts';
 import { classOf, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
 
-type Named = Pick<CronSeen, 'versions'>;
+type Named = Pick<ObservedCron, 'versions'>;
 
 /** Name under which the file was fetched. */
 const provisionalName = ({ targets }: CronSubject): string => targets.at(-1) ?? '';
@@ -27,19 +27,23 @@ export const copiedFrom = (
 };
 
 /** What the version of this name is known to hold, or what stands for that. */
-export const digestOf = (cron: CronSubject, seen: Named, name: string): Omit<NamedVersion, 'name'> => {
+export const digestOf = (cron: CronSubject, observed: Named, name: string): Omit<NamedVersion, 'name'> => {
   if (!isValidator(cron.digest) || name === provisionalName(cron)) return { digest: cron.digest };
   const { current } = cron.state;
   const known = current?.name === name && askedOf(current) === cron.digest ? current.digest : undefined;
-  const digest = copiedFrom(cron, seen, name)?.digest ?? verifiedDigest(seen.versions.get(name)) ?? known;
+  const digest = copiedFrom(cron, observed, name)?.digest ?? verifiedDigest(observed.versions.get(name)) ?? known;
   return digest === undefined ? { digest: cron.digest } : { digest, validator: cron.digest };
 };
 
-const isProvisional = ({ dataVolume }: SeenVersion): boolean =>
+const isProvisional = ({ dataVolume }: ObservedVersion): boolean =>
   isValidator(dataVolume?.metadata.annotations?.[annotations.content] ?? '');
 
 /** What was fetched goes once it is there under its own name, and so does what newer ones overtook on the way to theirs. */
-export const dropProvisional = (cron: CronSubject, { versions, inUse }: CronSeen, name: string): readonly Action[] => {
+export const dropProvisional = (
+  cron: CronSubject,
+  { versions, inUse }: ObservedCron,
+  name: string,
+): readonly Action[] => {
   if (!isValidator(cron.digest) || name === provisionalName(cron)) return [];
   const isKept = (other: string): boolean => other === name || other === cron.state.offered || inUse.has(other);
   return [...versions].flatMap(([other, version]) =>
@@ -48,21 +52,25 @@ export const dropProvisional = (cron: CronSubject, { versions, inUse }: CronSeen
 };
 
 /** Place of a version: its volume says it, or the cron noted it. */
-const placeOf = ({ object }: CronSubject, { storageClass }: Placing, { volume }: SeenVersion): string =>
+const placeOf = ({ object }: CronSubject, { storageClass }: Placing, { volume }: ObservedVersion): string =>
   classOf({ volume }) ??
   object.metadata.annotations?.[cdiAnnotations.storageClass] ??
   storageClass?.metadata.name ??
   '';
 
-type Placing = Pick<CronSeen, 'storageClass'>;
+type Placing = Pick<ObservedCron, 'storageClass'>;
 
 /**
  * Whoever comes to ask the same of the same source finds the version by what it is told, without fetching it to find out. What a source tells of the same
  * bytes may change: the newest counts. For volume and snapshot of a version.
  */
-export const askedMark = (cron: CronSubject, seen: Placing, version: SeenVersion): Readonly<Record<string, string>> => {
+export const askedMark = (
+  cron: CronSubject,
+  observed: Placing,
+  version: ObservedVersion,
+): Readonly<Record<string, string>> => {
   if (!isValidator(cron.digest)) return {};
-  const asked = contentName(fileContent(cron.digest), placeOf(cron, seen, version));
+  const asked = contentName(fileContent(cron.digest), placeOf(cron, observed, version));
   const { labels: found = {} } = (version.volume ?? version.snapshot)?.metadata ?? {};
   return found[labels.content] === asked ? {} : { [labels.askedContent]: asked };
 };

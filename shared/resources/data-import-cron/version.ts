@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';
 import { populationOf } from '#shared/populate/volume.ts';
-import type { CronSeen, SeenVersion } from '#shared/resources/data-import-cron/seen.ts';
+import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
@@ -18,7 +18,7 @@ const isLeftOver = ({ metadata }: PersistentVolumeClaim): boolean =>
   metadata.ownerReferences?.some(({ kind }) => kind === dataVolumes.kind) ?? false;
 
 /** Nothing but the volume of an import that was removed: the garbage collector takes it. */
-export const isGoing = ({ dataVolume, volume, snapshot }: SeenVersion): boolean =>
+export const isGoing = ({ dataVolume, volume, snapshot }: ObservedVersion): boolean =>
   dataVolume === undefined && snapshot === undefined && volume !== undefined && isLeftOver(volume);
 
 /** A volume without an import was imported before, or put there by somebody who labelled it. */
@@ -28,25 +28,25 @@ const isFilled = (volume: PersistentVolumeClaim): boolean => {
 };
 
 /** Its volume holds the image. */
-export const hasVolume = ({ dataVolume, volume }: SeenVersion): boolean => {
+export const hasVolume = ({ dataVolume, volume }: ObservedVersion): boolean => {
   if (volume === undefined || !isThere(volume) || volume.status?.phase === 'Lost') return false;
   return dataVolume === undefined ? isFilled(volume) : dataVolume.status?.phase === 'Succeeded';
 };
 
-export const hasSnapshot = ({ snapshot }: SeenVersion): boolean =>
+export const hasSnapshot = ({ snapshot }: ObservedVersion): boolean =>
   isThere(snapshot) && snapshot?.status?.readyToUse === true;
 
 /** It can be offered in one form or the other. */
-export const isUsable = (version: SeenVersion): boolean => hasVolume(version) || hasSnapshot(version);
+export const isUsable = (version: ObservedVersion): boolean => hasVolume(version) || hasSnapshot(version);
 
-export const classOf = ({ volume, dataVolume }: SeenVersion): string | undefined => {
+export const classOf = ({ volume, dataVolume }: ObservedVersion): string | undefined => {
   if (volume !== undefined) return volume.spec.storageClassName;
   const asked = (dataVolume?.spec.storage ?? dataVolume?.spec.pvc)?.['storageClassName'];
   return typeof asked === 'string' ? asked : undefined;
 };
 
 /** Where a version lies: its volume says so, or the cron noted it for the one in use. */
-const placeOf = (cron: CronSubject, name: string, version: SeenVersion): string | undefined =>
+const placeOf = (cron: CronSubject, name: string, version: ObservedVersion): string | undefined =>
   classOf(version) ??
   (cron.state.offered === name ? cron.object.metadata.annotations?.[cdiAnnotations.storageClass] : undefined);
 
@@ -57,15 +57,15 @@ interface Places {
   readonly placed: (name: string) => string;
 }
 
-const placesFor = (cron: CronSubject, seen: CronSeen): Places => {
-  const wanted = classNameOf(cron) === undefined ? seen.storageClass?.metadata.name : undefined;
-  const snapshotClass = snapshotClassFor(seen);
+const placesFor = (cron: CronSubject, observed: ObservedCron): Places => {
+  const wanted = classNameOf(cron) === undefined ? observed.storageClass?.metadata.name : undefined;
+  const snapshotClass = snapshotClassFor(observed);
   const isElsewhere = (name: string): boolean => {
-    const version = seen.versions.get(name);
+    const version = observed.versions.get(name);
     if (version === undefined || !isUsable(version)) return false;
     return isOther(placeOf(cron, name, version), wanted) || isOther(snapshotClassOf(version), snapshotClass);
   };
-  const place = [wanted ?? seen.storageClass?.metadata.name, snapshotClass].filter((name) => name !== undefined);
+  const place = [wanted ?? observed.storageClass?.metadata.name, snapshotClass].filter((name) => name !== undefined);
   return { isElsewhere, placed: (name) => (isElsewhere(name) ? placedName(name, place.join(' ')) : name) };
 };
 
@@ -73,26 +73,26 @@ const placesFor = (cron: CronSubject, seen: CronSeen): Places => {
  * The name of the version to have. A usable version in another class than the default one, or of another snapshot class, keeps its name and
  * its users until the same bytes are ready where they belong, under a name of their own.
  */
-export const targetName = (cron: CronSubject, seen: CronSeen): string => {
+export const targetName = (cron: CronSubject, observed: ObservedCron): string => {
   const plain = cron.targets.at(-1) ?? '';
   const present = cron.targets[0] ?? plain;
-  const { isElsewhere, placed } = placesFor(cron, seen);
+  const { isElsewhere, placed } = placesFor(cron, observed);
   if (!isValidator(cron.digest)) return isElsewhere(present) ? placed(plain) : present;
   // Until the file was fetched it has a provisional name, and then that of its digest.
-  if (present !== plain && seen.versions.has(present) && !isElsewhere(present)) return present;
-  const verified = isElsewhere(plain) ? undefined : verifiedDigest(seen.versions.get(plain));
+  if (present !== plain && observed.versions.has(present) && !isElsewhere(present)) return present;
+  const verified = isElsewhere(plain) ? undefined : verifiedDigest(observed.versions.get(plain));
   return placed(verified === undefined ? plain : versionOf(cron, verified));
 };
 
 /** What the bytes turned out to be; `undefined` while they are not there, or where nobody counted them. */
-export const verifiedDigest = (version: SeenVersion | undefined): string | undefined => {
+export const verifiedDigest = (version: ObservedVersion | undefined): string | undefined => {
   if (version === undefined || !isUsable(version)) return undefined;
   const sha256 = populationOf(version.volume ?? version.snapshot)?.digests['sha256'];
   return sha256 === undefined ? undefined : `sha256:${sha256}`;
 };
 
 /** Every name that the version asked for may come to have, as far as that is known. */
-export const possibleNames = (cron: CronSubject, versions: CronSeen['versions']): readonly string[] => {
+export const possibleNames = (cron: CronSubject, versions: ObservedCron['versions']): readonly string[] => {
   const verified = isValidator(cron.digest) ? verifiedDigest(versions.get(cron.targets.at(-1) ?? '')) : undefined;
   return verified === undefined ? cron.targets : [...cron.targets, versionOf(cron, verified)];
 };
@@ -106,5 +106,5 @@ const isOther = (place: string | undefined, wanted: string | undefined): boolean
   wanted !== undefined && place !== undefined && place !== '' && place !== wanted;
 
 /** Of a version that is a snapshot and nothing else: one with a volume can be snapshotted anew. */
-const snapshotClassOf = (version: SeenVersion): string | undefined =>
+const snapshotClassOf = (version: ObservedVersion): string | undefined =>
   hasVolume(version) ? undefined : version.snapshot?.spec.volumeSnapshotClassName;

@@ -7,13 +7,13 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { plan } from '#shared/resources/data-source/plan.ts';
-import { type DataSourceSeen, check } from '#shared/resources/data-source/seen.ts';
+import { type ObservedDataSource, check } from '#shared/resources/data-source/observed.ts';
 import { type DataSourceState, type DataSourceSubject, readDataSource } from '#shared/resources/data-source/subject.ts';
 import type { Driven, Planner } from '#shared/resources/driven.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
-const planner: Planner<DataSourceSubject, DataSourceSeen> = {
+const planner: Planner<DataSourceSubject, ObservedDataSource> = {
   check,
   plan,
   remove: ({ state }) => ({ actions: [], state, removed: true }),

@@ -6,7 +6,7 @@ import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type Action, patch } from '#shared/backends/actions.ts';
 import { populationOf } from '#shared/populate/volume.ts';
-import type { DataSourceSeen, Followed } from '#shared/resources/data-source/seen.ts';
+import type { ObservedDataSource, Followed } from '#shared/resources/data-source/observed.ts';
 import type { DataSourceState, DataSourceSubject } from '#shared/resources/data-source/subject.ts';
 import type { Step } from '#shared/resources/driven.ts';
 
@@ -26,9 +26,9 @@ const ready = (source: DataSourceSource, target: KubeObject): Verdict => ({
   target,
 });
 
-type SeenVolume = Extract<Followed, { to: 'volume' }>;
+type FollowedVolume = Extract<Followed, { to: 'volume' }>;
 
-const judgeVolume = ({ key, volume, dataVolume }: SeenVolume): Verdict => {
+const judgeVolume = ({ key, volume, dataVolume }: FollowedVolume): Verdict => {
   const phase = dataVolume === undefined ? 'Succeeded' : dataVolume.status?.phase || 'Pending';
   if (phase !== 'Succeeded') {
     return { reason: phase, message: `Import DataVolume phase ${phase}`, target: dataVolume };
@@ -56,16 +56,16 @@ const judgeSnapshot = ({ key, snapshot }: Extract<Followed, { to: 'snapshot' }>)
   return { reason: 'SnapshotNotReady', message: 'Snapshot phase is not ready', target: snapshot };
 };
 
-const judge = (seen: DataSourceSeen): Verdict => {
-  switch (seen.to) {
+const judge = (observed: ObservedDataSource): Verdict => {
+  switch (observed.to) {
     case 'volume':
-      return judgeVolume(seen);
+      return judgeVolume(observed);
     case 'snapshot':
-      return judgeSnapshot(seen);
+      return judgeSnapshot(observed);
     case 'nothing':
       return { reason: 'NoSource', message: 'No source PVC set' };
     case 'missing':
-      return { reason: 'NotFound', message: `DataSource ${seen.name} not found` };
+      return { reason: 'NotFound', message: `DataSource ${observed.name} not found` };
     case 'other-namespace':
       return {
         reason: 'CrossNamespaceReference',
@@ -85,8 +85,8 @@ const takeLabels = ({ object }: DataSourceSubject, target: KubeObject | undefine
   return isMissing ? [patch(dataSourceKind.type, object, { metadata: { labels: wanted } })] : [];
 };
 
-export const plan = (subject: DataSourceSubject, seen: DataSourceSeen): Step<DataSourceState> => {
-  const { reason, message, source, target } = judge(seen);
+export const plan = (subject: DataSourceSubject, observed: ObservedDataSource): Step<DataSourceState> => {
+  const { reason, message, source, target } = judge(observed);
   const phase = source === undefined ? 'NotReady' : 'Ready';
   return { actions: takeLabels(subject, target), state: { phase, reason, message, source } };
 };

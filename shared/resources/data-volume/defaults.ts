@@ -1,4 +1,4 @@
-// What a DataVolume's `storage` leaves open, completed from class and StorageProfile at its creation and seen by its author from then on. What is
+// What a DataVolume's `storage` leaves open, completed from class and StorageProfile at its creation and observed by its author from then on. What is
 // made from another volume is left open: only once its source is found is it known what class and modes fit.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';

@@ -133,8 +133,8 @@ const size: Check = ({ spec }) => {
   const form = spec.pvc === undefined ? 'storage' : 'pvc';
   const field = `spec.${form}.resources.requests.storage`;
   const request = spec[form]?.resources?.requests?.['storage'];
-  const isUnseen = spec.source?.blank !== undefined || spec.source?.upload !== undefined;
-  const isNeeded = form === 'pvc' || isUnseen || spec.contentType === 'archive';
+  const isUnread = spec.source?.blank !== undefined || spec.source?.upload !== undefined;
+  const isNeeded = form === 'pvc' || isUnread || spec.contentType === 'archive';
   if (request === undefined) return faultIf(isNeeded, field, 'is missing; write a size such as 10Gi');
   return faultIf((parseQuantity(request) ?? 0) < 2 ** 20, field, 'must be an amount of storage, 1Mi at least');
 };

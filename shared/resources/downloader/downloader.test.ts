@@ -18,8 +18,8 @@ const image = (phase: string): HarvesterImage => ({
   spec: { displayName: 'jammy', sourceType: 'upload' },
   status: { phase },
 });
-const planAt = (seen: HarvesterImage | undefined, age = 0, transferUrl: string | undefined = 'http://t.example/') =>
-  downloaderPlanner.plan(drivenDownloader.read(downloader), seen, {
+const planAt = (observed: HarvesterImage | undefined, age = 0, transferUrl: string | undefined = 'http://t.example/') =>
+  downloaderPlanner.plan(drivenDownloader.read(downloader), observed, {
     now: made + age,
     settings: { ...defaultSettings, transferUrl },
   });
@@ -29,8 +29,8 @@ describe('a Downloader', () => {
     ['an image that is not there', undefined, 'Progressing', 'ImageNotFound'],
     ['an image that is being imported', image('Downloading'), 'Progressing', 'SourceNotReady'],
     ['an image that is imported', image('Imported'), 'Ready', 'Ready'],
-  ])('of %s', (_what, seen, phase, reason) => {
-    const { state, actions } = planAt(seen);
+  ])('of %s', (_what, observed, phase, reason) => {
+    const { state, actions } = planAt(observed);
     expect({ phase: state.phase, reason: state.reason, actions }).toEqual({ phase, reason, actions: [] });
     const status = drivenDownloader.toStatus(downloader, drivenDownloader.read(downloader), state, 'now');
     expect(status).toMatchObject({ status: phase, conditions: [{ type: 'Ready', reason }, { type: 'Reconciling' }] });

@@ -19,7 +19,7 @@ export interface DiskWish {
 }
 
 /** What is there of it; what decides nothing is not read. */
-export interface DiskSeen {
+export interface ObservedDisk {
   readonly claim?: PersistentVolumeClaim | undefined;
   readonly dataVolume?: DataVolume | undefined;
   /** Of the claim; read only where it is to grow. */
@@ -45,27 +45,27 @@ export interface DiskPlan {
 const nothing: DiskPlan = { actions: [] };
 const obstacle = (reason: string, message: string): DiskPlan => ({ actions: [], obstacle: { reason, message } });
 
-export const planDisk = (wish: DiskWish, seen: DiskSeen): DiskPlan => {
-  if (seen.claim !== undefined) return planGrowth(wish, seen.claim, seen.storageClass);
-  if (seen.dataVolume !== undefined) return nothing;
+export const planDisk = (wish: DiskWish, observed: ObservedDisk): DiskPlan => {
+  if (observed.claim !== undefined) return planGrowth(wish, observed.claim, observed.storageClass);
+  if (observed.dataVolume !== undefined) return nothing;
   const id = imageIdOf(wish.template);
   if (id === '') return { actions: [create(persistentVolumeClaims, buildClaim(wish, undefined))] };
   const disk = `disk ${wish.name}`;
-  if (seen.mayUse === false) {
+  if (observed.mayUse === false) {
     const who = `system:serviceaccounts:${wish.namespace}`;
     const message = `${disk} is made from the image ${id} of another namespace: let the group ${who} get virtualmachineimages there`;
     return obstacle('ImageNotAllowed', message);
   }
-  if (seen.image === undefined)
+  if (observed.image === undefined)
     return obstacle('ImageNotFound', `${disk} waits for the image ${id}, which is not there`);
-  if (seen.rootDisk === undefined)
+  if (observed.rootDisk === undefined)
     return obstacle('ImageNotReady', `${disk} waits for the image ${id}, which is not ready`);
-  const { rootDisk } = seen;
+  const { rootDisk } = observed;
   return {
     actions: [
       rootDisk.is === 'class'
         ? create(persistentVolumeClaims, buildClaim(wish, rootDisk.className))
-        : create(dataVolumeKind.type, buildCopy(wish, seen.image, rootDisk)),
+        : create(dataVolumeKind.type, buildCopy(wish, observed.image, rootDisk)),
     ],
   };
 };
@@ -141,7 +141,7 @@ const isGolden = (object: KubeObject): boolean =>
   object.metadata.annotations?.[harvesterAnnotations.goldenImage] === 'true';
 
 /** A disk goes with its machine: the data volume first, since a CDI makes the claim of one that is there anew. */
-export const planRemoval = ({ claim, dataVolume }: DiskSeen): readonly Action[] => {
+export const planRemoval = ({ claim, dataVolume }: ObservedDisk): readonly Action[] => {
   if (dataVolume !== undefined) return isGolden(dataVolume) ? [] : remove(dataVolumeKind.type, dataVolume);
   return claim === undefined || isGolden(claim) ? [] : remove(persistentVolumeClaims, claim);
 };

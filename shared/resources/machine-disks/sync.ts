@@ -15,7 +15,7 @@ import { execute } from '#shared/resources/execute.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import {
-  type DiskSeen,
+  type ObservedDisk,
   type DiskWish,
   type Obstacle,
   planDisk,
@@ -82,7 +82,7 @@ const makeDisk = async (deps: DriverDeps, wish: DiskWish): Promise<Obstacle | un
   }
 };
 
-const readDisk = async ({ kube, backends }: DriverDeps, wish: DiskWish): Promise<DiskSeen> => {
+const readDisk = async ({ kube, backends }: DriverDeps, wish: DiskWish): Promise<ObservedDisk> => {
   const { namespace, name, template } = wish;
   const claim = await kube.get(persistentVolumeClaims, { namespace, name });
   if (claim !== undefined) {
@@ -141,7 +141,7 @@ const quietly = async (
   try {
     await step(deps, machine);
   } catch (error) {
-    deps.log.warn('machine not seen to', { object: `${namespace}/${name}`, error: messageOf(error) });
+    deps.log.warn('virtual machine not reconciled', { object: `${namespace}/${name}`, error: messageOf(error) });
   }
 };
 

@@ -27,7 +27,7 @@ interface ProfileSubject extends Subject<ProfileState> {
   readonly object: StorageProfile;
 }
 
-type ProfileSeen = Omit<ClassFacts, 'storageClass'> & { readonly storageClass: StorageClass | undefined };
+type ObservedProfile = Omit<ClassFacts, 'storageClass'> & { readonly storageClass: StorageClass | undefined };
 
 const read = (object: StorageProfile): ProfileSubject => {
   const { conditions = [], observedGeneration: _, ...status } = object.status ?? {};
@@ -44,12 +44,12 @@ const read = (object: StorageProfile): ProfileSubject => {
   };
 };
 
-const plan: Planner<ProfileSubject, ProfileSeen>['plan'] = ({ object, state }, { storageClass, ...seen }) => {
+const plan: Planner<ProfileSubject, ObservedProfile>['plan'] = ({ object, state }, { storageClass, ...observed }) => {
   if (storageClass === undefined) {
     const message = `there is no storage class ${object.metadata.name}: a profile has the name of its class`;
     return { actions: [], state: { ...state, phase: 'Unrecognized', reason: 'StorageClassNotFound', message } };
   }
-  const { status, isRecognized, reason, message } = describeClass({ storageClass, ...seen }, object.spec ?? {});
+  const { status, isRecognized, reason, message } = describeClass({ storageClass, ...observed }, object.spec ?? {});
   return { actions: [], state: { phase: isRecognized ? 'Recognized' : 'Unrecognized', reason, message, status } };
 };
 
@@ -60,7 +60,7 @@ export const readVolumesByHand = async (
 ): Promise<readonly PersistentVolume[]> =>
   classes.some(isMadeByHand) ? (await kube.list(persistentVolumes)).items : [];
 
-const planner: Planner<ProfileSubject, ProfileSeen> = {
+const planner: Planner<ProfileSubject, ObservedProfile> = {
   check: async (kube, { ref }) => {
     const storageClass = await kube.get(storageClasses, { name: ref.name });
     const volumes = storageClass === undefined ? [] : await readVolumesByHand(kube, [storageClass]);
@@ -102,7 +102,7 @@ export const drivenStorageProfile: Driven<StorageProfile, ProfileSubject> = {
   refusalOf: () => undefined,
   plannerOf: () => planner as unknown as Planner<ProfileSubject>,
   finalizerOf: () => undefined,
-  // Changes of the class are seen by the tick, which compares all of them at once.
+  // Changes of the class are observed by the tick, which compares all of them at once.
   isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,
   isRetryDue: () => false,
   outcomeOf: ({ phase, message }) => (phase === 'Recognized' ? done : waiting(message)),

@@ -10,7 +10,7 @@ export interface Ask {
   readonly wanted: BootSources | undefined;
 }
 
-export interface TemplatesSeen {
+export interface ObservedTemplates {
   /** Where golden images live. */
   readonly namespace: string;
   /** In that namespace, by name. */

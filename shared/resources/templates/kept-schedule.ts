@@ -8,7 +8,7 @@ import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import type { TemplateSettings, TemplatesProblem } from '#shared/resources/templates/sync.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
-/** The draw needs nobody to keep it for as long as the object is there; kept, it can be seen, and outlives that. */
+/** The draw needs nobody to keep it for as long as the object is there; kept, it can be observed, and outlives that. */
 export const keepSchedules = async (
   { kube }: DriverDeps,
   settings: TemplateSettings,

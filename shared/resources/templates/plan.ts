@@ -10,7 +10,7 @@ import { type Decision, decide } from '#shared/golden/templates/decide.ts';
 import type { WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
 import { fingerprint, markOf, markedMetadata, readMark } from '#shared/resources/templates/marks.ts';
-import { type Ask, type TemplatesSeen, cronKey } from '#shared/resources/templates/ask.ts';
+import { type Ask, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 import { removeUnwanted } from '#shared/resources/templates/unwanted.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
@@ -28,13 +28,13 @@ const join = (plans: readonly TemplatesPlan[]): TemplatesPlan => ({
   problems: plans.flatMap(({ problems }) => problems),
 });
 
-export const planTemplates = (asks: readonly Ask[], seen: TemplatesSeen): TemplatesPlan => {
+export const planTemplates = (asks: readonly Ask[], observed: ObservedTemplates): TemplatesPlan => {
   const settled = withoutOverlaps(asks);
-  const feeding = feedingOf(settled, seen);
+  const feeding = feedingOf(settled, observed);
   return join([
     ...settled.map(({ plan }) => plan),
-    ...settled.map((ask) => planAsk(ask, feeding, seen)),
-    { ...none, actions: removeUnwanted(settled, seen) },
+    ...settled.map((ask) => planAsk(ask, feeding, observed)),
+    { ...none, actions: removeUnwanted(settled, observed) },
   ]);
 };
 
@@ -71,28 +71,32 @@ interface Feeding {
 }
 
 /** Which source is fed by which cron. One object may ask for the source and another for its cron: all are looked at together. */
-const feedingOf = (asks: readonly Ask[], seen: TemplatesSeen): Feeding => {
+const feedingOf = (asks: readonly Ask[], observed: ObservedTemplates): Feeding => {
   const crons = asks.flatMap(({ wanted }) => wanted?.crons ?? []);
   const feeder = (name: string): WantedCron | undefined =>
-    crons.find((cron) => cron.namespace === seen.namespace && cron.spec.managedDataSource === name);
+    crons.find((cron) => cron.namespace === observed.namespace && cron.spec.managedDataSource === name);
   const sources = asks.flatMap(({ wanted }) => wanted?.sources ?? []);
   const decisions = new Map(
     sources.flatMap((source) =>
-      source.pointsTo === undefined ? [[source.name, judge(source, feeder(source.name), seen)] as const] : [],
+      source.pointsTo === undefined ? [[source.name, judge(source, feeder(source.name), observed)] as const] : [],
     ),
   );
   return { feeder, decisions };
 };
 
-const planAsk = ({ owner, wanted }: Ask, { feeder, decisions }: Feeding, seen: TemplatesSeen): TemplatesPlan => {
+const planAsk = (
+  { owner, wanted }: Ask,
+  { feeder, decisions }: Feeding,
+  observed: ObservedTemplates,
+): TemplatesPlan => {
   if (wanted === undefined) return none;
   const isFed = (cron: WantedCron): boolean =>
-    cron.namespace !== seen.namespace || decisions.get(cron.spec.managedDataSource)?.isAutomatic !== false;
+    cron.namespace !== observed.namespace || decisions.get(cron.spec.managedDataSource)?.isAutomatic !== false;
   return join([
     ...wanted.sources.map((source) =>
-      planSource({ owner, source, decision: decisions.get(source.name), cron: feeder(source.name) }, seen),
+      planSource({ owner, source, decision: decisions.get(source.name), cron: feeder(source.name) }, observed),
     ),
-    ...wanted.crons.map((cron) => (isFed(cron) ? planCron(owner, cron, seen) : planNoCron(owner, cron, seen))),
+    ...wanted.crons.map((cron) => (isFed(cron) ? planCron(owner, cron, observed) : planNoCron(owner, cron, observed))),
   ]);
 };
 
@@ -106,14 +110,18 @@ const standsFor = (source: DataSource | undefined, volume: string): boolean => {
   return isReady(source) && source.status.source?.pvc?.name === volume;
 };
 
-const judge = ({ name, formerVolume }: WantedSource, cron: WantedCron | undefined, seen: TemplatesSeen): Decision => {
-  const source = seen.sources.get(name);
-  const hasFormer = formerVolume !== undefined && seen.volumes.has(formerVolume);
+const judge = (
+  { name, formerVolume }: WantedSource,
+  cron: WantedCron | undefined,
+  observed: ObservedTemplates,
+): Decision => {
+  const source = observed.sources.get(name);
+  const hasFormer = formerVolume !== undefined && observed.volumes.has(formerVolume);
   return decide({
     hasTemplate: cron !== undefined,
     exists: source !== undefined,
     hasLabel: source?.metadata.labels?.[cdiLabels.cron] !== undefined,
-    hasVolume: seen.volumes.has(name),
+    hasVolume: observed.volumes.has(name),
     keepsFormerVolume: hasFormer && standsFor(source, formerVolume),
   });
 };
@@ -127,11 +135,12 @@ interface SourceWork {
 }
 
 /** What it stands for where no cron says so. */
-const plainSource = ({ source }: SourceWork, seen: TemplatesSeen): DataSourceSource => {
+const plainSource = ({ source }: SourceWork, observed: ObservedTemplates): DataSourceSource => {
   if (source.pointsTo !== undefined) return { dataSource: { name: source.pointsTo } };
   const { formerVolume } = source;
-  const isFormer = formerVolume !== undefined && seen.volumes.has(formerVolume) && !seen.volumes.has(source.name);
-  return { pvc: { namespace: seen.namespace, name: isFormer ? formerVolume : source.name } };
+  const isFormer =
+    formerVolume !== undefined && observed.volumes.has(formerVolume) && !observed.volumes.has(source.name);
+  return { pvc: { namespace: observed.namespace, name: isFormer ? formerVolume : source.name } };
 };
 
 const saidOf = (decision: Decision | undefined): string | null =>
@@ -141,11 +150,11 @@ const saidOf = (decision: Decision | undefined): string | null =>
 const isLeftToCron = ({ decision }: SourceWork, before: DataSource | undefined): boolean =>
   decision?.isAutomatic === true && before !== undefined && before.spec.source.dataSource === undefined;
 
-const changeOf = (work: SourceWork, seen: TemplatesSeen, before: DataSource | undefined) => {
+const changeOf = (work: SourceWork, observed: ObservedTemplates, before: DataSource | undefined) => {
   const { owner, source, decision, cron } = work;
-  const metadata = markedMetadata(owner, { namespace: seen.namespace, name: source.name }, before);
+  const metadata = markedMetadata(owner, { namespace: observed.namespace, name: source.name }, before);
   const label = decision?.isAutomatic === true ? (cron?.name ?? '') : null;
-  const wanted = { pvc: null, snapshot: null, dataSource: null, ...plainSource(work, seen) };
+  const wanted = { pvc: null, snapshot: null, dataSource: null, ...plainSource(work, observed) };
   return {
     metadata: {
       ...metadata,
@@ -156,9 +165,9 @@ const changeOf = (work: SourceWork, seen: TemplatesSeen, before: DataSource | un
   };
 };
 
-const planSource = (work: SourceWork, seen: TemplatesSeen): TemplatesPlan => {
-  const before = seen.sources.get(work.source.name);
-  const change = changeOf(work, seen, before);
+const planSource = (work: SourceWork, observed: ObservedTemplates): TemplatesPlan => {
+  const before = observed.sources.get(work.source.name);
+  const change = changeOf(work, observed, before);
   const said = saidOf(work.decision);
   const isNews = said !== (before?.metadata.annotations?.[annotations.autoUpdate] ?? null);
   const notes = isNews ? noteOf(work, said, before) : [];
@@ -168,7 +177,7 @@ const planSource = (work: SourceWork, seen: TemplatesSeen): TemplatesPlan => {
       apiVersion,
       kind,
       metadata: withoutNulls(change.metadata),
-      spec: { source: plainSource(work, seen) },
+      spec: { source: plainSource(work, observed) },
     };
     return { ...none, actions: [create(dataSourceKind.type, made)], notes };
   }
@@ -201,8 +210,8 @@ const isAlready = (object: object, change: object): boolean =>
 
 const ownsCron = (owner: ObjectRef, cron: DataImportCron): boolean => readMark(cron)?.owner === markOf(owner);
 
-const planCron = (owner: ObjectRef, wanted: WantedCron, seen: TemplatesSeen): TemplatesPlan => {
-  const before = seen.crons.get(cronKey(wanted));
+const planCron = (owner: ObjectRef, wanted: WantedCron, observed: ObservedTemplates): TemplatesPlan => {
+  const before = observed.crons.get(cronKey(wanted));
   const mark = fingerprint(wanted.spec);
   const base = markedMetadata(owner, wanted);
   const metadata = {
@@ -231,8 +240,8 @@ const planCron = (owner: ObjectRef, wanted: WantedCron, seen: TemplatesSeen): Te
   return isAlready(before, change) ? none : { ...none, actions: [patch(dataImportCronKind.type, before, change)] };
 };
 
-const planNoCron = (owner: ObjectRef, wanted: WantedCron, seen: TemplatesSeen): TemplatesPlan => {
-  const before = seen.crons.get(cronKey(wanted));
+const planNoCron = (owner: ObjectRef, wanted: WantedCron, observed: ObservedTemplates): TemplatesPlan => {
+  const before = observed.crons.get(cronKey(wanted));
   return before !== undefined && ownsCron(owner, before)
     ? { ...none, actions: remove(dataImportCronKind.type, before) }
     : none;

@@ -19,8 +19,8 @@ import {
   type TemplateHolders,
   readHolders,
   readNodeArchitectures,
-  readTemplatesSeen,
-} from '#shared/resources/templates/seen.ts';
+  readObservedTemplates,
+} from '#shared/resources/templates/observed.ts';
 import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { sayNote } from '#shared/resources/write.ts';
@@ -44,10 +44,10 @@ export const syncTemplates = async (deps: DriverDeps): Promise<Outcome> => {
   if (holders === undefined) return done;
   const kept = await keepSchedules(deps, templates, holders.hyperConvergeds);
   const { asks, problems } = await readAsks(deps, templates, holders);
-  const seen = await readTemplatesSeen(kube, templates.namespace, asks);
-  const plan = planTemplates(asks, seen);
+  const observed = await readObservedTemplates(kube, templates.namespace, asks);
+  const plan = planTemplates(asks, observed);
   const isWanted = asks.some(({ wanted }) => (wanted?.sources.length ?? 0) > 0);
-  if (isWanted && seen.sources.size === 0) await ensureNamespace(deps, templates.namespace);
+  if (isWanted && observed.sources.size === 0) await ensureNamespace(deps, templates.namespace);
   const refused = await carryOut(deps, asks, plan);
   const reported = [...kept, ...problems, ...plan.problems, ...refused];
   for (const { about, problem } of reported) {

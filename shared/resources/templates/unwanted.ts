@@ -4,11 +4,11 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type Action, patch, remove } from '#shared/backends/actions.ts';
 import type { BootSources } from '#shared/golden/templates/expand.ts';
-import { type Ask, type TemplatesSeen, cronKey } from '#shared/resources/templates/ask.ts';
+import { type Ask, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 import { markOf, readMark, unmarkingPatch } from '#shared/resources/templates/marks.ts';
 
 /** Crons first: they take along what is theirs. */
-export const removeUnwanted = (asks: readonly Ask[], seen: TemplatesSeen): readonly Action[] => {
+export const removeUnwanted = (asks: readonly Ask[], observed: ObservedTemplates): readonly Action[] => {
   const kept = new Set(asks.filter(({ wanted }) => wanted === undefined).map(({ owner }) => markOf(owner)));
   const names = (pick: (wanted: BootSources) => readonly string[]) =>
     new Set(asks.flatMap(({ wanted }) => (wanted === undefined ? [] : pick(wanted))));
@@ -18,12 +18,12 @@ export const removeUnwanted = (asks: readonly Ask[], seen: TemplatesSeen): reado
     const mark = readMark(object);
     return mark !== undefined && !kept.has(mark.owner);
   };
-  const goingCrons = [...seen.crons].flatMap(([key, cron]) => (!crons.has(key) && isOurs(cron) ? [cron] : []));
-  const goingSources = [...seen.sources].flatMap(([name, source]) =>
+  const goingCrons = [...observed.crons].flatMap(([key, cron]) => (!crons.has(key) && isOurs(cron) ? [cron] : []));
+  const goingSources = [...observed.sources].flatMap(([name, source]) =>
     !sources.has(name) && isOurs(source) ? [source] : [],
   );
   const isFed = ({ metadata }: DataSource): boolean =>
-    [...seen.crons.values()].some((cron) => cron.metadata.name === metadata.labels?.[cdiLabels.cron]);
+    [...observed.crons.values()].some((cron) => cron.metadata.name === metadata.labels?.[cdiLabels.cron]);
   return [
     ...goingCrons.flatMap((cron) => remove(dataImportCronKind.type, cron)),
     ...goingSources.filter((source) => !isFed(source)).flatMap(release),

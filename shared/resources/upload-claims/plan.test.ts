@@ -98,8 +98,8 @@ describe('who fills it', () => {
       { writer: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'guest' }, spec: { containers: [] } } as never },
       'TargetInUse',
     ],
-  ])('nobody, with %j: %s', (seen, reason) => {
-    const { actions, obstacle } = planUploadClaim(aClaim(), seen);
+  ])('nobody, with %j: %s', (observed, reason) => {
+    const { actions, obstacle } = planUploadClaim(aClaim(), observed);
     expect([actions, obstacle?.reason]).toEqual([[], reason]);
   });
 });

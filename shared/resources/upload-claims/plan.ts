@@ -24,7 +24,7 @@ export const asksForUpload = (claim: PersistentVolumeClaim): boolean => {
   );
 };
 
-export interface UploadClaimSeen {
+export interface ObservedUploadClaim {
   /** Of the claim's name. */
   readonly dataVolume?: DataVolume | undefined;
   /** A pod that may write to the claim. */
@@ -37,9 +37,9 @@ export interface UploadClaimPlan {
   readonly obstacle?: { readonly reason: string; readonly message: string };
 }
 
-export const planUploadClaim = (claim: PersistentVolumeClaim, seen: UploadClaimSeen): UploadClaimPlan => {
+export const planUploadClaim = (claim: PersistentVolumeClaim, observed: ObservedUploadClaim): UploadClaimPlan => {
   const { name, uid } = claim.metadata;
-  const { dataVolume, writer } = seen;
+  const { dataVolume, writer } = observed;
   if (dataVolume?.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true) return { actions: [] };
   if (dataVolume !== undefined) {
     const message = `claim ${name} is not made an upload target: there is a DataVolume of that name which it was not made for`;

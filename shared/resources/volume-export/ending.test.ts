@@ -6,7 +6,7 @@ import { buildExportJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
-import { checkExport } from '#shared/resources/volume-export/seen.ts';
+import { checkExport } from '#shared/resources/volume-export/observed.ts';
 import { testSettings, testTime } from '#test/support/builders.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 import {
@@ -16,7 +16,7 @@ import {
   exportPodOf as podOf,
   exportSuccess as success,
   iso,
-  seenWith,
+  observedWith,
 } from '#test/support/volume-export.ts';
 
 const name = 'export-uid-1';
@@ -47,7 +47,7 @@ describe('an export that read a claim itself', () => {
     ['came before it and went meanwhile', [aWriter(-60, 40)]],
     ['is behind one that did not', [aWriter(90), aWriter(30)]],
   ])('is wrong, and goes from the store, where a pod that has the claim %s', (_, writers) => {
-    const plan = planExport(anExport(running), seenWith({ job, pods, writers }), context);
+    const plan = planExport(anExport(running), observedWith({ job, pods, writers }), context);
     expect(plan.state).toMatchObject({ reason: 'Aborting', failing: { reason: 'SourceChanged' } });
     expect(plan.actions[0]).toMatchObject({ object: { metadata: { name: 'discard-uid-1' } } });
   });
@@ -58,7 +58,7 @@ describe('an export that read a claim itself', () => {
     ['was gone in the second of its begin', [aWriter(-60, 0)]],
     ['has not begun', [aWriter()]],
   ])('is right where a pod that has the claim %s', (_, writers) => {
-    expect(planExport(anExport(running), seenWith({ job, pods, writers }), context).state.reason).toBe('Ready');
+    expect(planExport(anExport(running), observedWith({ job, pods, writers }), context).state.reason).toBe('Ready');
   });
 
   it('looks at pods that have ended, too, and whatever was written down of what is read', async () => {
@@ -76,7 +76,7 @@ it.each(['claim', 'snapshot'] as const)('an export tells from its Job that it re
   const claimName = from === 'claim' ? 'root' : name;
   const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: claimName }, spec: {} };
   const job = buildExportJob(subject, { destination: destination!, claim }, context.settings);
-  expect(planExport(subject, seenWith({ job }), context).state.from).toBe(from);
+  expect(planExport(subject, observedWith({ job }), context).state.from).toBe(from);
 });
 
 describe('a worker that has ended before its Job says so', () => {
@@ -108,8 +108,10 @@ describe('a worker that has ended before its Job says so', () => {
   });
 
   it('is wrong where somebody began to write by now', () => {
-    const seen = seenWith({ job: { ...job, status: { startTime: iso(-60) } }, pods, writers: [aWriter(-1)] });
-    expect(planExport(anExport(running), seen, context).state).toMatchObject({ failing: { reason: 'SourceChanged' } });
+    const observed = observedWith({ job: { ...job, status: { startTime: iso(-60) } }, pods, writers: [aWriter(-1)] });
+    expect(planExport(anExport(running), observed, context).state).toMatchObject({
+      failing: { reason: 'SourceChanged' },
+    });
   });
 });
 
@@ -120,23 +122,23 @@ describe('a Job that does not stop', () => {
 
   it('is waited for, and not for ever', () => {
     const subject = anExport({ ...running, failing: { reason: 'SourceChanged', message: 'x' } });
-    expect(planExport(subject, seenWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
-    expect(planExport(subject, seenWith({ job }), late).state).toMatchObject({
+    expect(planExport(subject, observedWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
+    expect(planExport(subject, observedWith({ job }), late).state).toMatchObject({
       phase: 'Failed',
       message: expect.stringMatching(/may be left.*was told to stop and does not/),
     });
   });
 
   it('does not hold up a deletion for ever', () => {
-    expect(removeExport(anExport(running), seenWith({ job }), context).removed).toBe(false);
-    expect(removeExport(anExport(running), seenWith({ job }), late).removed).toBe(true);
+    expect(removeExport(anExport(running), observedWith({ job }), context).removed).toBe(false);
+    expect(removeExport(anExport(running), observedWith({ job }), late).removed).toBe(true);
   });
 });
 
 it('a retry says that a name is taken, as the first try does', () => {
   const failed = { ...anExport({ phase: 'Failed', reason: 'WorkerKilled' }), retryToken: '1' };
   const foreign = [{ apiVersion: 'batch/v1', kind: 'Job', metadata: { name } }];
-  expect(planExport(failed, seenWith({ foreign }), context)).toMatchObject({
+  expect(planExport(failed, observedWith({ foreign }), context)).toMatchObject({
     actions: [],
     state: { reason: 'NameTaken', handledRetryToken: '1' },
   });
@@ -147,7 +149,7 @@ it('a retry takes away the pod that showed a local export, and its claim', () =>
   const metadata = { name, namespace: 'ns', uid: 'shown' };
   const filePod: Pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } };
   const file = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec: {} };
-  expect(planExport(failed, seenWith({ file, filePod }), context)).toMatchObject({
+  expect(planExport(failed, observedWith({ file, filePod }), context)).toMatchObject({
     actions: [
       { do: 'delete', type: { kind: 'Pod' }, key: { name } },
       { do: 'delete', type: { kind: 'PersistentVolumeClaim' }, key: { name } },

@@ -23,7 +23,7 @@ import {
   exportPodOf as podOf,
   exportSuccess as success,
   iso,
-  seenWith,
+  observedWith,
 } from '#test/support/volume-export.ts';
 
 const claim: PersistentVolumeClaim = {
@@ -67,13 +67,13 @@ describe('what is read', () => {
     ['the claim where nobody writes to it', {}, ['create Job'], 'Starting'],
     ['nothing while somebody writes to it', { inUseBy: 'vm' }, [], 'SourceInUse'],
   ] as const)('is %s', (_, clone, actions, reason) => {
-    const plan = planExport(anExport(), seenWith({ origin: anOrigin(clone) }), context);
+    const plan = planExport(anExport(), observedWith({ origin: anOrigin(clone) }), context);
     expect(doing(plan)).toEqual(actions);
     expect(plan.state.reason).toBe(reason);
   });
 
   it('waits without a deadline for a machine that uses the disk', () => {
-    const { state } = planExport(anExport(), seenWith({ origin: anOrigin({ inUseBy: 'vm-pod' }) }), context);
+    const { state } = planExport(anExport(), observedWith({ origin: anOrigin({ inUseBy: 'vm-pod' }) }), context);
     expect(state).toMatchObject({ phase: 'Pending', deadline: undefined, message: expect.stringContaining('vm-pod') });
   });
 
@@ -85,7 +85,11 @@ describe('what is read', () => {
       spec: { source: {} },
       status: { readyToUse: true, restoreSize: '2Gi' },
     };
-    const plan = planExport(anExport(), seenWith({ origin: anOrigin({ snapshotClass: 'snap' }), snapshot }), context);
+    const plan = planExport(
+      anExport(),
+      observedWith({ origin: anOrigin({ snapshotClass: 'snap' }), snapshot }),
+      context,
+    );
     expect(doing(plan)).toEqual(['create PersistentVolumeClaim', 'create Job']);
     expect(plan.actions[0]).toMatchObject({
       object: {
@@ -101,7 +105,7 @@ describe('an export that came to nothing', () => {
   const job = aJob('export-uid-1', 'Failed');
   const running: Partial<ExportState> = { phase: 'Exporting', children: { job: 'export-uid-1' }, from: 'snapshot' };
   const failed = () =>
-    planExport(anExport(running), seenWith({ job, pods: [podOf(job, undefined, 'Failed')] }), context);
+    planExport(anExport(running), observedWith({ job, pods: [podOf(job, undefined, 'Failed')] }), context);
 
   it('removes what it began in the store before it says so', () => {
     const plan = failed();
@@ -113,7 +117,7 @@ describe('an export that came to nothing', () => {
   it('then fails with the reason of the export', () => {
     const clearJob = aJob('abort-uid-1', 'Complete');
     const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];
-    const plan = planExport(anExport(failed().state), seenWith({ job, clearJob, pods }), context);
+    const plan = planExport(anExport(failed().state), observedWith({ job, clearJob, pods }), context);
     expect(plan.state).toMatchObject({ phase: 'Failed', reason: 'WorkerKilled', failing: undefined });
     expect(plan.state.message).not.toContain('may be left');
   });
@@ -122,7 +126,7 @@ describe('an export that came to nothing', () => {
     const clearJob = aJob('abort-uid-1', 'Failed');
     const plan = planExport(
       anExport(failed().state),
-      seenWith({ job, clearJob, pods: [podOf(clearJob, undefined, 'Failed')] }),
+      observedWith({ job, clearJob, pods: [podOf(clearJob, undefined, 'Failed')] }),
       context,
     );
     expect(plan.state).toMatchObject({
@@ -134,7 +138,7 @@ describe('an export that came to nothing', () => {
   it('does not wait for ever for a Job that does not end', () => {
     const clearJob = aJob('abort-uid-1');
     const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
-    const plan = planExport(anExport(failed().state), seenWith({ job, clearJob }), late);
+    const plan = planExport(anExport(failed().state), observedWith({ job, clearJob }), late);
     expect(plan.state).toMatchObject({ phase: 'Failed', message: expect.stringContaining('does not come to an end') });
   });
 });
@@ -145,7 +149,7 @@ describe('an export that is done', () => {
   const pods = [podOf(job, success, 'Succeeded')];
 
   it('says what was made, and keeps saying it', () => {
-    const { state } = planExport(anExport(running), seenWith({ job, pods }), context);
+    const { state } = planExport(anExport(running), observedWith({ job, pods }), context);
     expect(state).toMatchObject({ phase: 'Available', object: success.object, digests: success.digests });
     const status = toExportStatus(anObject(), anExport(), state, iso(0));
     expect(status).toMatchObject({
@@ -155,12 +159,12 @@ describe('an export that is done', () => {
     });
     const again = toExport({ ...anObject(), status });
     expect(again.state).toMatchObject({ object: success.object, from: 'claim', phase: 'Available' });
-    expect(planExport(again, seenWith({}), context)).toMatchObject({ actions: [], state: again.state });
+    expect(planExport(again, observedWith({}), context)).toMatchObject({ actions: [], state: again.state });
   });
 
   it('is left in the store when it is deleted', () => {
     const done = anExport({ ...running, phase: 'Available' });
-    expect(removeExport(done, seenWith({}), context)).toMatchObject({ actions: [], removed: true });
+    expect(removeExport(done, observedWith({}), context)).toMatchObject({ actions: [], removed: true });
   });
 });
 
@@ -169,17 +173,17 @@ describe('an export that is deleted while it runs', () => {
 
   it('stops the transfer, removes its parts, and is gone', () => {
     const job = aJob('export-uid-1');
-    expect(doing(removeExport(running, seenWith({ job }), context))).toEqual(['delete Job']);
-    const cleared = removeExport(running, seenWith({}), context);
+    expect(doing(removeExport(running, observedWith({ job }), context))).toEqual(['delete Job']);
+    const cleared = removeExport(running, observedWith({}), context);
     expect(doing(cleared)).toEqual(['create Job']);
     expect(cleared).toMatchObject({ removed: false, state: { phase: 'Terminating' } });
     const clearJob = aJob('abort-uid-1', 'Complete');
     const pods = [podOf(clearJob, { ...success, object: undefined }, 'Succeeded')];
-    expect(removeExport(running, seenWith({ clearJob, pods }), context).removed).toBe(true);
+    expect(removeExport(running, observedWith({ clearJob, pods }), context).removed).toBe(true);
   });
 
   it('does not hold up a namespace in which nothing can be made any more', () => {
-    expect(removeExport(running, seenWith({ isNamespaceLeaving: true }), context).removed).toBe(true);
+    expect(removeExport(running, observedWith({ isNamespaceLeaving: true }), context).removed).toBe(true);
   });
 });
 

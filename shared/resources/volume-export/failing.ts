@@ -10,7 +10,7 @@ import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
 import type { Step } from '#shared/resources/driven.ts';
 import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
-import type { ExportSeen } from '#shared/resources/volume-export/seen.ts';
+import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';
 
 /** The disk was written to while it was read: also what is whole in the store is wrong. */
 export const tornReason = 'SourceChanged';
@@ -24,8 +24,8 @@ type Cleared =
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
 /** Nothing writes any more before the store is cleared, or it would have to be again. */
-const clearStore = (subject: Going, seen: ExportSeen, mode: Clearing, context: PlanContext): Cleared => {
-  const { job, clearJob, pods } = seen;
+const clearStore = (subject: Going, observed: ObservedExport, mode: Clearing, context: PlanContext): Cleared => {
+  const { job, clearJob, pods } = observed;
   const isUntouched = job === undefined && subject.state.children?.job === undefined;
   if (job !== undefined && !isFinished(job)) return stopJob(job, context);
   if (isUntouched || subject.destination.is !== 'store') return { is: 'done' };
@@ -57,11 +57,11 @@ const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanConte
 
 export const planFailing = (
   subject: Going,
-  seen: ExportSeen,
+  observed: ObservedExport,
   ...[failing, context]: [NonNullable<ExportState['failing']>, PlanContext]
 ): Step<ExportState> => {
   const { reason, message } = failing;
-  const cleared = clearStore(subject, seen, reason === tornReason ? 'discard' : 'abort', context);
+  const cleared = clearStore(subject, observed, reason === tornReason ? 'discard' : 'abort', context);
   if (cleared.is === 'waiting') {
     const state: ExportState = {
       ...subject.state,
@@ -80,11 +80,11 @@ export const planFailing = (
       ? ''
       : `; parts of it may be left in the object store, since they could not be removed: ${cleared.because}`;
   const actions = [
-    ...removeJob(seen.job),
-    ...removeJob(cleared.is === 'done' ? undefined : seen.clearJob),
-    ...remove(persistentVolumeClaims, seen.copy),
-    ...remove(volumeSnapshots, seen.snapshot),
-    ...remove(persistentVolumeClaims, seen.file),
+    ...removeJob(observed.job),
+    ...removeJob(cleared.is === 'done' ? undefined : observed.clearJob),
+    ...remove(persistentVolumeClaims, observed.copy),
+    ...remove(volumeSnapshots, observed.snapshot),
+    ...remove(persistentVolumeClaims, observed.file),
   ];
   return { actions, state: { ...failedState(subject.state, reason, `${message}${left}`), failing: undefined } };
 };
@@ -92,13 +92,13 @@ export const planFailing = (
 /** What is complete stays in the store; what is not goes. Owner references take the rest. */
 export const removeExport = (
   subject: VolumeExport,
-  seen: ExportSeen,
+  observed: ObservedExport,
   context: PlanContext,
 ): Step<ExportState> & { readonly removed: boolean } => {
   const { state, destination } = subject;
-  if (destination === undefined || isFinal(state) || seen.isNamespaceLeaving === true)
+  if (destination === undefined || isFinal(state) || observed.isNamespaceLeaving === true)
     return { actions: [], state, removed: true };
-  const cleared = clearStore({ ...subject, destination }, seen, 'abort', context);
+  const cleared = clearStore({ ...subject, destination }, observed, 'abort', context);
   if (cleared.is !== 'waiting') return { actions: [], state, removed: true };
   return { actions: cleared.actions, state: terminatingState(state, 'Aborting', cleared.message), removed: false };
 };

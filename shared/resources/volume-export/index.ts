@@ -20,7 +20,7 @@ import { toExport, toExportStatus } from '#shared/resources/volume-export/dialec
 import { type VolumeExport, locationOf } from '#shared/resources/volume-export/export.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
-import { type ExportSeen, checkExport, claimNameOf } from '#shared/resources/volume-export/seen.ts';
+import { type ObservedExport, checkExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
 
 const sidecars = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
@@ -67,8 +67,8 @@ export const drivenVolumeExport: Driven<VirtualMachineVolumeExport, VolumeExport
       : undefined,
   plannerOf: () => ({
     check: checkExport,
-    plan: (subject, seen, context) => planExport(subject, seen as ExportSeen, context),
-    remove: (subject, seen, context) => removeExport(subject, seen as ExportSeen, context),
+    plan: (subject, observed, context) => planExport(subject, observed as ObservedExport, context),
+    remove: (subject, observed, context) => removeExport(subject, observed as ObservedExport, context),
   }),
   finalizerOf: ({ destination }) => (destination?.is === 'store' ? finalizers.export : undefined),
   links: {

@@ -38,7 +38,7 @@ import {
   type VolumeExport,
   locationOf,
 } from '#shared/resources/volume-export/export.ts';
-import { type ExportSeen, claimNameOf } from '#shared/resources/volume-export/seen.ts';
+import { type ObservedExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { rest } from '#shared/resources/volume/state.ts';
 
@@ -48,27 +48,27 @@ type ExportPlan = Step<ExportState>;
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
 /** Whatever it fails with, what it began is removed before that is said. */
-export const planExport = (subject: VolumeExport, seen: ExportSeen, context: PlanContext): ExportPlan => {
+export const planExport = (subject: VolumeExport, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const { destination, state } = subject;
   if (destination === undefined || (isFinal(state) && (state.phase === 'Available' || !isRetryDue(subject))))
     return { actions: [], state };
   const going = { ...subject, destination };
-  if (isRetryDue(subject)) return planRestart(going, seen, context);
-  if (state.failing !== undefined) return planFailing(going, seen, state.failing, context);
-  const plan = advance(going, seen, context);
+  if (isRetryDue(subject)) return planRestart(going, observed, context);
+  if (state.failing !== undefined) return planFailing(going, observed, state.failing, context);
+  const plan = advance(going, observed, context);
   if (plan.state.phase !== 'Failed') return plan;
   const { reason, message } = plan.state;
   const failing = { ...going, state: { ...plan.state, phase: 'Exporting' } } as const;
-  return planFailing(failing, seen, { reason, message }, context);
+  return planFailing(failing, observed, { reason, message }, context);
 };
 
-const advance = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
-  const [taken] = seen.foreign;
+const advance = (subject: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
+  const [taken] = observed.foreign;
   if (taken !== undefined) return { actions: [], state: takenState(subject, taken, context) };
-  const { job } = seen;
-  if (job === undefined) return planStart(subject, seen, context);
+  const { job } = observed;
+  if (job === undefined) return planStart(subject, observed, context);
   const state = { ...subject.state, from: readBy(subject, job) };
-  return planFollow({ ...subject, state }, { ...seen, job }, context);
+  return planFollow({ ...subject, state }, { ...observed, job }, context);
 };
 
 const wait = (subject: Going, step: Parameters<typeof waitingState>[2], context: PlanContext): ExportState =>
@@ -79,27 +79,27 @@ const leaving = (subject: Going, name: string, context: PlanContext): ExportPlan
   return { actions: [], state: wait(subject, { phase: 'Pending', reason: 'ChildDeleted', message }, context) };
 };
 
-const planStart = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
-  const { origin, snapshot } = seen;
+const planStart = (subject: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
+  const { origin, snapshot } = observed;
   if (origin === undefined) return { actions: [], state: subject.state };
   if (origin.is === 'waiting') return rest(subject, origin);
   const { snapshotClass, inUseBy, what } = origin.clone;
   if (snapshot !== undefined || snapshotClass !== undefined)
-    return planSnapshot(subject, { ...seen, origin }, snapshotClass ?? '', context);
+    return planSnapshot(subject, { ...observed, origin }, snapshotClass ?? '', context);
   if (inUseBy !== undefined) {
     const message = `pod ${inUseBy} may write to ${what}, and its driver takes no snapshots: stop the virtual machine; the export then begins by itself`;
     return rest(subject, { reason: 'SourceInUse', message });
   }
   return origin.claim === undefined
     ? { actions: [], state: subject.state }
-    : startJob(subject, { ...seen, origin }, { claim: origin.claim, from: 'claim' }, context);
+    : startJob(subject, { ...observed, origin }, { claim: origin.claim, from: 'claim' }, context);
 };
 
-type Starting = ExportSeen & { readonly origin: ReadyOrigin };
+type Starting = ObservedExport & { readonly origin: ReadyOrigin };
 
 /** Whatever may be written to it meanwhile, the export is of one moment. */
-const planSnapshot = (subject: Going, seen: Starting, className: string, context: PlanContext): ExportPlan => {
-  const { origin, snapshot, copy } = seen;
+const planSnapshot = (subject: Going, observed: Starting, className: string, context: PlanContext): ExportPlan => {
+  const { origin, snapshot, copy } = observed;
   const name = exportName(subject);
   const next = { ...subject.state, children: { ...subject.state.children, snapshot: name } };
   const taking = { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` };
@@ -122,7 +122,7 @@ const planSnapshot = (subject: Going, seen: Starting, className: string, context
     return { actions: [], state: waitFor(error === undefined ? taking : { reason: 'SnapshotFailed', message }) };
   }
   const claim = copy ?? buildCopy(subject, origin, snapshot);
-  const started = startJob({ ...subject, state: next }, seen, { claim, from: 'snapshot' }, context);
+  const started = startJob({ ...subject, state: next }, observed, { claim, from: 'snapshot' }, context);
   const made = copy === undefined ? [create(persistentVolumeClaims, claim)] : [];
   return { ...started, actions: [...made, ...started.actions] };
 };
@@ -149,13 +149,13 @@ const startJob = (
   return { actions: [...target, create(jobs, job)], state: waitingState(subject, next, step, context) };
 };
 
-type Following = ExportSeen & { readonly job: Job };
+type Following = ObservedExport & { readonly job: Job };
 
-const planFollow = (subject: Going, seen: Following, context: PlanContext): ExportPlan => {
-  const { job, warnings } = seen;
+const planFollow = (subject: Going, observed: Following, context: PlanContext): ExportPlan => {
+  const { job, warnings } = observed;
   if (isLeaving(job)) return leaving(subject, `Job ${job.metadata.name}`, context);
-  const run = readTransfer(job, seen.pods, context.now);
-  if (run.is === 'succeeded') return planDone(subject, seen, run, context);
+  const run = readTransfer(job, observed.pods, context.now);
+  if (run.is === 'succeeded') return planDone(subject, observed, run, context);
   return followTransfer(subject, { job, run, warnings }, context);
 };
 
@@ -173,12 +173,12 @@ const writerDuring = ({ writers = [], job }: Following, now: number): Pod | unde
 
 const planDone = (
   subject: Going,
-  seen: Following,
+  observed: Following,
   ...[run, context]: [Extract<TransferRun, { is: 'succeeded' }>, PlanContext]
 ): ExportPlan => {
   const { destination } = subject;
   const counted = countAttempts(subject.state, run);
-  const writer = writerDuring(seen, context.now);
+  const writer = writerDuring(observed, context.now);
   if (writer !== undefined) {
     const message = `pod ${writer.metadata.name} began to use the disk while it was exported, so what was made may mix two states of it and was removed`;
     return { actions: [], state: failedState(counted, tornReason, message) };
@@ -192,11 +192,18 @@ const planDone = (
     object,
   };
   // Last: its pods hold what it read and wrote, also once they have ended. Were it gone before the state is written, the export is made again.
-  return { actions: [...shownActions(subject, seen, context), ...removeReading(seen), ...removeJob(seen.job)], state };
+  return {
+    actions: [...shownActions(subject, observed, context), ...removeReading(observed), ...removeJob(observed.job)],
+    state,
+  };
 };
 
 /** A local export can be fetched from a pod, and its claim says that it is complete. */
-const shownActions = (subject: Going, { file, filePod }: ExportSeen, { settings }: PlanContext): readonly Action[] => {
+const shownActions = (
+  subject: Going,
+  { file, filePod }: ObservedExport,
+  { settings }: PlanContext,
+): readonly Action[] => {
   const { destination } = subject;
   if (destination.is !== 'local' || file === undefined) return [];
   return [
@@ -206,19 +213,19 @@ const shownActions = (subject: Going, { file, filePod }: ExportSeen, { settings 
 };
 
 /** What was made to be read from. */
-const removeReading = ({ snapshot, copy }: ExportSeen): readonly Action[] => [
+const removeReading = ({ snapshot, copy }: ObservedExport): readonly Action[] => [
   ...remove(persistentVolumeClaims, copy),
   ...remove(volumeSnapshots, snapshot),
 ];
 
-const planRestart = (subject: Going, seen: ExportSeen, context: PlanContext): ExportPlan => {
-  const { job, clearJob, pods: workers, copy, snapshot, file, filePod } = seen;
+const planRestart = (subject: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
+  const { job, clearJob, pods: workers, copy, snapshot, file, filePod } = observed;
   const left = [job, clearJob, ...workers, copy, snapshot, filePod, file].filter((child) => child !== undefined);
-  if (left.length === 0) return advance({ ...subject, state: restartedState(subject) }, seen, context);
+  if (left.length === 0) return advance({ ...subject, state: restartedState(subject) }, observed, context);
   const actions = [
     ...removeJob(job),
     ...removeJob(clearJob),
-    ...removeReading(seen),
+    ...removeReading(observed),
     ...remove(pods, filePod),
     ...remove(persistentVolumeClaims, file),
   ];

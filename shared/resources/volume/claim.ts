@@ -11,39 +11,40 @@ import { contentMark, isGolden } from '#shared/resources/volume/content.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
 import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/resources/volume/making.ts';
-import { type VolumeSeen, needsInspection } from '#shared/resources/volume/seen.ts';
+import { type ObservedVolume, needsInspection } from '#shared/resources/volume/observed.ts';
 import { fetchedFor, noClass, rest, unplaced } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 /** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
-export const planClaim = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  const { flight: found, storageClass } = seen;
-  const open = storageClass === undefined ? undefined : openModes(volume, { ...seen, storageClass }, sourceModes(seen));
+export const planClaim = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { flight: found, storageClass } = observed;
+  const open =
+    storageClass === undefined ? undefined : openModes(volume, { ...observed, storageClass }, sourceModes(observed));
   if (open !== undefined) return rest(volume, { reason: 'ErrClaimNotValid', message: open });
-  if (found === undefined || storageClass === undefined) return planFrom(volume, seen, context);
+  if (found === undefined || storageClass === undefined) return planFrom(volume, observed, context);
   const obstacle = obstacleOf(volume, storageClass);
   const flight = decideFlight(volume.ref, found, (origin) =>
-    whyNot(volume, { ...seen, origin, storageClass }, context, obstacle),
+    whyNot(volume, { ...observed, origin, storageClass }, context, obstacle),
   );
   switch (flight.is) {
     case 'under way':
-      return planFrom(volume, seen, context);
+      return planFrom(volume, observed, context);
     case 'leading': {
-      const plan = planFrom(fetchedFor(volume, flight.because), seen, context);
+      const plan = planFrom(fetchedFor(volume, flight.because), observed, context);
       return { ...plan, actions: [...flight.actions, ...plan.actions] };
     }
     case 'following': {
       const { origin } = flight;
       const shared = fetchedFor(volume, undefined);
       if (origin.is === 'waiting') return { ...rest(shared, origin), actions: flight.actions };
-      const { actions, state } = planClone(shared, { ...seen, origin, storageClass }, context, obstacle);
+      const { actions, state } = planClone(shared, { ...observed, origin, storageClass }, context, obstacle);
       return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
     }
   }
 };
 
-const sourceModes = ({ origin, stage }: VolumeSeen): Partial<ClaimProfile> => {
+const sourceModes = ({ origin, stage }: ObservedVolume): Partial<ClaimProfile> => {
   if (origin?.is !== 'ready') return stage?.claim?.spec ?? {};
   const { clone, accessModes } = origin;
   return { volumeMode: clone.volumeMode, ...(accessModes === undefined ? {} : { accessModes }) };
@@ -55,58 +56,58 @@ const obstacleOf = ({ isBoundAtOnce }: Volume, { metadata, volumeBindingMode }: 
     ? `class ${metadata.name} waits for a pod, and nobody uses the volume yet`
     : undefined;
 
-const planFrom = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  const { origin, storageClass, stage } = seen;
-  if (stage !== undefined) return planElsewhere(volume, { ...seen, stage }, context);
+const planFrom = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { origin, storageClass, stage } = observed;
+  if (stage !== undefined) return planElsewhere(volume, { ...observed, stage }, context);
   if (origin?.is === 'waiting') return rest(volume, origin);
-  if (storageClass === undefined) return planUnplaced(volume, seen, context);
-  if (origin === undefined) return planEmpty(volume, { ...seen, storageClass }, context);
+  if (storageClass === undefined) return planUnplaced(volume, observed, context);
+  if (origin === undefined) return planEmpty(volume, { ...observed, storageClass }, context);
   // A snapshot alone can only be restored, and then waits.
   const obstacle = origin.clone.hasClaim ? obstacleOf(volume, storageClass) : undefined;
-  return planClone(volume, { ...seen, origin, storageClass }, context, obstacle);
+  return planClone(volume, { ...observed, origin, storageClass }, context, obstacle);
 };
 
 /** A version of a cron waits for a class for as long as it takes, with a claim that administrators see. It is made anew once there is one. */
-const planUnplaced = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  const { origin } = seen;
+const planUnplaced = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { origin } = observed;
   const sourceClass = origin?.is === 'ready' ? origin.className : undefined;
   const plan = noClass(volume, sourceClass, context);
   const isNamed = (volume.claim.className ?? sourceClass) !== undefined;
-  const modes = modesFor(volume, { ...seen, storageClass: undefined });
+  const modes = modesFor(volume, { ...observed, storageClass: undefined });
   const bytes = bytesFor(volume, modes.volumeMode, context);
   if (isNamed || origin !== undefined || bytes === undefined || !isGolden(volume)) return plan;
   const claim = buildClaim(volume, { className: undefined, ...modes, bytes });
   return { actions: [create(persistentVolumeClaims, claim)], state: rest(volume, unplaced).state };
 };
 
-type Emptied = VolumeSeen & { readonly storageClass: StorageClass };
+type Emptied = ObservedVolume & { readonly storageClass: StorageClass };
 
 /** A claim that a Job fills from a source of bytes. */
-const planEmpty = (volume: Volume, seen: Emptied, context: PlanContext): Plan => {
-  const { inspectJob: job, pods } = seen;
-  if (!needsInspection(volume)) return makeEmpty(volume, seen, {}, context);
+const planEmpty = (volume: Volume, observed: Emptied, context: PlanContext): Plan => {
+  const { inspectJob: job, pods } = observed;
+  if (!needsInspection(volume)) return makeEmpty(volume, observed, {}, context);
   const looked = planInspection(volume, { job, pods, build: () => buildLookJob(volume, context.settings) }, context);
   if (looked.is === 'planned') return looked.plan;
   const { diskBytes, inspection, state } = looked;
   const sized = { ...volume, state, claim: { ...volume.claim, diskBytes } };
-  return makeEmpty(sized, seen, { inspected: inspection }, context);
+  return makeEmpty(sized, observed, { inspected: inspection }, context);
 };
 
 const makeEmpty = (
   volume: Volume,
-  seen: Emptied,
+  observed: Emptied,
   { inspected }: { readonly inspected?: Inspection },
   context: PlanContext,
 ): Plan => {
-  const { storageClass } = seen;
-  const { volumeMode, accessModes } = modesFor(volume, seen);
+  const { storageClass } = observed;
+  const { volumeMode, accessModes } = modesFor(volume, observed);
   const claim = buildClaim(volume, {
     className: storageClass.metadata.name,
     volumeMode,
     accessModes,
-    bytes: atLeast(bytesFor(volume, volumeMode, context) ?? 0, volume, seen),
+    bytes: atLeast(bytesFor(volume, volumeMode, context) ?? 0, volume, observed),
     inspected,
-    content: contentMark(volume, seen),
+    content: contentMark(volume, observed),
   });
-  return makeClaim(volume, { claim, storageClass, spool: seen.spool }, context);
+  return makeClaim(volume, { claim, storageClass, spool: observed.spool }, context);
 };

@@ -11,11 +11,11 @@ import { type ClaimProfile, cloneStrategyOf } from '#shared/populate/profile.ts'
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
 import { contentMark } from '#shared/resources/volume/content.ts';
 import { atLeast, buildClaim, bytesFor, makeClaim, modesFor } from '#shared/resources/volume/making.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export type CloneSeen = VolumeSeen & { readonly origin: ReadyOrigin; readonly storageClass: StorageClass };
+export type ObservedClone = ObservedVolume & { readonly origin: ReadyOrigin; readonly storageClass: StorageClass };
 
 type Target = CloneTarget & ClaimProfile;
 
@@ -28,19 +28,19 @@ const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { setting
 /** `obstacle`: why the storage may not do it by its own means. */
 export const targetFor = (
   volume: Volume,
-  seen: CloneSeen,
+  observed: ObservedClone,
   context: PlanContext,
   obstacle: string | undefined,
 ): Target => {
-  const { storageClass } = seen;
-  const { clone, accessModes } = seen.origin;
-  const modes = modesFor(volume, seen, { volumeMode: clone.volumeMode, ...(accessModes && { accessModes }) });
+  const { storageClass } = observed;
+  const { clone, accessModes } = observed.origin;
+  const modes = modesFor(volume, observed, { volumeMode: clone.volumeMode, ...(accessModes && { accessModes }) });
   const asked = bytesFor(volume, modes.volumeMode, context) ?? sizeLike(clone, modes.volumeMode, context);
   return {
     storageClass,
     ...modes,
-    bytes: atLeast(asked, volume, seen),
-    strategy: cloneStrategyOf(storageClass, seen.profile?.spec),
+    bytes: atLeast(asked, volume, observed),
+    strategy: cloneStrategyOf(storageClass, observed.profile?.spec),
     overhead: context.settings.filesystemOverhead,
     obstacle,
   };
@@ -49,17 +49,17 @@ export const targetFor = (
 /** Why it cannot become a copy of this one now; `undefined`: it can. */
 export const whyNot = (
   volume: Volume,
-  seen: CloneSeen,
+  observed: ObservedClone,
   context: PlanContext,
   obstacle?: string,
 ): string | undefined => {
-  const choice = chooseClone(seen.origin.clone, targetFor(volume, seen, context, obstacle));
+  const choice = chooseClone(observed.origin.clone, targetFor(volume, observed, context, obstacle));
   return choice.is === 'chosen' ? undefined : choice.message;
 };
 
-export const planClone = (volume: Volume, seen: CloneSeen, context: PlanContext, obstacle?: string): Plan => {
-  const target = targetFor(volume, seen, context, obstacle);
-  const cloning = planCloning(volume, seen, target, context);
+export const planClone = (volume: Volume, observed: ObservedClone, context: PlanContext, obstacle?: string): Plan => {
+  const target = targetFor(volume, observed, context, obstacle);
+  const cloning = planCloning(volume, observed, target, context);
   switch (cloning.is) {
     case 'refused':
       return { actions: [], state: failedState(volume.state, cloning.reason, cloning.message) };
@@ -68,7 +68,7 @@ export const planClone = (volume: Volume, seen: CloneSeen, context: PlanContext,
     case 'planned':
       return cloning.plan;
     case 'chosen':
-      return makeClone(volume, seen, { ...cloning, target, context });
+      return makeClone(volume, observed, { ...cloning, target, context });
   }
 };
 
@@ -82,16 +82,16 @@ interface Decided {
 
 const makeClone = (
   volume: Volume,
-  seen: CloneSeen,
+  observed: ObservedClone,
   { record, dataSource, touched, target, context }: Decided,
 ): Plan => {
-  const { storageClass } = seen;
+  const { storageClass } = observed;
   const claim = buildClaim(volume, {
     className: storageClass.metadata.name,
     volumeMode: target.volumeMode,
     bytes: target.bytes,
     accessModes: target.accessModes,
-    content: contentMark(volume, seen),
+    content: contentMark(volume, observed),
     record,
     dataSource,
   });

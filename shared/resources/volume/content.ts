@@ -2,7 +2,7 @@
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import { contentOf, fileContent } from '#shared/backends/flight/content.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
 /** Of an archive there is a disk with the same digest, too: it is not shared. */
@@ -18,5 +18,5 @@ export const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
   found[cdiLabels.cron] !== undefined || found[labels.role] === 'volume';
 
 /** Label of its claim by which others find the content. */
-export const contentMark = (volume: Volume, { flight }: Pick<VolumeSeen, 'flight'>): string | undefined =>
+export const contentMark = (volume: Volume, { flight }: Pick<ObservedVolume, 'flight'>): string | undefined =>
   flight !== undefined && isGolden(volume) ? flight.name : undefined;

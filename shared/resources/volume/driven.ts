@@ -22,11 +22,11 @@ import type { Note } from '#shared/resources/transitions.ts';
 import type { Driven } from '#shared/resources/driven.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
 import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
-import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-seen.ts';
+import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-observed.ts';
 import { contentLinkOf, contentGroupKind } from '#shared/resources/content-link.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
-import { type OriginReaders, type VolumeSeen, checkVolume } from '#shared/resources/volume/seen.ts';
+import { type OriginReaders, type ObservedVolume, checkVolume } from '#shared/resources/volume/observed.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
@@ -113,10 +113,10 @@ export const drivenVolume = <T extends KubeObject>(
   isMovedBy,
   plannerOf: () => ({
     check: (kube, volume) => checkVolume(kube, volume, readers),
-    plan: (volume, seen, context) => planVolume(volume, seen as VolumeSeen, context),
+    plan: (volume, observed, context) => planVolume(volume, observed as ObservedVolume, context),
     // What it made here carries its owner reference, and no order matters.
-    remove: (volume, seen) => {
-      const { strays } = seen as VolumeSeen;
+    remove: (volume, observed) => {
+      const { strays } = observed as ObservedVolume;
       return { actions: strays === undefined ? [] : removeStrays(volume, strays), state: volume.state, removed: true };
     },
   }),

@@ -10,29 +10,29 @@ import type { ImageState } from '#shared/backends/image.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { planClone } from '#shared/resources/volume/cloning.ts';
-import type { StageSeen, Strays } from '#shared/resources/volume/elsewhere-seen.ts';
+import type { ObservedStage, Strays } from '#shared/resources/volume/elsewhere-observed.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
 import { planArrival, planDeparture, releaseAction } from '#shared/resources/volume/handover.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { noClass, rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-type Staged = VolumeSeen & { readonly stage: StageSeen };
+type Staged = ObservedVolume & { readonly stage: ObservedStage };
 
-export const planElsewhere = (volume: Volume, seen: Staged, context: PlanContext): Plan => {
-  const { stage } = seen;
+export const planElsewhere = (volume: Volume, observed: Staged, context: PlanContext): Plan => {
+  const { stage } = observed;
   if (stage.volume !== undefined) {
     return stage.claim === undefined
       ? planArrival(volume, stage.volume, context)
       : { actions: leave(stage), state: stateOf(volume, volume.state, 'HandingOver', context) };
   }
-  if (stage.claim === undefined) return planStage(volume, seen, context);
+  if (stage.claim === undefined) return planStage(volume, observed, context);
   if (stage.claim.metadata.deletionTimestamp !== undefined) {
     // As its pod would keep the claim, so would the claim keep the pod waiting.
     return { actions: removeJob(stage.job), state: stateOf(volume, volume.state, 'ChildDeleted', context) };
   }
-  return planStaged(volume, { ...seen, stage: { ...stage, claim: stage.claim } }, context);
+  return planStaged(volume, { ...observed, stage: { ...stage, claim: stage.claim } }, context);
 };
 
 const words = {
@@ -51,22 +51,22 @@ const toStage = (volume: Volume): Volume => {
 };
 
 /** A class that binds late needs a pod, and the only one there is that of a Job. */
-const obstacleOf = ({ storageClass }: VolumeSeen): string | undefined =>
+const obstacleOf = ({ storageClass }: ObservedVolume): string | undefined =>
   storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
     ? `class ${storageClass.metadata.name} waits for a pod, and the source lies in another namespace`
     : undefined;
 
-const planStage = (volume: Volume, seen: Staged, context: PlanContext): Plan => {
-  const { origin, storageClass, stage } = seen;
+const planStage = (volume: Volume, observed: Staged, context: PlanContext): Plan => {
+  const { origin, storageClass, stage } = observed;
   if (origin === undefined || origin.is === 'waiting') return rest(volume, origin ?? nothingThere);
   if (storageClass === undefined) return noClass(volume, origin.className, context);
-  const there = { pods: [], origin, storageClass, profile: seen.profile, sourceSnapshot: stage.sourceSnapshot };
-  return moved(volume, stage, planClone(toStage(volume), there, context, obstacleOf(seen)), context);
+  const there = { pods: [], origin, storageClass, profile: observed.profile, sourceSnapshot: stage.sourceSnapshot };
+  return moved(volume, stage, planClone(toStage(volume), there, context, obstacleOf(observed)), context);
 };
 
 const nothingThere = { reason: 'SourceNotFound', message: 'the source is gone' } as const;
 
-type Filling = Staged & { readonly stage: StageSeen & { readonly claim: PersistentVolumeClaim } };
+type Filling = Staged & { readonly stage: ObservedStage & { readonly claim: PersistentVolumeClaim } };
 
 const planStaged = (volume: Volume, { stage, storageClass }: Filling, context: PlanContext): Plan => {
   const { claim, bound } = stage;
@@ -80,14 +80,14 @@ const planStaged = (volume: Volume, { stage, storageClass }: Filling, context: P
   return moved(volume, stage, plan, context);
 };
 
-const leave = ({ claim, job, restored }: StageSeen): readonly Action[] => [
+const leave = ({ claim, job, restored }: ObservedStage): readonly Action[] => [
   ...removeJob(job),
   ...remove(persistentVolumeClaims, restored),
   ...remove(persistentVolumeClaims, claim),
 ];
 
 /** What is planned as if the volume were there. It is usable only once it is here. */
-const moved = (volume: Volume, { namespace }: StageSeen, { actions, state }: Plan, context: PlanContext): Plan => {
+const moved = (volume: Volume, { namespace }: ObservedStage, { actions, state }: Plan, context: PlanContext): Plan => {
   const children = state.children?.volume === undefined ? {} : { volume: volume.claim.name };
   const told = { ...state, children: { ...state.children, ...children, snapshot: undefined } };
   return {
@@ -110,7 +110,7 @@ export const removeStrays = ({ ref }: Volume, strays: Strays): readonly Action[]
 ];
 
 /** What a try that failed has left there. */
-export const leftThere = (stage: StageSeen | undefined): readonly Action[] =>
+export const leftThere = (stage: ObservedStage | undefined): readonly Action[] =>
   stage === undefined || stage.volume !== undefined
     ? []
     : [...leave(stage), ...remove(volumeSnapshots, stage.sourceSnapshot)];

@@ -16,21 +16,21 @@ import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
 import { planLate } from '#shared/resources/volume/late.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { cloneOf, isHeldBack, rest, restForConsumer, unplaced, usableState } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';
 
-type Filling = VolumeSeen & { readonly claim: PersistentVolumeClaim };
+type Filling = ObservedVolume & { readonly claim: PersistentVolumeClaim };
 
-export const planFilling = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  if (isUnplaced(seen)) return planUnplaced(volume, seen);
-  const known = { ...volume, state: stateWith(volume, seen.claim) };
-  const record = recordOf(seen.claim);
+export const planFilling = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  if (isUnplaced(observed)) return planUnplaced(volume, observed);
+  const known = { ...volume, state: stateWith(volume, observed.claim) };
+  const record = recordOf(observed.claim);
   const isFilledByStorage = record !== undefined && (record.strategy !== 'copy' || record.volume !== undefined);
   return isFilledByStorage
-    ? planByStorage(known, seen, { population: record.population, context })
-    : planByJob(known, seen, context);
+    ? planByStorage(known, observed, { population: record.population, context })
+    : planByJob(known, observed, context);
 };
 
 const isUnplaced = ({ claim }: Filling): boolean =>
@@ -56,14 +56,14 @@ const isWaitingForConsumer = ({ claim, storageClass }: Filling): boolean =>
 
 const planByStorage = (
   volume: Volume,
-  seen: Filling,
+  observed: Filling,
   { population, context }: { readonly population: Population | undefined; readonly context: PlanContext },
 ): Plan => {
-  const { claim, warnings: [warning] = [] } = seen;
-  if (claim.status?.phase === 'Bound') return fill(volume, seen, population ?? nothingKnown);
-  if (seen.handed === undefined && isWaitingForConsumer(seen))
-    return needsBinder(volume, claim, seen.storageClass)
-      ? planBinder(volume, seen, context)
+  const { claim, warnings: [warning] = [] } = observed;
+  if (claim.status?.phase === 'Bound') return fill(volume, observed, population ?? nothingKnown);
+  if (observed.handed === undefined && isWaitingForConsumer(observed))
+    return needsBinder(volume, claim, observed.storageClass)
+      ? planBinder(volume, observed, context)
       : restForConsumer(volume, claim);
   const step =
     warning === undefined
@@ -117,46 +117,47 @@ const fill = (
   state: usableState(volume, claim, population),
 });
 
-const planByJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  const { claim, job, spool } = seen;
-  if (job === undefined) return planUnstarted(volume, seen, context);
+const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim, job, spool } = observed;
+  if (job === undefined) return planUnstarted(volume, observed, context);
   const leaving = [job, spool].find((child) => child?.metadata.deletionTimestamp !== undefined);
   if (leaving !== undefined) {
     const message = `${leaving.kind} ${leaving.metadata.name} is being deleted; starting again once it is gone`;
     const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
     return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
   }
-  const run = readTransfer(job, seen.pods, context.now);
-  if (run.is !== 'succeeded') return planUnfinished(volume, { ...seen, job }, run, context);
+  const run = readTransfer(job, observed.pods, context.now);
+  if (run.is !== 'succeeded') return planUnfinished(volume, { ...observed, job }, run, context);
   const known = recordOf(claim)?.population;
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
   const population = known ?? { inspection, digests };
-  const keeping = planKeepsake(counted, seen.keepsake, { claim, population, pods: seen.pods }, context);
+  const keeping = planKeepsake(counted, observed.keepsake, { claim, population, pods: observed.pods }, context);
   if (keeping.is === 'under way') return keeping.plan;
-  const filled = fill(counted, seen, population);
+  const filled = fill(counted, observed, population);
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
 };
 
-const planUnstarted = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  const { claim, storageClass, flight } = seen;
+const planUnstarted = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim, storageClass, flight } = observed;
   const isBound = claim.status?.phase === 'Bound';
   if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
-  if (flight === undefined || storageClass === undefined) return startJob(volume, seen, context);
-  const start = (late: Volume, target: PersistentVolumeClaim) => startJob(late, { ...seen, claim: target }, context);
-  return planLate(volume, { ...seen, flight, storageClass }, start, context);
+  if (flight === undefined || storageClass === undefined) return startJob(volume, observed, context);
+  const start = (late: Volume, target: PersistentVolumeClaim) =>
+    startJob(late, { ...observed, claim: target }, context);
+  return planLate(volume, { ...observed, flight, storageClass }, start, context);
 };
 
 const planUnfinished = (
   volume: Volume,
-  seen: Filling & { readonly job: Job },
+  observed: Filling & { readonly job: Job },
   ...[run, context]: [Exclude<TransferRun, { is: 'succeeded' }>, PlanContext]
 ): Plan => {
-  const { job, warnings, spool } = seen;
+  const { job, warnings, spool } = observed;
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
   // Somebody took it away: the next pod could not start.
-  const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, seen, context);
-  const told = run.is === 'running' ? tellListening(volume, seen.claim) : [];
+  const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, observed, context);
+  const told = run.is === 'running' ? tellListening(volume, observed.claim) : [];
   return { ...followed, actions: [...kept, ...told, ...followed.actions] };
 };
 
@@ -170,8 +171,8 @@ const tellListening = ({ claim: { listening = {} } }: Volume, claim: PersistentV
 const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>
   keepSpool({ ref: volume.ref, source: bytesOf(volume) }, { spool, target: claim }, context);
 
-const startJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => {
-  const { claim } = seen;
+const startJob = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
+  const { claim } = observed;
   const job = buildFillJob(volume, claim, context.settings);
   const next = {
     ...volume.state,
@@ -182,7 +183,7 @@ const startJob = (volume: Volume, seen: Filling, context: PlanContext): Plan => 
   };
   const step = { phase: 'Pending', reason: 'Starting', message: 'the transfer is being started' } as const;
   return {
-    actions: [...keepOf(volume, seen, context), create(jobs, job)],
+    actions: [...keepOf(volume, observed, context), create(jobs, job)],
     state: waitingState(volume, next, step, context),
   };
 };

@@ -4,21 +4,21 @@ import { type PersistentVolumeClaim, type StorageClass, persistentVolumeClaims }
 import { patch } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
-import { type FlightSeen, decideFlight } from '#shared/backends/flight/flight.ts';
+import { type ObservedFlight, decideFlight } from '#shared/backends/flight/flight.ts';
 import { holdKept } from '#shared/backends/flight/hold.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { recordAnnotation } from '#shared/populate/clone-record.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { targetFor } from '#shared/resources/volume/cloning.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { fetchedFor, rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export type Late = VolumeSeen & {
+export type Late = ObservedVolume & {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass;
-  readonly flight: FlightSeen;
+  readonly flight: ObservedFlight;
 };
 
 /** Starts the Job that fills the claim. */
@@ -29,25 +29,25 @@ const obstacle = 'the volume was made where its consumer is, before its bytes we
 type Copied = Late & { readonly origin: ReadyOrigin };
 
 /** The volume as it was made. */
-const targetOf = (volume: Volume, seen: Copied, context: PlanContext): CloneTarget => ({
-  ...targetFor(volume, seen, context, obstacle),
-  volumeMode: volumeModeOf(seen.claim),
-  bytes: requestedBytes(seen.claim),
+const targetOf = (volume: Volume, observed: Copied, context: PlanContext): CloneTarget => ({
+  ...targetFor(volume, observed, context, obstacle),
+  volumeMode: volumeModeOf(observed.claim),
+  bytes: requestedBytes(observed.claim),
 });
 
 /** Only what has a claim can be copied by a Job. */
 const unfitFor =
-  (volume: Volume, seen: Late, context: PlanContext) =>
+  (volume: Volume, observed: Late, context: PlanContext) =>
   (origin: ReadyOrigin): string | undefined => {
     if (origin.claim === undefined) return `it is a snapshot alone, and ${obstacle}`;
-    if (seen.outOfReach?.has(origin.claim.metadata.name) === true) return 'no node reaches both volumes';
-    const choice = chooseClone(origin.clone, targetOf(volume, { ...seen, origin }, context));
+    if (observed.outOfReach?.has(origin.claim.metadata.name) === true) return 'no node reaches both volumes';
+    const choice = chooseClone(origin.clone, targetOf(volume, { ...observed, origin }, context));
     return choice.is === 'chosen' ? undefined : choice.message;
   };
 
-export const planLate = (volume: Volume, seen: Late, start: Start, context: PlanContext): Plan => {
-  const { claim, flight: found } = seen;
-  const flight = decideFlight(volume.ref, found, unfitFor(volume, seen, context));
+export const planLate = (volume: Volume, observed: Late, start: Start, context: PlanContext): Plan => {
+  const { claim, flight: found } = observed;
+  const flight = decideFlight(volume.ref, found, unfitFor(volume, observed, context));
   switch (flight.is) {
     case 'under way':
       return start(volume, claim, context);
@@ -58,14 +58,14 @@ export const planLate = (volume: Volume, seen: Late, start: Start, context: Plan
     case 'following':
       return flight.origin.is === 'waiting'
         ? { ...rest(fetchedFor(volume, undefined), flight.origin), actions: flight.actions }
-        : planCopied(fetchedFor(volume, undefined), { ...seen, origin: flight.origin }, start, context);
+        : planCopied(fetchedFor(volume, undefined), { ...observed, origin: flight.origin }, start, context);
   }
 };
 
 /** The claim says how it is filled before the Job does so. */
-const planCopied = (volume: Volume, seen: Copied, start: Start, context: PlanContext): Plan => {
-  const { claim, flight, origin } = seen;
-  const cloning = planCloning(volume, { origin }, targetOf(volume, seen, context), context);
+const planCopied = (volume: Volume, observed: Copied, start: Start, context: PlanContext): Plan => {
+  const { claim, flight, origin } = observed;
+  const cloning = planCloning(volume, { origin }, targetOf(volume, observed, context), context);
   if (cloning.is !== 'chosen') return start(volume, claim, context);
   const { record, touched } = cloning;
   const annotations = recordAnnotation(record);

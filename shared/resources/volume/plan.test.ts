@@ -1,4 +1,4 @@
-// The decisions about a volume, one row per situation: what is seen, what is done, and what is said.
+// The decisions about a volume, one row per situation: what is observed, what is done, and what is said.
 import { describe, expect, it } from 'vitest';
 import { type PersistentVolume, type PersistentVolumeClaim, persistentVolumes } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
@@ -12,7 +12,7 @@ import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { restoredName } from '#shared/backends/restoring.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { findPromised } from '#shared/resources/volume/promised.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import {
   aFault,
@@ -170,7 +170,7 @@ const actionsOf = ({ actions }: Plan): readonly string[] =>
 type Row = [
   what: string,
   volume: Volume,
-  seen: Partial<VolumeSeen>,
+  observed: Partial<ObservedVolume>,
   actions: readonly string[],
   state: Partial<ImageState>,
 ];
@@ -474,7 +474,7 @@ const serve = (claim: PersistentVolumeClaim): PersistentVolumeClaim => ({
 });
 
 describe('a claim that somebody else made to be filled', () => {
-  it.each<[string, Volume, Partial<VolumeSeen>, readonly string[], Partial<ImageState>]>([
+  it.each<[string, Volume, Partial<ObservedVolume>, readonly string[], Partial<ImageState>]>([
     [
       'is marked, and not taken from whoever made it',
       serving,
@@ -505,8 +505,8 @@ describe('a claim that somebody else made to be filled', () => {
       {},
     ],
     ['is not made again once it is gone', serving, { storageClass }, [], { phase: 'Failed', reason: 'VolumeLost' }],
-  ])('%s', (_what, volume, ...[seen, actions, state]) => {
-    const plan = planVolume(volume, { pods: [], ...seen }, context);
+  ])('%s', (_what, volume, ...[observed, actions, state]) => {
+    const plan = planVolume(volume, { pods: [], ...observed }, context);
     expect(actionsOf(plan)).toEqual(actions);
     expect(plan.state).toMatchObject(state);
   });
@@ -518,8 +518,8 @@ describe('a claim that somebody else made to be filled', () => {
 });
 
 describe('planVolume', () => {
-  it.each(rows)('%s', (_what, volume, ...[seen, actions, state]) => {
-    const plan = planVolume(volume, { pods: [], ...seen }, context);
+  it.each(rows)('%s', (_what, volume, ...[observed, actions, state]) => {
+    const plan = planVolume(volume, { pods: [], ...observed }, context);
     expect(actionsOf(plan)).toEqual(actions);
     expect(plan.state).toMatchObject(state);
   });
@@ -623,14 +623,14 @@ describe('planVolume', () => {
   ])('$as', ({ isBoundAtOnce }) => {
     const waiting = aStorageClass('local', { volumeBindingMode: 'WaitForFirstConsumer' });
     const volume = aVolume({ isBoundAtOnce, waitsForConsumer: !isBoundAtOnce });
-    const seen = { pods: [], claim: aClaim(clone('snapshot'), 'Pending'), storageClass: waiting };
-    const { actions, state } = planVolume(volume, seen, context);
+    const observed = { pods: [], claim: aClaim(clone('snapshot'), 'Pending'), storageClass: waiting };
+    const { actions, state } = planVolume(volume, observed, context);
     expect(state.reason).toBe(isBoundAtOnce ? 'Binding' : 'WaitForFirstConsumer');
     const names = actions.map((one) => (one.do === 'create' ? one.object.metadata.name : one.do));
     expect(names).toEqual(isBoundAtOnce ? [`inspect-${ref.uid}`] : []);
     const inspectJob = aJob('inspect', {}, owner);
-    expect(planVolume(volume, { ...seen, inspectJob }, context).actions).toEqual([]);
-    const bound = planVolume(volume, { ...seen, claim: aClaim(clone('snapshot'), 'Bound'), inspectJob }, context);
+    expect(planVolume(volume, { ...observed, inspectJob }, context).actions).toEqual([]);
+    const bound = planVolume(volume, { ...observed, claim: aClaim(clone('snapshot'), 'Bound'), inspectJob }, context);
     expect(bound.state.phase).toBe('Available');
   });
 
@@ -653,7 +653,7 @@ describe('planVolume', () => {
     expect(told).toBeGreaterThanOrEqual(disk);
   });
 
-  it.each<[what: string, volume: Partial<Volume>, seen: Partial<VolumeSeen>, size: string]>([
+  it.each<[what: string, volume: Partial<Volume>, observed: Partial<ObservedVolume>, size: string]>([
     ['a disk with less', { claim: profiled({ diskBytes: gib }) }, {}, '4Gi'],
     ['a disk with more', { claim: profiled({ diskBytes: 5 * gib }) }, {}, '5Gi'],
     ['a disk as a file', { claim: profiled({ diskBytes: gib, volumeMode: 'Filesystem' }) }, {}, '4Gi'],

@@ -24,39 +24,39 @@ import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
 import { planFilling, releaseMeans } from '#shared/resources/volume/filling.ts';
 import { isPromiseOpen, planBinding, planPromised } from '#shared/resources/volume/promised.ts';
-import type { VolumeSeen } from '#shared/resources/volume/seen.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { rest, usableState } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export const planVolume = (volume: Volume, seen: VolumeSeen, given: PlanContext): Plan => {
-  const context = inClass(given, seen.storageClass);
-  if (volume.state.phase !== 'Available' && isRetryDue(volume)) return planRestart(volume, seen, context);
-  return volume.state.phase === 'Failed' ? unchanged(volume) : advance(volume, seen, context);
+export const planVolume = (volume: Volume, observed: ObservedVolume, given: PlanContext): Plan => {
+  const context = inClass(given, observed.storageClass);
+  if (volume.state.phase !== 'Available' && isRetryDue(volume)) return planRestart(volume, observed, context);
+  return volume.state.phase === 'Failed' ? unchanged(volume) : advance(volume, observed, context);
 };
 
-const advance = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  const { claim, foreign } = seen;
+const advance = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const { claim, foreign } = observed;
   if (foreign !== undefined) return planForeign(volume, foreign, context);
-  if (claim === undefined) return planUnmade(volume, seen, context);
+  if (claim === undefined) return planUnmade(volume, observed, context);
   if (claim.status?.phase === 'Lost') return planLost(volume);
-  if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, seen, context);
+  if (claim.metadata.deletionTimestamp !== undefined) return planLeaving(volume, observed, context);
   const population = populationOf(claim) ?? populationKnown(volume);
   if (population !== undefined && isPromiseOpen(claim)) return planBinding(volume, claim, context);
   return population === undefined
-    ? planFilling(volume, { ...seen, claim }, context)
-    : planUsable({ ...volume, state: countedState(volume, seen, context) }, { ...seen, claim }, population);
+    ? planFilling(volume, { ...observed, claim }, context)
+    : planUsable({ ...volume, state: countedState(volume, observed, context) }, { ...observed, claim }, population);
 };
 
-const planUnmade = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
+const planUnmade = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
   if (volume.state.phase === 'Available' || volume.claim.fills !== undefined) return planLost(volume);
-  if (seen.promised !== undefined) return planPromised(volume, seen.promised, context);
-  if (volume.claim.comesFilled !== true) return planClaim(volume, seen, context);
+  if (observed.promised !== undefined) return planPromised(volume, observed.promised, context);
+  if (volume.claim.comesFilled !== true) return planClaim(volume, observed, context);
   const message = `claim ${volume.claim.name} is to be brought with its data, by a restore or by hand; none is made here`;
   return rest(volume, { reason: 'ClaimNotFound', message });
 };
 
 /** A crash may have come between marking the claim and writing down how it was filled. */
-const countedState = ({ state }: Volume, { job, pods }: VolumeSeen, { now }: PlanContext): ImageState =>
+const countedState = ({ state }: Volume, { job, pods }: ObservedVolume, { now }: PlanContext): ImageState =>
   job === undefined || state.phase === 'Available' ? state : countAttempts(state, readTransfer(job, pods, now));
 
 /** What was usable once is never filled again, whatever became of the mark. */
@@ -93,7 +93,7 @@ const isUsable = ({ metadata, status }: PersistentVolumeClaim): boolean =>
   metadata.deletionTimestamp === undefined && status?.phase !== 'Lost';
 
 /** A pod that waits for a claim on its way out is what keeps it: neither would ever come to an end. */
-const planLeaving = (volume: Volume, { claim, job }: VolumeSeen, context: PlanContext): Plan => {
+const planLeaving = (volume: Volume, { claim, job }: ObservedVolume, context: PlanContext): Plan => {
   const message = `PersistentVolumeClaim ${claim?.metadata.name} is being deleted; starting again once it is gone`;
   const step = { phase: 'Pending', reason: 'ChildDeleted', message } as const;
   return { actions: removeJob(job), state: waitingState(volume, volume.state, step, context) };
@@ -102,7 +102,7 @@ const planLeaving = (volume: Volume, { claim, job }: VolumeSeen, context: PlanCo
 /** A snapshot that was taken for this clone alone has done its work. */
 const planUsable = (
   volume: Volume,
-  { claim, job, sourceSnapshot }: VolumeSeen & { readonly claim: PersistentVolumeClaim },
+  { claim, job, sourceSnapshot }: ObservedVolume & { readonly claim: PersistentVolumeClaim },
   population: Population,
 ): Plan => ({
   actions: [...remove(volumeSnapshots, sourceSnapshot), ...releaseMeans(volume, claim, job)],
@@ -111,7 +111,7 @@ const planUsable = (
 
 const dirtyOf = (
   volume: Volume,
-  { job, inspectJob, claim, spool, sourceSnapshot, restored, pods, stage }: VolumeSeen,
+  { job, inspectJob, claim, spool, sourceSnapshot, restored, pods, stage }: ObservedVolume,
 ): readonly KubeObject[] => {
   const own = volume.claim.fills === undefined ? claim : undefined;
   const there =
@@ -124,20 +124,21 @@ const dirtyOf = (
 };
 
 /** What is not filled is thrown away; a volume that is filled stays. */
-const planRestart = (volume: Volume, seen: VolumeSeen, context: PlanContext): Plan => {
-  const isWorthKeeping = populationOf(seen.claim) !== undefined && seen.claim !== undefined && isUsable(seen.claim);
-  const dirty = isWorthKeeping ? [] : dirtyOf(volume, seen);
+const planRestart = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
+  const isWorthKeeping =
+    populationOf(observed.claim) !== undefined && observed.claim !== undefined && isUsable(observed.claim);
+  const dirty = isWorthKeeping ? [] : dirtyOf(volume, observed);
   if (dirty.length > 0) {
     const actions = [
-      ...removeJob(seen.job),
-      ...removeJob(seen.inspectJob),
-      ...(volume.claim.fills === undefined ? remove(persistentVolumeClaims, seen.claim) : []),
-      ...remove(persistentVolumeClaims, seen.spool),
-      ...remove(persistentVolumeClaims, seen.restored),
-      ...remove(volumeSnapshots, seen.sourceSnapshot),
-      ...leftThere(seen.stage),
+      ...removeJob(observed.job),
+      ...removeJob(observed.inspectJob),
+      ...(volume.claim.fills === undefined ? remove(persistentVolumeClaims, observed.claim) : []),
+      ...remove(persistentVolumeClaims, observed.spool),
+      ...remove(persistentVolumeClaims, observed.restored),
+      ...remove(volumeSnapshots, observed.sourceSnapshot),
+      ...leftThere(observed.stage),
     ];
     return { actions, state: restartingState(volume, dirty, context) };
   }
-  return advance({ ...volume, state: restartedState(volume) }, seen, context);
+  return advance({ ...volume, state: restartedState(volume) }, observed, context);
 };

@@ -22,7 +22,7 @@ const mostBytes = 2 ** 16;
 /** How far clocks of clusters may be apart, in milliseconds. */
 export const clocksApartMs = 3_600_000;
 
-export interface SweepsSeen {
+export interface ObservedSweeps {
   /** Of the record; left out: nobody has ever swept. */
   readonly revision?: string | undefined;
   /** Left out where it cannot be read. */
@@ -39,23 +39,24 @@ const parse = (bytes: Buffer): SweepRecord | undefined => {
   }
 };
 
-export const readSweeps = async (store: Store, prefix: string): Promise<SweepsSeen> => {
+export const readSweeps = async (store: Store, prefix: string): Promise<ObservedSweeps> => {
   const found = await store.read(sweepKey(prefix), mostBytes);
   return found === undefined ? {} : { revision: found.revision, record: parse(found.bytes) };
 };
 
 /** Whether nobody sweeps, or is about to. One that died without a word counts as over once it must be. */
-export const isQuiet = ({ revision, record }: SweepsSeen, now: number): boolean => {
+export const isQuiet = ({ revision, record }: ObservedSweeps, now: number): boolean => {
   if (revision === undefined) return true;
   // What nobody can read may be of a later release: it is taken at its word, which nobody knows.
   if (record === undefined) return false;
   return record.state === 'over' || Date.parse(record.until) + clocksApartMs <= now;
 };
 
-export const describeSweep = ({ record }: SweepsSeen, prefix: string): string =>
+export const describeSweep = ({ record }: ObservedSweeps, prefix: string): string =>
   record === undefined
     ? `the record of sweeps at ${sweepKey(prefix)} cannot be read: update Bullion, or remove it`
     : `what nobody needs is being cleared away there by ${record.by}, until ${record.until} at the latest`;
 
 /** No sweep was announced in between, either. */
-export const isSameSweep = (before: SweepsSeen, after: SweepsSeen): boolean => before.revision === after.revision;
+export const isSameSweep = (before: ObservedSweeps, after: ObservedSweeps): boolean =>
+  before.revision === after.revision;

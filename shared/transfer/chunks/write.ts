@@ -10,7 +10,7 @@ import { isTaken } from '#shared/clients/store/store.ts';
 import { chunkKey, indexKey, serializeIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
 import { type ExportVolume, lookAtVolume } from '#shared/transfer/export/volume.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
-import { type SweepsSeen, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
+import { type ObservedSweeps, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
 import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
@@ -154,16 +154,16 @@ const keepTable = async (writing: Writing, { disk, bytes }: Table): Promise<void
 
 const pauseMs = 5000;
 
-const whenQuiet = async (writing: Writing): Promise<SweepsSeen> => {
+const whenQuiet = async (writing: Writing): Promise<ObservedSweeps> => {
   const { store, prefix, signal, pause = (until) => delay(pauseMs, undefined, { signal: until }) } = writing;
   for (;;) {
-    const seen = await patiently(writing, () => readSweeps(store, prefix));
-    if (isQuiet(seen, Date.now())) return seen;
+    const observed = await patiently(writing, () => readSweeps(store, prefix));
+    if (isQuiet(observed, Date.now())) return observed;
     await pause(signal);
   }
 };
 
-const isStill = async (writing: Writing, before: SweepsSeen): Promise<boolean> =>
+const isStill = async (writing: Writing, before: ObservedSweeps): Promise<boolean> =>
   isSameSweep(before, await patiently(writing, () => readSweeps(writing.store, writing.prefix)));
 
 /** What was found there counts only where nobody swept between the first look and the table: before it is written, and once it is. */

@@ -41,7 +41,7 @@ const maxComplaintChars = 1000;
 
 const startDecoder = ({ compression, descriptor, limitBytes }: FileUnpacking): Decoder => {
   const { program, args } = decoderPrograms[compression];
-  // In blocks of 512 bytes; one more than the limit, so that going beyond it can be seen.
+  // In blocks of 512 bytes; one more than the limit, so that going beyond it can be observed.
   const script = `ulimit -c 0 && ulimit -f ${Math.ceil(limitBytes / 512) + 1} && exec "$@"`;
   return spawn('/bin/sh', ['-c', script, 'sh', program, ...args], {
     stdio: ['pipe', descriptor, 'pipe'],

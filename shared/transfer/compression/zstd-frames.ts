@@ -10,7 +10,7 @@ export interface FramePiece {
 export interface FrameSplitter {
   /** Pieces of real frames in `chunk`; skippable frames are left out. Throws ImageCorrupt. */
   push(chunk: Buffer): readonly FramePiece[];
-  /** Whether everything seen so far ends with a complete frame. */
+  /** Whether everything observed so far ends with a complete frame. */
   isComplete(): boolean;
 }
 

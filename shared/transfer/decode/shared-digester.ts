@@ -7,7 +7,7 @@ import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
 export type Digests = Readonly<Record<string, string>>;
 
 export interface SharedDigester {
-  /** Settled once the bytes were seen: then their buffer may be used again. In order of the file. */
+  /** Settled once the bytes were observed: then their buffer may be used again. In order of the file. */
   update(request: DigestRequest): Promise<void>;
   /** Hex digests by algorithm. */
   finish(): Promise<Digests>;

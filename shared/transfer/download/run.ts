@@ -21,11 +21,11 @@ export interface ServeContext {
 const lookMs = 1_000;
 
 const untilIdle = async (server: DownloadServer, idleMs: number, signal: AbortSignal): Promise<void> => {
-  let [quietSince, seen] = [performance.now(), 0];
+  let [quietSince, observed] = [performance.now(), 0];
   for (;;) {
     await sleep(Math.min(lookMs, idleMs), undefined, { signal });
-    if (server.active() > 0 || server.count() !== seen) quietSince = performance.now();
-    seen = server.count();
+    if (server.active() > 0 || server.count() !== observed) quietSince = performance.now();
+    observed = server.count();
     if (performance.now() - quietSince >= idleMs) return;
   }
 };

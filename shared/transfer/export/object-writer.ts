@@ -1,4 +1,4 @@
-// Fills an object of a store part by part, in order or with the first part last. It is seen only when it is whole.
+// Fills an object of a store part by part, in order or with the first part last. It is observed only when it is whole.
 import type { CompletedUpload, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { combineCrc32 } from '#shared/transfer/export/crc32.ts';
@@ -186,7 +186,7 @@ export const createObjectWriter = (options: ObjectWriterOptions): ObjectWriter =
       const crc32 = wholeCrc(sent);
       const completed = await complete(options, { etags: sent.map(({ etag }) => etag), crc32, size: position });
       if (completed.crc32 !== undefined && completed.crc32 !== crc32) {
-        // It has been seen already: better no object than a wrong one.
+        // It has been observed already: better no object than a wrong one.
         await options.s3.remove(object).catch(() => undefined);
         const message = `the store has other bytes under ${object.key} than were sent: their CRC-32 differs`;
         throw new TransferError('TargetFailed', message);

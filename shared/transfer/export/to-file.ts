@@ -1,4 +1,4 @@
-// A volume as a file in a mounted file system: written under another name, and seen under its own once it is whole.
+// A volume as a file in a mounted file system: written under another name, and observed under its own once it is whole.
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';

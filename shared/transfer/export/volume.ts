@@ -60,17 +60,17 @@ export const hasHiddenZeroes = async (volume: ExportVolume, unit: number): Promi
   const bytes = Buffer.alloc(unit);
   const zeroes = Buffer.alloc(unit);
   await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  let [seen, empty, skip] = [0, 0, 0];
+  let [observed, empty, skip] = [0, 0, 0];
   for (const { start, end } of extents) {
     let at = start + skip;
     for (; at < end; at += step) {
       // One after the other, into one buffer.
       // oxlint-disable-next-line no-await-in-loop
       const { bytesRead } = await file.read(bytes, 0, unit, at);
-      seen += 1;
+      observed += 1;
       if (bytes.subarray(0, bytesRead).equals(zeroes.subarray(0, bytesRead))) empty += 1;
     }
     skip = at - end;
   }
-  return empty > seen * noticeable;
+  return empty > observed * noticeable;
 };

@@ -96,7 +96,7 @@ export const createSaver = (options: SaverOptions): Saver => {
   const { size, from, digests, policy, now } = options;
   const startedAt = now();
   let mode: 'watching' | 'saving' | 'off' = from > 0 ? 'saving' : 'watching';
-  // Faults of flushing and digesting are seen by those whose work it is.
+  // Faults of flushing and digesting are observed by those whose work it is.
   const turnOff = (): void => {
     mode = 'off';
   };

@@ -88,7 +88,7 @@ const aSource = ({ size, pieceBytes, delays = [], failsAt = Infinity }: Played) 
       return bytesOf(offset, length);
     },
   };
-  return { source: source as Source, clock, ranges, seen: () => ({ open, most }) };
+  return { source: source as Source, clock, ranges, observed: () => ({ open, most }) };
 };
 
 const ahead = (played: ReturnType<typeof aSource>, of: SourceFacts, idle = 1) =>
@@ -113,7 +113,7 @@ describe('a stream that reads ahead', () => {
       fc.asyncProperty(sizes, fc.integer({ min: 100, max: 900 }), delays, async (size, pieceBytes, waits) => {
         const played = aSource({ size, pieceBytes, delays: waits });
         expect((await collect(ahead(played, facts(size)))).equals(bytesOf(0, size))).toBe(true);
-        expect(played.seen().open).toBe(0);
+        expect(played.observed().open).toBe(0);
       }),
       { numRuns: 40 },
     );
@@ -123,12 +123,12 @@ describe('a stream that reads ahead', () => {
     const played = aSource({ size: 20_000, pieceBytes: 100, delays: [1] });
     await collect(ahead(played, facts(20_000)));
     expect(played.ranges.slice(0, 3)).toEqual([1000, 2000, 3000]);
-    expect(played.seen().most).toBeGreaterThan(1);
+    expect(played.observed().most).toBeGreaterThan(1);
   });
 
   it.each([
     ['without ranges', { hasRanges: false }, 1],
-    ['of an object that may change unseen', { isPinned: false }, 1],
+    ['of an object that may change unobserved', { isPinned: false }, 1],
     ['while this thread is busy itself', {}, 0.2],
   ] as const)('stays one connection %s', async (_what, over, idle) => {
     const played = aSource({ size: 20_000, pieceBytes: 100 });
@@ -144,7 +144,7 @@ describe('a stream that reads ahead', () => {
     };
     await expect(reading()).rejects.toThrow('cut');
     expect(received).toBe(7000);
-    expect(played.seen().open).toBe(0);
+    expect(played.observed().open).toBe(0);
   });
 
   it('leaves nothing open when nobody wants the rest', async () => {
@@ -154,6 +154,6 @@ describe('a stream that reads ahead', () => {
       received += piece.length;
       if (received > 5000) break;
     }
-    expect(played.seen().open).toBe(0);
+    expect(played.observed().open).toBe(0);
   });
 });

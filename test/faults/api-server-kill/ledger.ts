@@ -126,19 +126,19 @@ const compareEvents = (history: readonly Took[], events: readonly ShownEvent[]):
     return version > before ? [] : [`event ${version} came after event ${before}`];
   });
   const written = Map.groupBy(history, ({ name }) => name);
-  const seen = Map.groupBy(events, ({ name }) => name);
-  const wrong = [...new Set([...written.keys(), ...seen.keys()])].flatMap((name) =>
-    compareOne(name, written.get(name) ?? [], seen.get(name) ?? []),
+  const observed = Map.groupBy(events, ({ name }) => name);
+  const wrong = [...new Set([...written.keys(), ...observed.keys()])].flatMap((name) =>
+    compareOne(name, written.get(name) ?? [], observed.get(name) ?? []),
   );
   return [...backwards, ...wrong];
 };
 
-const compareOne = (name: string, written: readonly Took[], seen: readonly ShownEvent[]): string[] => {
-  const wrong = Array.from({ length: Math.max(written.length, seen.length) }, (_, index) => index).find(
-    (index) => !shows(seen[index], written[index]),
+const compareOne = (name: string, written: readonly Took[], observed: readonly ShownEvent[]): string[] => {
+  const wrong = Array.from({ length: Math.max(written.length, observed.length) }, (_, index) => index).find(
+    (index) => !shows(observed[index], written[index]),
   );
   if (wrong === undefined) return [];
-  const [wrote, event] = [written[wrong], seen[wrong]];
+  const [wrote, event] = [written[wrong], observed[wrong]];
   const asked = wrote === undefined ? 'nothing' : `${wrote.type} ${wrote.version ?? ''} (${wrote.content})`;
   return [
     `${name}: wrote ${asked}, the watch showed ${event === undefined ? 'nothing' : event.type} ${describe(event)}`,

@@ -37,7 +37,7 @@ export interface LifeOptions {
 interface Lived {
   readonly world: World;
   /** Every status a client saw, in order. */
-  readonly seen: readonly HarvesterImageStatus[];
+  readonly observed: readonly HarvesterImageStatus[];
   readonly image: () => HarvesterImage | undefined;
   /** Calls until a client could first see it usable. */
   readonly callsToReady: () => readonly string[];
@@ -50,12 +50,12 @@ export const describeLife = (
 ): void => {
   const begin = (options: Partial<WorldOptions> = {}, storage: Storage = usual): Lived => {
     const world = createWorld({ attempt: () => success, backends: registry, ...options });
-    const seen: HarvesterImageStatus[] = [];
+    const observed: HarvesterImageStatus[] = [];
     let readyAt: number | undefined;
     world.kube.onChange(({ object }) => {
       const { status } = object as HarvesterImage;
       if (object.kind !== images.kind || status === undefined) return;
-      seen.push(status);
+      observed.push(status);
       if (status.phase === 'Imported') readyAt ??= world.trace.length;
     });
     world.kube.seed(storageClasses, storage.storageClass);
@@ -66,7 +66,7 @@ export const describeLife = (
     world.schedule(0, () => world.kube.seed(images, object));
     return {
       world,
-      seen,
+      observed,
       image: () => imageIn<HarvesterImage>(world),
       callsToReady: () => world.trace.slice(0, readyAt).filter((call) => !housekeeping.test(call)),
     };
@@ -82,11 +82,13 @@ export const describeLife = (
 
   describe(`the life of an image on ${name}`, () => {
     it('ends usable, and moves forward only', async () => {
-      const { seen, image } = await live();
+      const { observed, image } = await live();
       expect(image()?.status).toMatchObject({ phase: 'Imported', progress: 100, failed: 0 });
-      const progress = seen.map((status) => status.progress ?? 0);
+      const progress = observed.map((status) => status.progress ?? 0);
       expect(progress).toEqual(progress.toSorted((a, b) => a - b));
-      expect(seen.filter((status) => status.progress === 100).every(({ phase }) => phase === 'Imported')).toBe(true);
+      expect(observed.filter((status) => status.progress === 100).every(({ phase }) => phase === 'Imported')).toBe(
+        true,
+      );
     });
 
     it.each(Object.entries(localClasses))('is whole on storage that %s', async (_what, storage) => {

@@ -24,7 +24,7 @@ interface Connection {
 const versionOf = ({ object }: Change): number => Number(object.metadata.resourceVersion);
 
 /** A change as one watch sees it: an object that begins or ceases to match is added or deleted. */
-const seenBy = (type: ResourceType, options: WatchOptions, { type: change, object, before }: Change) => {
+const observedBy = (type: ResourceType, options: WatchOptions, { type: change, object, before }: Change) => {
   const { namespace, labelSelector } = options;
   if (object.kind !== type.kind || object.apiVersion !== apiVersionOf(type)) return undefined;
   if (namespace !== undefined && object.metadata.namespace !== namespace) return undefined;
@@ -66,7 +66,7 @@ export const createWatches = (store: Store) => {
       while (!signal.aborted) {
         if (broken !== undefined) throw broken;
         const change = pending.shift();
-        const event = change && seenBy(type, options, change);
+        const event = change && observedBy(type, options, change);
         if (event !== undefined) yield event;
         else if (change === undefined) await new Promise<void>((resolve) => (wake = resolve));
       }

@@ -18,22 +18,22 @@ export const hasRegistry = (): boolean => {
   return isInstalled;
 };
 
-export interface SeenRequest {
+export interface RecordedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
 }
 
 /** Answers a request in the registry's place; `false` lets it pass. */
-export type Intercept = (request: SeenRequest, response: ServerResponse) => boolean;
+export type Intercept = (request: RecordedRequest, response: ServerResponse) => boolean;
 
 export interface TestRegistry {
   /** `127.0.0.1:<port>` of the proxy. */
   readonly host: string;
-  /** `127.0.0.1:<port>` of the registry itself, without TLS: where tests push to unseen. */
+  /** `127.0.0.1:<port>` of the registry itself, without TLS: where tests push to unobserved. */
   readonly direct: string;
   /** Newest last. */
-  readonly requests: SeenRequest[];
+  readonly requests: RecordedRequest[];
   intercept: Intercept | undefined;
   /** Cuts the connection after this many bytes of each answer from now on. */
   cutAfter: number | undefined;
@@ -104,9 +104,9 @@ export const startRegistry = async ({ withLogin = false, tls }: RegistryOptions 
   });
   await untilUp(port, child);
   const answer = (incoming: IncomingMessage, response: ServerResponse): void => {
-    const seen = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers: incoming.headers };
-    registry.requests.push(seen);
-    if (registry.intercept?.(seen, response) !== true) pass(registry, port, incoming, response);
+    const observed = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers: incoming.headers };
+    registry.requests.push(observed);
+    if (registry.intercept?.(observed, response) !== true) pass(registry, port, incoming, response);
   };
   const proxy =
     tls === undefined ? createServer(answer) : createTlsServer({ cert: tls.certificate, key: tls.key }, answer);

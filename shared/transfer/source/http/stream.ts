@@ -93,9 +93,9 @@ async function* freshBytes(session: Session, reached: Reached): AsyncGenerator<B
   for await (const chunk of response.body) {
     session.receivedBytes += chunk.length;
     checkOverlap(session, chunk, offset, reached);
-    const seen = Math.max(0, Math.min(reached.position - offset, chunk.length));
+    const observed = Math.max(0, Math.min(reached.position - offset, chunk.length));
     offset += chunk.length;
-    if (seen < chunk.length) yield chunk.subarray(seen);
+    if (observed < chunk.length) yield chunk.subarray(observed);
   }
 }
 

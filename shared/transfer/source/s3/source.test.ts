@@ -25,7 +25,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
   let store: ObjectStore;
   let sdk: S3Client;
   let spoil: Spoil = () => 'pass';
-  let seen: IncomingMessage[] = [];
+  let observed: IncomingMessage[] = [];
   const forwardTo = (incoming: IncomingMessage, response: ServerResponse, how: How): void => {
     const { method, url: path, headers } = incoming;
     const onward = forward({ host: '127.0.0.1', port: new URL(store.url).port, method, path, headers }, (answer) => {
@@ -41,7 +41,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     incoming.pipe(onward);
   };
   const proxy = createServer((incoming, response) => {
-    seen.push(incoming);
+    observed.push(incoming);
     void Promise.resolve(spoil(incoming, response)).then((how) => {
       if (how !== 'answered') forwardTo(incoming, response, how);
     });
@@ -67,7 +67,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
   });
   beforeEach(() => {
     spoil = () => 'pass';
-    seen = [];
+    observed = [];
   });
 
   const transfer = async (over: Partial<S3Source> = {}, mode: 'import' | 'inspect' = 'import') => {
@@ -122,7 +122,7 @@ describe('an image in an object store', { timeout: 240_000 }, () => {
     const { report, target } = await transfer();
     expect(report).toMatchObject({ outcome: 'succeeded', digests: { sha256 } });
     expect(readFileSync(target).equals(disk)).toBe(true);
-    const resumed = seen
+    const resumed = observed
       .map(({ headers }) => headers)
       .filter(({ range }) => range !== undefined && range !== 'bytes=0-262143');
     expect(resumed.length).toBeGreaterThan(0);

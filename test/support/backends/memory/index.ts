@@ -9,7 +9,7 @@ import { follow } from '#shared/backends/sidecar.ts';
 import { terminatingState, unchanged, usableState, waitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-interface Seen {
+interface Observed {
   readonly kept?: ConfigMap | undefined;
 }
 
@@ -22,7 +22,7 @@ const build = (image: Image): ConfigMap => ({
   data: { image: image.displayName },
 });
 
-const initialize: Backend<Seen>['initialize'] = (image, { kept }, context): Plan => {
+const initialize: Backend<Observed>['initialize'] = (image, { kept }, context): Plan => {
   if (image.state.phase === 'Failed' && !isRetryDue(image)) return unchanged(image);
   if (kept !== undefined) {
     const children = { ...image.state.children, volume: kept.metadata.name };
@@ -35,7 +35,7 @@ const initialize: Backend<Seen>['initialize'] = (image, { kept }, context): Plan
   };
 };
 
-export const memory: Backend<Seen> = {
+export const memory: Backend<Observed> = {
   capabilities: { sources: ['http'] },
   check: async (kube: KubeClient, image) => ({ kept: (await readOwn(kube, configMaps, image.ref, nameOf(image))).own }),
   initialize,

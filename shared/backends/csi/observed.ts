@@ -14,9 +14,9 @@ import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '
 import type { KubeObject } from '#shared/api/object.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
 import { isCopied, readCopied } from '#shared/backends/csi/copying.ts';
-import { mayBe, readSnapshot, readSnapshotting } from '#shared/backends/csi/snapshot-seen.ts';
+import { mayBe, readSnapshot, readSnapshotting } from '#shared/backends/csi/snapshot-observed.ts';
 import { contentOf } from '#shared/backends/flight/content.ts';
-import type { FlightSeen } from '#shared/backends/flight/flight.ts';
+import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import type { Origin } from '#shared/backends/origin.ts';
@@ -30,7 +30,7 @@ import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { populationOf, volumeModeOf } from '#shared/populate/volume.ts';
 
-export interface CsiSeen {
+export interface ObservedCsi {
   readonly volume?: PersistentVolumeClaim | undefined;
   readonly snapshot?: VolumeSnapshot | undefined;
   readonly inspectJob?: Job | undefined;
@@ -42,7 +42,7 @@ export interface CsiSeen {
   /** What it is to be a copy of; read only where the volume is to be made. */
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the volume is to be made, and what goes in is known beforehand. */
-  readonly flight?: FlightSeen | undefined;
+  readonly flight?: ObservedFlight | undefined;
   /** Read the volume; looked for only where the image is to be removed or started over. */
   readonly readers?: readonly Job[];
   readonly pods: readonly Pod[];
@@ -66,24 +66,24 @@ export interface CsiSeen {
   readonly foreign: readonly KubeObject[];
 }
 
-const nothing: CsiSeen = { pods: [], foreign: [] };
+const nothing: ObservedCsi = { pods: [], foreign: [] };
 
-export const check = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+export const check = async (kube: KubeClient, image: Image): Promise<ObservedCsi> => {
   if (image.deleting || isRetryDue(image)) return readAll(kube, image);
   if (image.state.phase === 'Failed') return nothing;
   const isFilled = image.state.phase === 'Available' || image.state.phase === 'Snapshotting';
   return isFilled ? readFilled(kube, image) : readFilling(kube, image);
 };
 
-type Part = Partial<CsiSeen>;
+type Part = Partial<ObservedCsi>;
 
-const merge = (...parts: readonly Part[]): CsiSeen => ({
+const merge = (...parts: readonly Part[]): ObservedCsi => ({
   ...Object.assign({}, nothing, ...parts),
   foreign: parts.flatMap((part) => part.foreign ?? []),
 });
 
 /** Everything there is, for removal and for starting over. */
-const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+const readAll = async (kube: KubeClient, image: Image): Promise<ObservedCsi> => {
   const [inspect, fill, readers, snapshot, source] = await Promise.all([
     readJob(kube, image, 'inspect'),
     readJob(kube, image, 'import'),
@@ -96,8 +96,8 @@ const readAll = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
     readPods(kube, image),
     readSpool(kube, image),
   ]);
-  const seen = merge(inspect, fill, { readers, spool }, snapshot, source, volume, pod);
-  return image.deleting ? seen : merge(seen, await readForRestart(kube, image, seen));
+  const observed = merge(inspect, fill, { readers, spool }, snapshot, source, volume, pod);
+  return image.deleting ? observed : merge(observed, await readForRestart(kube, image, observed));
 };
 
 const readAnew = async (kube: KubeClient, image: Image): Promise<Part> =>
@@ -106,8 +106,8 @@ const readAnew = async (kube: KubeClient, image: Image): Promise<Part> =>
     : readSharing(kube, image, await readDescribed(kube, image.storage.className));
 
 /** Starting over goes on to its first step in the same pass, once nothing is left. */
-const readForRestart = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> =>
-  populationOf(seen.volume) === undefined ? readAnew(kube, image) : readSnapshotting(kube, image, seen.volume);
+const readForRestart = async (kube: KubeClient, image: Image, observed: ObservedCsi): Promise<Part> =>
+  populationOf(observed.volume) === undefined ? readAnew(kube, image) : readSnapshotting(kube, image, observed.volume);
 
 /** Whether status says that bytes and sizes are there, and that a snapshot is the last that is waited for. */
 const isSnapshotLast = ({ state, trustsStatus }: Image): boolean =>
@@ -118,7 +118,7 @@ const isSnapshotLast = ({ state, trustsStatus }: Image): boolean =>
   state.children.snapshot !== undefined;
 
 /** Golden volume in place: only it and its snapshot matter. */
-const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+const readFilled = async (kube: KubeClient, image: Image): Promise<ObservedCsi> => {
   const { snapshot } = isSnapshotLast(image) ? await readSnapshot(kube, image) : {};
   if (snapshot?.status?.readyToUse === true && !isLeaving(snapshot)) return { ...nothing, completed: snapshot };
   const volume = await readVolume(kube, image);
@@ -128,38 +128,40 @@ const readFilled = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
   return merge(volume, await readSnapshotting(kube, image, volume.volume));
 };
 
-const readFilling = async (kube: KubeClient, image: Image): Promise<CsiSeen> => {
+const readFilling = async (kube: KubeClient, image: Image): Promise<ObservedCsi> => {
   if (!mayBe(image, image.state.children?.volume)) return merge(await readForVolume(kube, image));
   const fill = await readJob(kube, image, 'import');
-  const seen = merge(fill, await readVolume(kube, image), { spool: await readSpool(kube, image) });
-  if (seen.volume === undefined) return merge(seen, await readForVolume(kube, image));
-  const { pods: workers = [] } = seen.importJob === undefined ? {} : await readPods(kube, image);
+  const observed = merge(fill, await readVolume(kube, image), { spool: await readSpool(kube, image) });
+  if (observed.volume === undefined) return merge(observed, await readForVolume(kube, image));
+  const { pods: workers = [] } = observed.importJob === undefined ? {} : await readPods(kube, image);
   const withPods = merge(
-    seen,
+    observed,
     { pods: workers },
-    recordOf(seen.volume) === undefined ? {} : await readSourceSnapshot(kube, image),
+    recordOf(observed.volume) === undefined ? {} : await readSourceSnapshot(kube, image),
   );
-  if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, seen.volume));
-  return merge(withPods, await readWarnings(kube, image, withPods), await readClassFor(kube, seen));
+  if (!isFillable(withPods)) return merge(withPods, await readSnapshotting(kube, image, observed.volume));
+  return merge(withPods, await readWarnings(kube, image, withPods), await readClassFor(kube, observed));
 };
 
 /** How much of a file system is its own depends on its class; of one that a Job fills already the Job knows. */
-const readClassFor = async (kube: KubeClient, { volume, importJob }: CsiSeen): Promise<Part> =>
+const readClassFor = async (kube: KubeClient, { volume, importJob }: ObservedCsi): Promise<Part> =>
   importJob !== undefined || volume === undefined || volumeModeOf(volume) === 'Block'
     ? {}
     : { storageClass: await readClass(kube, volume.spec.storageClassName) };
 
 /** Why nothing moves, in the words of those who should move it: a full pool, a quota, a volume that cannot be attached. */
-const readWarnings = async (kube: KubeClient, image: Image, seen: CsiSeen): Promise<Part> => {
+const readWarnings = async (kube: KubeClient, image: Image, observed: ObservedCsi): Promise<Part> => {
   const isWaiting = image.state.phase === 'Pending' && image.state.deadline !== undefined;
   if (!isWaiting) return {};
-  const idle = seen.pods.filter(({ status }) => status?.phase === 'Pending');
-  const children = [seen.volume, seen.importJob, seen.inspectJob, ...idle].filter((child) => child !== undefined);
+  const idle = observed.pods.filter(({ status }) => status?.phase === 'Pending');
+  const children = [observed.volume, observed.importJob, observed.inspectJob, ...idle].filter(
+    (child) => child !== undefined,
+  );
   return { warnings: await readNewestWarnings(kube, children) };
 };
 
 /** Whether bytes are still missing; otherwise the snapshot comes next. `now` plays no part in whether a transfer succeeded. */
-const isFillable = ({ volume, importJob, pods: workers }: CsiSeen): boolean =>
+const isFillable = ({ volume, importJob, pods: workers }: ObservedCsi): boolean =>
   populationOf(volume) === undefined &&
   !isCloned(volume) &&
   (importJob === undefined || readTransfer(importJob, workers, 0).is !== 'succeeded');
@@ -178,8 +180,8 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
     readDescribed(kube, image.storage.className),
     mayBeLooking ? readLook(kube, image) : nothing,
   ]);
-  const seen = merge(look, await readSharing(kube, image, described));
-  return merge(seen, look.inspectJob === undefined ? {} : await readWarnings(kube, image, seen));
+  const observed = merge(look, await readSharing(kube, image, described));
+  return merge(observed, look.inspectJob === undefined ? {} : await readWarnings(kube, image, observed));
 };
 
 const readForCopy = async (kube: KubeClient, image: Image, origin: Origin): Promise<Part> => {

@@ -1,14 +1,14 @@
-// What the csi backend reads of the snapshot of a filled volume, and of the classes that could make it. Called by seen.ts.
+// What the csi backend reads of the snapshot of a filled volume, and of the classes that could make it. Called by observed.ts.
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { CsiSeen } from '#shared/backends/csi/seen.ts';
+import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { readClass, readOwn, readSnapshotClasses, readToldClass } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { provisionerOf } from '#shared/populate/volume.ts';
 
-type Part = Partial<CsiSeen>;
+type Part = Partial<ObservedCsi>;
 
 /** Whether it may be there. */
 export const mayBe = ({ trustsStatus }: Image, known: string | undefined): boolean =>

@@ -14,7 +14,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
-import type { FlightSeen } from '#shared/backends/flight/flight.ts';
+import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
@@ -25,13 +25,13 @@ import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import {
-  type StageSeen,
+  type ObservedStage,
   type Strays,
   mayLieElsewhere,
   readPlace,
   readStage,
   readStrays,
-} from '#shared/resources/volume/elsewhere-seen.ts';
+} from '#shared/resources/volume/elsewhere-observed.ts';
 import {
   type Origin,
   type ReadyOrigin,
@@ -42,13 +42,13 @@ import {
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { findPromised } from '#shared/resources/volume/promised.ts';
 import { type Keepsake, mayBeKept, readKeepsake } from '#shared/resources/volume/keepsake.ts';
-import { readLate } from '#shared/resources/volume/late-seen.ts';
+import { readLate } from '#shared/resources/volume/late-observed.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { needsBinder } from '#shared/resources/volume/binding.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 
-export interface VolumeSeen {
+export interface ObservedVolume {
   readonly claim?: PersistentVolumeClaim | undefined;
   /** A claim of our name that belongs to somebody else. */
   readonly foreign?: PersistentVolumeClaim | undefined;
@@ -69,7 +69,7 @@ export interface VolumeSeen {
   /** Read only where the claim is to be made; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
-  readonly flight?: FlightSeen | undefined;
+  readonly flight?: ObservedFlight | undefined;
   /** Names of claims with these bytes that lie where the volume, whose place its consumer chose, cannot be copied from. */
   readonly outOfReach?: ReadonlySet<string> | undefined;
   /** What is to be kept of it for others that want the same bytes. */
@@ -78,7 +78,7 @@ export interface VolumeSeen {
   /** One with its data that is promised to the claim; looked for only where the claim is to be made, and its user says so. */
   readonly promised?: PersistentVolume | undefined;
   /** Of a volume whose source lies in another namespace. */
-  readonly stage?: StageSeen | undefined;
+  readonly stage?: ObservedStage | undefined;
   /** The persistent volume that was handed over to the claim, while that is not marked as filled. */
   readonly handed?: PersistentVolume | undefined;
   /** Read only of a volume that is being deleted. */
@@ -91,7 +91,11 @@ type Key = { readonly namespace: string; readonly name: string };
 
 const snapshotGroupKind = 'VolumeSnapshot.snapshot.storage.k8s.io';
 
-export const checkVolume = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<VolumeSeen> => {
+export const checkVolume = async (
+  kube: KubeClient,
+  volume: Volume,
+  readers: OriginReaders,
+): Promise<ObservedVolume> => {
   if (volume.deleting) return { pods: [], strays: await readStrays(kube, volume) };
   if (volume.state.phase === 'Failed' && !isRetryDue(volume)) return { pods: [] };
   const { own: job } = await readOwn(kube, jobs, volume.ref, transferJobName('import', volume.ref));
@@ -105,13 +109,13 @@ export const checkVolume = async (kube: KubeClient, volume: Volume, readers: Ori
   return { ...own, ...(await readWithClaim(kube, volume, { ...own, claim })) };
 };
 
-type Filling = Pick<VolumeSeen, 'job'> & { readonly claim: PersistentVolumeClaim };
+type Filling = Pick<ObservedVolume, 'job'> & { readonly claim: PersistentVolumeClaim };
 
 const readWithClaim = async (
   kube: KubeClient,
   volume: Volume,
   { claim, job }: Filling,
-): Promise<Omit<VolumeSeen, 'claim' | 'job'>> => {
+): Promise<Omit<ObservedVolume, 'claim' | 'job'>> => {
   // Of a volume that is usable nothing is left to count.
   const isCounted = job === undefined || volume.state.phase === 'Available';
   const workers = isCounted ? [] : await readWorkers(kube, volume.ref);
@@ -132,8 +136,8 @@ const readWithClaim = async (
 const readBinder = async (
   kube: KubeClient,
   volume: Volume,
-  { claim, storageClass }: Pick<VolumeSeen, 'storageClass'> & { readonly claim: PersistentVolumeClaim },
-): Promise<Pick<VolumeSeen, 'inspectJob'>> =>
+  { claim, storageClass }: Pick<ObservedVolume, 'storageClass'> & { readonly claim: PersistentVolumeClaim },
+): Promise<Pick<ObservedVolume, 'inspectJob'>> =>
   needsBinder(volume, claim, storageClass) ? { inspectJob: await readLookJob(kube, volume) } : {};
 
 const readHanded = async (kube: KubeClient, claim: PersistentVolumeClaim): Promise<PersistentVolume | undefined> => {
@@ -149,7 +153,11 @@ const readSourceSnapshot = async (kube: KubeClient, volume: Volume): Promise<Vol
   return (await readOwn(kube, volumeSnapshots, volume.ref, cloneName(volume))).own;
 };
 
-const readForClaim = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<Partial<VolumeSeen>> => {
+const readForClaim = async (
+  kube: KubeClient,
+  volume: Volume,
+  readers: OriginReaders,
+): Promise<Partial<ObservedVolume>> => {
   const promised = await findPromised(kube, volume);
   if (promised !== undefined) return { promised };
   const made = mayLieElsewhere(volume) ? await readStage(kube, volume) : undefined;
@@ -178,7 +186,7 @@ const readFlightOf = async (
   kube: KubeClient,
   volume: Volume,
   storageClass: StorageClass | undefined,
-): Promise<FlightSeen | undefined> => {
+): Promise<ObservedFlight | undefined> => {
   const content = contentOfVolume(volume);
   if (content === undefined || storageClass === undefined || isHeldBack(volume, storageClass)) return undefined;
   return readFlight(kube, volume.ref, { content, className: storageClass.metadata.name });
@@ -194,7 +202,7 @@ const readProfileFor = async (
   return volume.claim.isProfiled === true || isCloned ? readProfile(kube, storageClass?.metadata.name) : undefined;
 };
 
-const readStageClass = async (kube: KubeClient, { claim }: StageSeen): Promise<StorageClass | undefined> =>
+const readStageClass = async (kube: KubeClient, { claim }: ObservedStage): Promise<StorageClass | undefined> =>
   claim?.spec.storageClassName === undefined ? undefined : readClass(kube, claim.spec.storageClassName);
 
 /** A source of bytes whose disk nobody told the size of. */
@@ -204,7 +212,7 @@ export const needsInspection = ({ source, claim }: Volume): boolean =>
 const readInspection = async (
   kube: KubeClient,
   { ref }: Volume,
-): Promise<Partial<Pick<VolumeSeen, 'inspectJob' | 'pods'>>> => {
+): Promise<Partial<Pick<ObservedVolume, 'inspectJob' | 'pods'>>> => {
   const inspectJob = await readLookJob(kube, { ref });
   return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
 };

@@ -22,7 +22,7 @@ import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
 import { writersOf } from '#shared/backends/writer.ts';
 
-export interface ExportSeen {
+export interface ObservedExport {
   readonly job?: Job | undefined;
   /** Removes what a failed export left in the store. */
   readonly clearJob?: Job | undefined;
@@ -44,18 +44,18 @@ export interface ExportSeen {
   readonly isNamespaceLeaving?: boolean;
 }
 
-const nothing: ExportSeen = { pods: [], foreign: [] };
+const nothing: ObservedExport = { pods: [], foreign: [] };
 
-export const checkExport = async (kube: KubeClient, subject: VolumeExport): Promise<ExportSeen> => {
+export const checkExport = async (kube: KubeClient, subject: VolumeExport): Promise<ObservedExport> => {
   const { state, deleting, ref } = subject;
   if (isFinal(state) && (deleting || !isRetryDue(subject))) return nothing;
   const { own: job, foreign } = await readOwn(kube, jobs, ref, exportName(subject));
   if (job === undefined && state.failing === undefined && !deleting) return readForStart(kube, subject, foreign);
-  const seen = { job, foreign, pods: await readWorkers(kube, ref) };
-  if (deleting) return { ...seen, ...(await readClearJob(kube, subject)), ...(await readNamespace(kube, subject)) };
-  return isUnderWay(subject, job, seen.pods)
-    ? { ...seen, warnings: await readWarnings(kube, subject, [job, ...seen.pods]) }
-    : readForEnd(kube, subject, seen);
+  const observed = { job, foreign, pods: await readWorkers(kube, ref) };
+  if (deleting) return { ...observed, ...(await readClearJob(kube, subject)), ...(await readNamespace(kube, subject)) };
+  return isUnderWay(subject, job, observed.pods)
+    ? { ...observed, warnings: await readWarnings(kube, subject, [job, ...observed.pods]) }
+    : readForEnd(kube, subject, observed);
 };
 
 const isUnderWay = (subject: VolumeExport, job: Job | undefined, workers: readonly Pod[]): job is Job =>
@@ -70,22 +70,26 @@ const readForStart = async (
   kube: KubeClient,
   subject: VolumeExport,
   foreign: readonly KubeObject[],
-): Promise<ExportSeen> => {
+): Promise<ObservedExport> => {
   const made = await readMade(kube, subject);
   const cleared = isRetryDue(subject) ? await readClearJob(kube, subject) : {};
   const origin = await readOrigin(kube, subject);
   return { pods: [], ...made, ...cleared, origin, foreign: [...foreign, ...made.foreign] };
 };
 
-const readForEnd = async (kube: KubeClient, subject: VolumeExport, seen: ExportSeen): Promise<ExportSeen> => {
+const readForEnd = async (
+  kube: KubeClient,
+  subject: VolumeExport,
+  observed: ObservedExport,
+): Promise<ObservedExport> => {
   const made = await readMade(kube, subject);
-  const writers = await readWriters(kube, subject, seen.job);
+  const writers = await readWriters(kube, subject, observed.job);
   return {
-    ...seen,
+    ...observed,
     ...made,
     ...(await readClearJob(kube, subject)),
     writers,
-    foreign: [...seen.foreign, ...made.foreign],
+    foreign: [...observed.foreign, ...made.foreign],
   };
 };
 

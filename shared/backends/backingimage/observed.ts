@@ -7,7 +7,7 @@ import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { imageIdAnnotation, imageIdOf } from '#shared/backends/backingimage/manifests.ts';
 import { type Names, backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
 import { need } from '#shared/backends/backingimage/need.ts';
-import { type OriginSeen, readOrigin } from '#shared/backends/backingimage/origin.ts';
+import { type ObservedOrigin, readOrigin } from '#shared/backends/backingimage/origin.ts';
 import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
 import { readExported } from '#shared/backends/exporting.ts';
 import { findUsers } from '#shared/backends/backingimage/users.ts';
@@ -15,7 +15,7 @@ import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { isInstalled, readClass } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-export interface BackingImageSeen {
+export interface ObservedBackingImage {
   readonly backingImage?: BackingImage | undefined;
   /** Read where it is to be made, or the image is usable. */
   readonly storageClass?: StorageClass | undefined;
@@ -24,7 +24,7 @@ export interface BackingImageSeen {
   /** The class that parameters come from where none were decided at the door. */
   readonly template?: StorageClass | undefined;
   /** Read only where a backing image is to be made. */
-  readonly origin?: OriginSeen | undefined;
+  readonly origin?: ObservedOrigin | undefined;
   /** The claim it is exported from; read only where a backing image is to be made. */
   readonly exported?: PersistentVolumeClaim | undefined;
   /** What stands on the image; read only where it is to be removed. */
@@ -33,9 +33,9 @@ export interface BackingImageSeen {
   readonly foreign?: KubeObject | undefined;
 }
 
-const nothing: BackingImageSeen = { isInstalled: true, users: [] };
+const nothing: ObservedBackingImage = { isInstalled: true, users: [] };
 
-export const check = async (kube: KubeClient, image: Image): Promise<BackingImageSeen> => {
+export const check = async (kube: KubeClient, image: Image): Promise<ObservedBackingImage> => {
   if (image.state.phase === 'Failed' && !isRetryDue(image) && !image.deleting) return nothing;
   const found = await readBackingImage(kube, image);
   if (image.deleting) return readForRemoval(kube, image, found);
@@ -90,7 +90,7 @@ const readForClass = async (
   kube: KubeClient,
   image: Image,
   { metadata }: BackingImage,
-): Promise<Partial<BackingImageSeen>> => {
+): Promise<Partial<ObservedBackingImage>> => {
   const { own, foreign } = await readStorageClass(kube, image, metadata.name);
   return own === undefined ? { foreign, template: await readTemplate(kube, image) } : { storageClass: own };
 };
@@ -99,7 +99,7 @@ const readForRemoval = async (
   kube: KubeClient,
   image: Image,
   found: Found<BackingImage>,
-): Promise<BackingImageSeen> => {
+): Promise<ObservedBackingImage> => {
   const name = found.own?.metadata.name ?? image.state.children?.backingImage ?? backingImageNames(image).own;
   const { own: storageClass } = await readStorageClass(kube, image, name);
   return { ...nothing, backingImage: found.own, storageClass, users: await findUsers(kube, image, storageClass) };
@@ -109,7 +109,7 @@ const readForStart = async (
   kube: KubeClient,
   image: Image,
   foreign: BackingImage | undefined,
-): Promise<BackingImageSeen> => {
+): Promise<ObservedBackingImage> => {
   if (foreign !== undefined) return { ...nothing, foreign };
   if (image.state.phase === 'Available') return nothing;
   if (!(await isInstalled(kube, need))) return { ...nothing, isInstalled: false };

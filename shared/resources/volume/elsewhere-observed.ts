@@ -20,7 +20,7 @@ import { populationOf } from '#shared/populate/volume.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
 /** The copy is made where the source lies, and its persistent volume is handed over. */
-export interface StageSeen {
+export interface ObservedStage {
   readonly namespace: string;
   readonly claim?: PersistentVolumeClaim | undefined;
   readonly job?: Job | undefined;
@@ -40,7 +40,7 @@ export const mayLieElsewhere = ({ source, ref }: Volume): boolean =>
   source?.type === 'object' && (source.mayLeadOn === true || source.namespace !== ref.namespace);
 
 /** What there is already, wherever it lies; `undefined`: nothing was made yet. */
-export const readStage = async (kube: KubeClient, volume: Volume): Promise<StageSeen | undefined> => {
+export const readStage = async (kube: KubeClient, volume: Volume): Promise<ObservedStage | undefined> => {
   const mine = { labelSelector: childrenOf(volume.ref.uid) };
   const [claims, moving] = [await kube.list(persistentVolumeClaims, mine), await kube.list(persistentVolumes, mine)];
   const claim = claims.items.find(({ metadata }) => metadata.name === cloneName(volume));
@@ -55,7 +55,7 @@ export const readStage = async (kube: KubeClient, volume: Volume): Promise<Stage
 };
 
 /** The Job and the snapshot that there may be in a namespace. */
-export const readPlace = async (kube: KubeClient, volume: Volume, namespace: string): Promise<StageSeen> => {
+export const readPlace = async (kube: KubeClient, volume: Volume, namespace: string): Promise<ObservedStage> => {
   const there = { ...volume.ref, namespace };
   const { own: job } = await readOwn(kube, jobs, there, transferJobName('import', there));
   const { own: sourceSnapshot } = await readOwn(kube, volumeSnapshots, there, cloneName(volume));

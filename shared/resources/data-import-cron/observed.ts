@@ -29,18 +29,18 @@ import { possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 /** The forms one version has at the moment. */
-export interface SeenVersion {
+export interface ObservedVersion {
   readonly dataVolume?: DataVolume | undefined;
   readonly volume?: PersistentVolumeClaim | undefined;
   readonly snapshot?: VolumeSnapshot | undefined;
 }
 
-export interface CronSeen {
+export interface ObservedCron {
   readonly dataSource: DataSource | undefined;
   /** The live cron that the data source is labelled with, where that is another one. */
   readonly rival: DataImportCron | undefined;
   /** By name: what carries this cron's label. */
-  readonly versions: ReadonlyMap<string, SeenVersion>;
+  readonly versions: ReadonlyMap<string, ObservedVersion>;
   /** Names in the namespace that are taken by volumes of others. */
   readonly foreign: ReadonlySet<string>;
   /** Where the next version lies: the class the template names, or the default one. */
@@ -68,7 +68,7 @@ const listOf = async <T extends KubeObject>(
   return items;
 };
 
-export const check = async (kube: KubeClient, cron: CronSubject): Promise<CronSeen> => {
+export const check = async (kube: KubeClient, cron: CronSubject): Promise<ObservedCron> => {
   const [dataSource, versions, storageClass, snapshotClasses] = await Promise.all([
     kube.get(dataSourceKind.type, { namespace: cron.namespace, name: cron.dataSource }),
     readVersions(kube, cron),
@@ -86,7 +86,7 @@ export const check = async (kube: KubeClient, cron: CronSubject): Promise<CronSe
   return { dataSource, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
 };
 
-const readRight = async (kube: KubeClient, { source, namespace: own }: CronSubject): Promise<CronSeen['right']> => {
+const readRight = async (kube: KubeClient, { source, namespace: own }: CronSubject): Promise<ObservedCron['right']> => {
   if (source?.type !== 'pvc' || source.namespace === undefined || source.namespace === own) return { is: 'not needed' };
   const { namespace, name, account } = source;
   const used = { use: 'clone-claim', namespace, name } as const;
@@ -96,7 +96,7 @@ const readRight = async (kube: KubeClient, { source, namespace: own }: CronSubje
 const readVersions = async (
   kube: KubeClient,
   { namespace, ref }: CronSubject,
-): Promise<ReadonlyMap<string, SeenVersion>> => {
+): Promise<ReadonlyMap<string, ObservedVersion>> => {
   const options = { namespace, labelSelector: `${cdiLabels.cron}=${ref.name}` };
   // A data volume is read before its volume: a volume without one was made before, or by somebody else.
   const imports = await listOf(kube, dataVolumes, options);
@@ -104,8 +104,8 @@ const readVersions = async (
     listOf(kube, persistentVolumeClaims, options),
     listOf(kube, volumeSnapshots, options),
   ]);
-  const versions = new Map<string, SeenVersion>();
-  const add = (name: string, form: SeenVersion) => versions.set(name, { ...versions.get(name), ...form });
+  const versions = new Map<string, ObservedVersion>();
+  const add = (name: string, form: ObservedVersion) => versions.set(name, { ...versions.get(name), ...form });
   for (const dataVolume of imports) add(dataVolume.metadata.name, { dataVolume });
   for (const volume of volumes) add(volume.metadata.name, { volume });
   for (const snapshot of snapshots) add(snapshot.metadata.name, { snapshot });
@@ -123,8 +123,8 @@ const readUnlabelledVolumes = async (
     add,
   }: {
     readonly imports: readonly DataVolume[];
-    readonly versions: ReadonlyMap<string, SeenVersion>;
-    readonly add: (name: string, form: SeenVersion) => unknown;
+    readonly versions: ReadonlyMap<string, ObservedVersion>;
+    readonly add: (name: string, form: ObservedVersion) => unknown;
   },
 ): Promise<void> => {
   const lacking = imports
@@ -152,7 +152,7 @@ const readRival = async (
 const readForeign = async (
   kube: KubeClient,
   cron: CronSubject,
-  versions: ReadonlyMap<string, SeenVersion>,
+  versions: ReadonlyMap<string, ObservedVersion>,
 ): Promise<ReadonlySet<string>> => {
   const { namespace } = cron;
   const names = possibleNames(cron, versions).filter((name) => !versions.has(name));

@@ -18,7 +18,7 @@ export type Followed =
     }
   | { readonly to: 'snapshot'; readonly key: Required<ObjectKey>; readonly snapshot: VolumeSnapshot | undefined };
 
-export type DataSourceSeen =
+export type ObservedDataSource =
   | Followed
   | { readonly to: 'other-namespace' }
   | { readonly to: 'itself' }
@@ -26,7 +26,10 @@ export type DataSourceSeen =
   | { readonly to: 'missing'; readonly name: string };
 
 /** One hop, in the same namespace. */
-export const check = async (kube: KubeClient, { object, namespace }: DataSourceSubject): Promise<DataSourceSeen> => {
+export const check = async (
+  kube: KubeClient,
+  { object, namespace }: DataSourceSubject,
+): Promise<ObservedDataSource> => {
   const pointer = object.spec.source.dataSource;
   if (pointer === undefined) return follow(kube, object.spec.source, namespace);
   if ((pointer.namespace ?? namespace) !== namespace) return { to: 'other-namespace' };

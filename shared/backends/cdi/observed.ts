@@ -21,7 +21,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 
-export interface CdiSeen {
+export interface ObservedCdi {
   readonly dataVolume?: DataVolume | undefined;
   /** Objects of our names that belong to somebody else. They are never touched. */
   readonly foreign: readonly KubeObject[];
@@ -52,24 +52,24 @@ export interface CdiSeen {
 
 const dataVolumeNameOf = ({ ref }: Image): string => ref.name;
 
-const nothing: CdiSeen = { foreign: [], pods: [] };
+const nothing: ObservedCdi = { foreign: [], pods: [] };
 
-export const check = async (kube: KubeClient, image: Image): Promise<CdiSeen> => {
+export const check = async (kube: KubeClient, image: Image): Promise<ObservedCdi> => {
   const isAsked = image.deleting || isRetryDue(image);
   if (image.state.phase === 'Failed' && !isAsked) return nothing;
   // What was not made is not looked for first: making it finds out.
   if (image.trustsStatus === true && image.state.children?.volume === undefined)
     return { ...nothing, ...(await readForNew(kube, image)) };
   const { own: dataVolume, foreign } = await readOwn(kube, dataVolumeKind.type, image.ref, dataVolumeNameOf(image));
-  const seen = { dataVolume, foreign, pods: [] };
-  if (!isAsked) return { ...seen, ...(await readMade(kube, image, dataVolume)) };
+  const observed = { dataVolume, foreign, pods: [] };
+  if (!isAsked) return { ...observed, ...(await readMade(kube, image, dataVolume)) };
   const claim = await readClaim(kube, image, dataVolume);
   const around = {
     ...(await readStage(kube, image)),
     ...(await readInspection(kube, image)),
     readers: await readReaders(kube, image.ref),
   };
-  return { ...seen, claim, ...(await readForNew(kube, image)), ...around };
+  return { ...observed, claim, ...(await readForNew(kube, image)), ...around };
 };
 
 /** What is under way needs no other look, and there are many of them. */
@@ -77,7 +77,7 @@ const readMade = async (
   kube: KubeClient,
   image: Image,
   dataVolume: DataVolume | undefined,
-): Promise<Partial<CdiSeen>> => {
+): Promise<Partial<ObservedCdi>> => {
   const { phase = '' } = dataVolume?.status ?? {};
   const isUsable = image.state.phase === 'Available';
   if (dataVolume === undefined && !isUsable)
@@ -121,7 +121,7 @@ const readClaim = async (
   return claim?.metadata.ownerReferences?.some(isOf) === true ? claim : undefined;
 };
 
-const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
   const { source } = image;
   const mayBeLooking = image.trustsStatus !== true || image.state.children?.job !== undefined;
   if (needsLook(image) && !mayBeLooking) return { isClassUnread: true };
@@ -138,19 +138,19 @@ const needsLook = ({ source, storage }: Image): boolean =>
   source !== undefined && source.type !== 'upload' && isFetched(source) && storage.capacityBytes === undefined;
 
 /** What the Job has found is with its pods. */
-const readLook = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+const readLook = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
   if (image.trustsStatus !== true) return readInspection(kube, image);
   const pods = await readWorkers(kube, image.ref);
   const looked = readSucceeded(transferJobName('inspect', image.ref), pods);
   return looked === undefined ? readInspection(kube, image) : { looked };
 };
 
-const readStaged = async (kube: KubeClient, image: Image): Promise<Partial<CdiSeen>> => {
+const readStaged = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
   const stage = await readStage(kube, image);
   return stage.stage?.importJob === undefined ? stage : { ...stage, pods: await readWorkers(kube, image.ref) };
 };
 
-const readInspection = async (kube: KubeClient, { ref }: Image): Promise<Partial<CdiSeen>> => {
+const readInspection = async (kube: KubeClient, { ref }: Image): Promise<Partial<ObservedCdi>> => {
   const { own: inspectJob } = await readOwn(kube, jobs, ref, transferJobName('inspect', ref));
   return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };
 };

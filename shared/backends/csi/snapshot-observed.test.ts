@@ -5,7 +5,7 @@ import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core
 import { type VolumeSnapshot, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
-import { check } from '#shared/backends/csi/seen.ts';
+import { check } from '#shared/backends/csi/observed.ts';
 import {
   aPopulation,
   aSnapshotClass,

@@ -1,7 +1,7 @@
 // Who else has the bytes of a volume whose place its consumer chose, read once that is known; and who of them can be reached from there.
 import { isDeepStrictEqual } from 'node:util';
 import { type PersistentVolumeClaim, type StorageClass, persistentVolumes } from '#shared/api/foreign/core.ts';
-import type { FlightSeen } from '#shared/backends/flight/flight.ts';
+import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
 import { readFlight } from '#shared/backends/flight/read.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
@@ -19,7 +19,7 @@ export const readLate = async (
   kube: KubeClient,
   volume: Volume,
   { claim, storageClass }: Placed,
-): Promise<{ readonly flight?: FlightSeen; readonly outOfReach?: ReadonlySet<string> }> => {
+): Promise<{ readonly flight?: ObservedFlight; readonly outOfReach?: ReadonlySet<string> }> => {
   const content = contentOfVolume(volume);
   const isDecided = claim.status?.phase !== 'Bound' || recordOf(claim) !== undefined;
   if (content === undefined || isDecided || storageClass === undefined || !isHeldBack(volume, storageClass)) return {};
