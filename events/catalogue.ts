@@ -29,7 +29,7 @@ export const ObjectRefData = z.object({
   uid: z.string(),
 });
 
-/** What PingSource sends is what its manifest says; a job is named where one source drives one of several. */
+/** What PingSource sends is what its manifest says; a job is named where one source reconciles one of several. */
 const PingData = z.union([z.looseObject({ job: z.string().optional() }), z.string()]).optional();
 
 export const TransferProgressedData = z.object({ owner: ObjectRefData, progress: TransferProgress });

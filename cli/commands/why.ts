@@ -8,7 +8,7 @@ import { labels } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { drivenOf } from '#shared/resources/registry.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
 import { Denied, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Kinds this cluster lacks, or this person may not see, have nothing to tell. */
@@ -27,8 +27,11 @@ const listIfAny = async <T extends KubeObject>(
 };
 
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
-  const driven = drivenOf({ apiVersion: apiVersionOf(type), kind: type.kind });
-  const types = [...(driven?.sidecars(backends) ?? []).map((sidecar) => sidecar.type), pods as unknown as ResourceType];
+  const reconciler = reconcilerOf({ apiVersion: apiVersionOf(type), kind: type.kind });
+  const types = [
+    ...(reconciler?.sidecars(backends) ?? []).map((sidecar) => sidecar.type),
+    pods as unknown as ResourceType,
+  ];
   // Backends make some kinds alike, each would be listed as often.
   return [...new Map(types.map((type) => [`${type.group}/${type.plural}`, type])).values()];
 };

@@ -5,16 +5,16 @@ import { jobs, kubeEvents, secrets } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import { sendChange, sendEvent } from '#test/support/send-event.ts';
 
 const given = () => {
-  const deps = createTestDriver();
+  const deps = createTestReconciler();
   return { ...deps, app: createApp(deps) };
 };
 
 describe('cron-tick answers 204', () => {
-  it('and drives an image whose events were all lost', async () => {
+  it('and reconciles an image whose events were all lost', async () => {
     const { app, kube } = given();
     kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
     expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(204);
@@ -43,7 +43,7 @@ describe('cron-tick answers 204', () => {
 
 describe('cron-tick and the certificate of admission', () => {
   it('makes it where that is asked for, and answers 204 when it cannot', async () => {
-    const deps = createTestDriver();
+    const deps = createTestReconciler();
     const app = createApp({ ...deps, ownCertificate: true });
     deps.kube.failNext({ verb: 'create', resource: 'secrets' }, { error: new Unavailable('down'), when: 'before' });
     expect((await sendEvent(app, eventTypes.ping, { job: 'sweep' })).status).toBe(204);

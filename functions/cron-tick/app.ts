@@ -1,13 +1,13 @@
-// Woken each minute: drives whatever is not settled. Also takes the events nobody could handle, and shows them to people.
+// Woken each minute: reconciles whatever is not settled. Also takes the events nobody could handle, and shows them to people.
 import { Hono } from 'hono';
 import { tendCertificate } from '#shared/certificate/tend.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
 import { tick } from '#shared/resources/tick.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
 
-export interface Deps extends DriverDeps {
+export interface Deps extends ReconcileDeps {
   /** Whether the certificate of admission is ours to keep fresh; left out: it is not. */
   readonly ownCertificate?: boolean;
 }

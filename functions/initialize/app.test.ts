@@ -4,12 +4,12 @@ import { eventTypes } from '#events/catalogue.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { aHyperCloudImage, aVolume } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import { sendChange, sendEvent } from '#test/support/send-event.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
 const given = () => {
-  const deps = createTestDriver();
+  const deps = createTestReconciler();
   const image = deps.kube.seed(hyperCloudImageKind.type, aHyperCloudImage());
   return { ...deps, image, app: createApp(deps) };
 };
@@ -24,18 +24,18 @@ describe('initialize answers 204', () => {
   it('and asks the API nothing about its own writes', async () => {
     const { app, kube, image } = given();
     await sendChange(app, 'add', image);
-    const [driven] = kube.all(hyperCloudImageKind.type);
+    const [reconciled] = kube.all(hyperCloudImageKind.type);
     const before = kube.calls.length;
-    expect((await sendChange(app, 'update', driven!)).status).toBe(204);
+    expect((await sendChange(app, 'update', reconciled!)).status).toBe(204);
     expect(kube.calls).toHaveLength(before);
   });
 
-  it('and drives an image whose retry annotation is new', async () => {
+  it('and reconciles an image whose retry annotation is new', async () => {
     const { app, kube, image } = given();
     await sendChange(app, 'add', image);
-    const [driven] = kube.all(hyperCloudImageKind.type);
+    const [reconciled] = kube.all(hyperCloudImageKind.type);
     const before = kube.calls.length;
-    const asked = { ...driven!, metadata: { ...driven!.metadata, annotations: { 'bullion.dev/retry': '1' } } };
+    const asked = { ...reconciled!, metadata: { ...reconciled!.metadata, annotations: { 'bullion.dev/retry': '1' } } };
     await sendChange(app, 'update', asked);
     expect(kube.calls.length).toBeGreaterThan(before);
   });

@@ -1,5 +1,5 @@
 // Settings of initialize; the README table is generated from them.
 import { z } from 'zod';
-import { driverSettings } from '#shared/resources/settings.ts';
+import { reconcileSettings } from '#shared/resources/settings.ts';
 
-export const Config = z.object(driverSettings);
+export const Config = z.object(reconcileSettings);

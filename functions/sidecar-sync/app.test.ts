@@ -10,9 +10,9 @@ import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts'
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { aHyperCloudImage, aPod, aSuccess, testTime } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 import { postEvent, sendChange, sendEvent } from '#test/support/send-event.ts';
 import { seedWorker, signedProgress } from '#test/support/transfer-secret.ts';
@@ -23,13 +23,13 @@ let owner: ObjectRef;
 
 /** An image whose volume and Job have just been made. */
 beforeEach(async () => {
-  const deps = createTestDriver();
+  const deps = createTestReconciler();
   kube = deps.kube;
   app = createApp(deps);
   const pvc = { resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' };
   const spec = { source: { http: 'https://images.example/ubuntu.img' }, pvc };
   owner = refOf(kube.seed(hyperCloudImageKind.type, aHyperCloudImage({ spec })));
-  await drive(deps, owner);
+  await reconcile(deps, owner);
 });
 
 const statusNow = () => kube.all(hyperCloudImageKind.type)[0]?.status;

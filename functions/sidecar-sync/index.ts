@@ -1,7 +1,7 @@
 // Entry point: reads the configuration, makes the clients, serves.
 import { createApp } from '#functions/sidecar-sync/app.ts';
 import { Config } from '#functions/sidecar-sync/config.ts';
-import { createDriverDeps } from '#shared/resources/settings.ts';
+import { createReconcileDeps } from '#shared/resources/settings.ts';
 import { callerRulesOf, discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { createLogger } from '#shared/runtime/log.ts';
@@ -10,7 +10,7 @@ import { createTracer, traced } from '#shared/runtime/tracer.ts';
 
 const config = loadConfig(Config);
 const log = createLogger({ level: config.logLevel });
-const deps = createDriverDeps(config, log);
+const deps = createReconcileDeps(config, log);
 const tracer = createTracer({ endpoint: config.traceEndpoint, service: 'sidecar-sync', log });
 const traceable = traced(createApp(deps), tracer);
 const app = withCaller(traceable, callerRulesOf(config), { discover: () => discoverIssuer(deps.kube), log });

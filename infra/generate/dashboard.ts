@@ -69,7 +69,7 @@ export const panels: readonly Panel[] = [
     ],
   },
   {
-    title: 'Objects nobody drives',
+    title: 'Objects nobody reconciles',
     type: 'timeseries',
     queries: [['sum by (resource) (bullion_overdue_objects)', '{{resource}}']],
   },

@@ -5,7 +5,7 @@ import { jobs } from '#shared/api/foreign/core.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { type Registration, backends } from '#shared/backends/registry.ts';
-import { drivenKinds } from '#shared/resources/registry.ts';
+import { reconcilers } from '#shared/resources/registry.ts';
 
 export const objects: readonly ResourceType[] = servedKinds.map((kind) => kind.type);
 
@@ -14,7 +14,7 @@ const keyOf = (type: ResourceType): string => `${apiVersionOf(type)} ${type.kind
 /** Child kinds of all served kinds; a kind that several make has the verbs of each. */
 export const children: readonly ChildAccess[] = [
   ...Map.groupBy(
-    drivenKinds.flatMap((driven) => driven.sidecars(backends)),
+    reconcilers.flatMap((reconciler) => reconciler.sidecars(backends)),
     ({ type }) => keyOf(type),
   ).values(),
 ].flatMap((alike) =>
@@ -22,15 +22,15 @@ export const children: readonly ChildAccess[] = [
 );
 
 /** Kinds whose objects own Jobs, and so whatever these work on. */
-export const jobOwners: readonly ResourceType[] = drivenKinds
-  .filter((driven) => driven.sidecars(backends).some(({ type }) => type.plural === jobs.plural))
+export const jobOwners: readonly ResourceType[] = reconcilers
+  .filter((reconciler) => reconciler.sidecars(backends).some(({ type }) => type.plural === jobs.plural))
   .map(({ kind }) => kind.type);
 
 /** Kinds whose objects what is golden may belong to: crons own their versions by label. */
 export const goldenOwners: readonly ResourceType[] = [...jobOwners, dataImportCronKind.type as unknown as ResourceType];
 
 /** Kinds that are made and not followed. */
-export const made: readonly ChildAccess[] = drivenKinds.flatMap(({ makes = [] }) => makes);
+export const made: readonly ChildAccess[] = reconcilers.flatMap(({ makes = [] }) => makes);
 
 /** Kinds whose presence tells whether a backend can work. */
 export const needed: readonly ResourceType[] = Object.values<Registration>(backends).flatMap((registration) =>
@@ -39,5 +39,7 @@ export const needed: readonly ResourceType[] = Object.values<Registration>(backe
 
 /** Kinds that are looked up and do not follow. */
 export const reads: readonly ResourceType[] = [
-  ...new Map(drivenKinds.flatMap((driven) => driven.reads(backends)).map((type) => [keyOf(type), type])).values(),
+  ...new Map(
+    reconcilers.flatMap((reconciler) => reconciler.reads(backends)).map((type) => [keyOf(type), type]),
+  ).values(),
 ];

@@ -58,7 +58,7 @@ export interface EventFunction {
   readonly tells?: true;
   /** What it does with virtual machines, where it makes the disks they ask for: it holds them until those that go with them are gone. */
   readonly machines?: readonly ('get' | 'list' | 'patch')[];
-  /** All it may do, where it drives no images. */
+  /** All it may do, where it reconciles no images. */
   readonly access?: readonly {
     readonly type: ResourceType;
     readonly verbs: readonly Verb[];

@@ -117,7 +117,7 @@ export interface DriverScope {
 }
 
 /**
- * A function that drives images. Finalizers are patched, status is replaced; `finalizers` must be updatable for owner references that
+ * A function that reconciles images. Finalizers are patched, status is replaced; `finalizers` must be updatable for owner references that
  * block deletion, where the cluster checks that.
  */
 export const buildDriverAccess = (

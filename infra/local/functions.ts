@@ -12,12 +12,12 @@ import { createApp as createValidate } from '#functions/validate/app.ts';
 import type { Subscriber } from '#local-cluster/broker/resolver.ts';
 import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { TransferConfig } from '#functions/transfer/config.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
-import { createDriverDeps, driverSettings } from '#shared/resources/settings.ts';
+import { createReconcileDeps, reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
@@ -65,13 +65,13 @@ export interface Functions {
 }
 
 export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: FunctionsOptions): Functions => {
-  const config = parseConfig(z.object(driverSettings), {
+  const config = parseConfig(z.object(reconcileSettings), {
     K_SINK: brokerUrl,
     ALLOWED_ADDRESSES: loopback,
     ...environment,
   });
-  const depsOf = (account: (typeof functionAccounts)[number]): DriverDeps =>
-    createDriverDeps({ ...config, kubeconfig: kubeconfigs[account] }, log);
+  const depsOf = (account: (typeof functionAccounts)[number]): ReconcileDeps =>
+    createReconcileDeps({ ...config, kubeconfig: kubeconfigs[account] }, log);
   const admission = new Hono();
   const { allowedAddresses } = config;
   for (const create of [createValidate, createMutate]) {

@@ -6,14 +6,14 @@ import type { Backend, Plan } from '#shared/backends/backend.ts';
 import { type Image, imagePhases } from '#shared/backends/image.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { anImage } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 
 /** Passes until nothing new is made; the world does not move meanwhile. */
 const maxPasses = 10;
 
 export const describeBackend = (name: string, backend: Backend): void => {
   const begin = () => {
-    const { kube, settings, now } = createTestDriver();
+    const { kube, settings, now } = createTestReconciler();
     const context = { now: now(), settings };
     const pass = async (image: Image): Promise<Plan> => {
       const plan = backend.initialize(image, await backend.check(kube, image), context);

@@ -8,14 +8,14 @@ import type { Backend } from '#shared/backends/backend.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { aHyperCloudImage, aPod, aSuccess, anImage, imageRef } from '#test/support/builders.ts';
-import { createTestDriver, execute } from '#test/support/driver.ts';
+import { createTestReconciler, execute } from '#test/support/reconcile.ts';
 
 const lost = (backend: string): Image =>
   anImage({ backend, retryToken: 'again', state: { phase: 'Failed', reason: 'VolumeLost', message: 'gone' } });
 
 /** A backup that has ended, whose Job stays for a day, and a download that waits for its volume. */
 const begin = (image: Image) => {
-  const { kube, settings: given, now } = createTestDriver();
+  const { kube, settings: given, now } = createTestReconciler();
   const settings = { ...given, transferUrl: 'https://transfer.example' };
   kube.seed(hyperCloudImageKind.type, aHyperCloudImage({ metadata: { name: imageRef.name, uid: imageRef.uid } }));
   const source = { type: 'claim', claimName: image.childNames.volume, volumeMode: 'Block' } as const;

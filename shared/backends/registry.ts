@@ -1,4 +1,4 @@
-// Every backend, by the name users write. Admission, the driver and the generator look here and nowhere else.
+// Every backend, by the name users write. Admission, the reconciler and the generator look here and nowhere else.
 import type { Backend } from '#shared/backends/backend.ts';
 import { backingImage } from '#shared/backends/backingimage/index.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';

@@ -7,7 +7,7 @@ import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts'
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { type RestoreMark, readRestored } from '#shared/populate/restore-source.ts';
-import { drivenOf } from '#shared/resources/registry.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
 
 export interface ImageObjectStatus extends CommonImageStatus {
   readonly backup?: BackupStatus | undefined;
@@ -44,13 +44,13 @@ const isWanted = ({ spec, metadata }: ImageObject): boolean =>
   spec.backup ?? metadata.annotations?.[annotations.backup] === 'true';
 
 export const readImage = (type: ResourceType<ImageObject>, object: ImageObject): BackedImage | undefined => {
-  const driven = drivenOf(object);
-  if (driven === undefined) return undefined;
+  const reconciler = reconcilerOf(object);
+  if (reconciler === undefined) return undefined;
   const restored = readRestored(object.metadata.annotations);
   return {
     type,
     object,
-    image: driven.read(object) as unknown as Image,
+    image: reconciler.read(object) as unknown as Image,
     isWanted: isWanted(object),
     isHeld: object.metadata.finalizers?.includes(finalizers.backup) ?? false,
     restored: restored.is === 'restored' ? restored.mark : undefined,

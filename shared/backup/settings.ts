@@ -6,13 +6,13 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import { createOpenTarget, targetName } from '#shared/backup/open.ts';
 import { createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
-import { driverSettings } from '#shared/resources/settings.ts';
+import { reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
 export const backupSettings = {
-  ...driverSettings,
+  ...reconcileSettings,
   backupSecret: setting(
     'BACKUP_SECRET',
     'Name of the Secret with the credentials of the backup target, in each namespace whose images are kept there or restored.',

@@ -14,8 +14,8 @@ import { createRestartCounter } from '#shared/metrics/restarts.ts';
 import { createStorageCounter } from '#shared/metrics/storage.ts';
 import { createVersionCounter } from '#shared/metrics/versions.ts';
 import { createCronCounter } from '#shared/resources/data-import-cron/metrics.ts';
-import type { Driven } from '#shared/resources/driven.ts';
-import { drivenKinds } from '#shared/resources/registry.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
+import { reconcilers } from '#shared/resources/registry.ts';
 import { isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -31,7 +31,7 @@ const admission = gauge('bullion_admission_replicas', 'Replicas of the admission
 
 interface Listing {
   readonly type: ResourceType;
-  readonly driven?: Driven;
+  readonly reconciler?: Reconciler;
   readonly labelSelector?: string;
 }
 
@@ -39,7 +39,7 @@ const ofGolden = { labelSelector: cdiLabels.cron };
 
 /** Everything that is read; the role of the exporter is made from it. */
 export const listings: readonly Listing[] = [
-  ...drivenKinds.map((driven) => ({ type: driven.kind.type, driven })),
+  ...reconcilers.map((reconciler) => ({ type: reconciler.kind.type, reconciler })),
   { type: persistentVolumeClaims as unknown as ResourceType, ...ofGolden },
   { type: volumeSnapshots as unknown as ResourceType, ...ofGolden },
   { type: storageClasses as unknown as ResourceType },
@@ -49,12 +49,12 @@ export const listings: readonly Listing[] = [
 /** One resource that cannot be read takes nothing away from the others. A kind that a cluster lacks has no objects. */
 const read = async (
   { kube, log }: MetricsDeps,
-  { type, driven, labelSelector }: Listing,
-  visit: (object: KubeObject, driven: Driven | undefined) => void,
+  { type, reconciler, labelSelector }: Listing,
+  visit: (object: KubeObject, reconciler: Reconciler | undefined) => void,
 ): Promise<Metric> => {
   const labels = { resource: resourceOf(type) };
   try {
-    for await (const object of kube.listAll(type, { labelSelector })) visit(object, driven);
+    for await (const object of kube.listAll(type, { labelSelector })) visit(object, reconciler);
   } catch (error) {
     if (!isNotFound(error)) {
       log.warn('objects not counted', { ...labels, error: messageOf(error) });
@@ -78,7 +78,7 @@ const readAdmission = async ({ kube, log }: MetricsDeps): Promise<readonly Metri
 export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => {
   const counters: readonly Counter[] = [
     createObjectCounter(
-      drivenKinds.map(({ kind }) => kind.type),
+      reconcilers.map(({ kind }) => kind.type),
       deps.now(),
     ),
     createImportCounter(),
@@ -91,8 +91,8 @@ export const collect = async (deps: MetricsDeps): Promise<readonly Metric[]> => 
   for (const listing of listings) {
     // One after the other: an exporter may be slow, and must not be a burden.
     // oxlint-disable-next-line no-await-in-loop
-    const state = await read(deps, listing, (object, driven) => {
-      for (const counter of counters) counter.visit(object, driven);
+    const state = await read(deps, listing, (object, reconciler) => {
+      for (const counter of counters) counter.visit(object, reconciler);
     });
     readings.push(state);
   }

@@ -9,7 +9,7 @@ import type { ImageState } from '#shared/backends/image.ts';
 import type { Counter } from '#shared/metrics/counter.ts';
 import { gauge, type Metric } from '#shared/metrics/metric.ts';
 import { resourceOf } from '#shared/metrics/objects.ts';
-import type { Driven } from '#shared/resources/driven.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
 
 const seconds = gauge(
   'bullion_import_seconds',
@@ -39,10 +39,10 @@ const secondsOf = (object: WithConditions): number | undefined => {
   return Number.isNaN(took) ? undefined : took / 1000;
 };
 
-const importMetricsOf = (object: KubeObject, driven: Driven): readonly Metric[] => {
-  const resource = resourceOf(driven.kind.type);
+const importMetricsOf = (object: KubeObject, reconciler: Reconciler): readonly Metric[] => {
+  const resource = resourceOf(reconciler.kind.type);
   if (!isGolden(resource, object)) return [];
-  const { phase, inspection, transfer, progress: percent } = driven.read(object).state as unknown as ImageState;
+  const { phase, inspection, transfer, progress: percent } = reconciler.read(object).state as unknown as ImageState;
   const labels = { resource, namespace: object.metadata.namespace ?? '', name: object.metadata.name };
   const isOver = phase === 'Available' || phase === 'Failed';
   const given: readonly (readonly [typeof bytes, number | undefined])[] = [
@@ -58,8 +58,8 @@ const importMetricsOf = (object: KubeObject, driven: Driven): readonly Metric[] 
 export const createImportCounter = (): Counter => {
   const observed: Metric[] = [];
   return {
-    visit: (object, driven) => {
-      if (driven !== undefined) observed.push(...importMetricsOf(object, driven));
+    visit: (object, reconciler) => {
+      if (reconciler !== undefined) observed.push(...importMetricsOf(object, reconciler));
     },
     metrics: () => observed,
   };

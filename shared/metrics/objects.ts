@@ -1,9 +1,9 @@
-// What is counted of every served kind: how many objects there are, what waits, what failed and why, what nobody drives any more.
+// What is counted of every served kind: how many objects there are, what waits, what failed and why, what nobody reconciles any more.
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Counter } from '#shared/metrics/counter.ts';
 import { gauge } from '#shared/metrics/metric.ts';
 import { createTally } from '#shared/metrics/tally.ts';
-import type { DrivenState } from '#shared/resources/driven.ts';
+import type { ReconciledState } from '#shared/resources/reconciler.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 
 /** Both groups have a VirtualMachineImage, so kinds are told apart by resource. */
@@ -13,7 +13,7 @@ export const resourceOf = ({ plural, group }: ResourceType): string => `${plural
 const patience = 3 * 60_000;
 
 /** What images and volumes say beyond that. */
-type Observed = DrivenState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
+type Observed = ReconciledState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
 
 const objects = gauge('bullion_objects', 'Objects, by their phase.');
 const unsettled = gauge('bullion_unsettled_objects', 'Objects that something is still to be done for: the queue.');
@@ -25,11 +25,11 @@ const failures = gauge(
 );
 const overdue = gauge(
   'bullion_overdue_objects',
-  'Objects past their deadline that nobody has failed: nobody drives them.',
+  'Objects past their deadline that nobody has failed: nobody reconciles them.',
 );
 
 /** An attempt after them made it, and what they failed with is not kept. */
-const past = ({ phase, reason }: DrivenState): string => (phase === 'Failed' ? reason : 'Overcome');
+const past = ({ phase, reason }: ReconciledState): string => (phase === 'Failed' ? reason : 'Overcome');
 
 /** `kinds` are there with zeroes where they have no object. */
 export const createObjectCounter = (kinds: readonly ResourceType[], now: number): Counter => {
@@ -42,17 +42,17 @@ export const createObjectCounter = (kinds: readonly ResourceType[], now: number)
     failures: createTally(failures),
     overdue: createTally(overdue, zeroes),
   };
-  const visit: Counter['visit'] = (object, driven) => {
-    if (driven === undefined) return;
-    const resource = resourceOf(driven.kind.type);
-    const subject = driven.read(object);
+  const visit: Counter['visit'] = (object, reconciler) => {
+    if (reconciler === undefined) return;
+    const resource = resourceOf(reconciler.kind.type);
+    const subject = reconciler.read(object);
     const state: Observed = subject.state;
     const { phase, reason } = state;
     tallies.objects.add({ resource, phase });
     if (phase === 'Failed') tallies.failed.add({ resource, namespace: object.metadata.namespace ?? '', reason });
     const { failures: count = 0, lastFailure } = state;
     if (count > 0) tallies.failures.add({ resource, reason: lastFailure?.reason ?? past(state) }, count);
-    if (!driven.isSettled(subject)) queue(resource, state);
+    if (!reconciler.isSettled(subject)) queue(resource, state);
   };
   const queue = (resource: string, { reason, attemptsFailed = 0, deadline = '' }: Observed): void => {
     tallies.unsettled.add({ resource, reason });

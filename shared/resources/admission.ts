@@ -33,7 +33,7 @@ import { withClassLabel } from '#shared/resources/protected/storage-class.ts';
 import type { DefaultRule, RequestRule, RuleReason, RuleRequest } from '#shared/resources/rule.ts';
 import { toExport } from '#shared/resources/volume-export/dialect.ts';
 import { volumeExportRequestRules } from '#shared/resources/volume-export/rules.ts';
-import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
+import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';

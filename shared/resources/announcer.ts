@@ -1,11 +1,11 @@
-// Tells the outside that an image, or a version of a golden image, is ready or has failed. Made at the edge from a sender, and passed to the driver.
+// Tells the outside that an image, or a version of a golden image, is ready or has failed. Made at the edge from a sender, and passed to the reconciler.
 import { buildImageFailed, buildImageReady } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Send } from '#events/sender.ts';
-import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
 
 /** Whether the event was taken. Called again for the same transition until it was; its id shows the repeat. */
-export type Announce = (subject: Subject, state: DrivenState, event?: CloudEvent) => Promise<boolean>;
+export type Announce = (subject: Subject, state: ReconciledState, event?: CloudEvent) => Promise<boolean>;
 
 const source = 'bullion.dev/images';
 

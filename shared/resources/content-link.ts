@@ -1,4 +1,4 @@
-// What objects have in common that would hold the same bytes: they find each other by it, and hear of each other's end. Called by driven kinds.
+// What objects have in common that would hold the same bytes: they find each other by it, and hear of each other's end. Called by reconciled kinds.
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
 

@@ -2,14 +2,14 @@
 import type { PlanContext } from '#shared/backends/backend.ts';
 import { type Filled, type ImageState, initialState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { failedState, waitingState } from '#shared/backends/state.ts';
-import type { Driven, Refusal } from '#shared/resources/driven.ts';
+import type { Reconciler, Refusal } from '#shared/resources/reconciler.ts';
 import { foldProgress } from '#shared/resources/progress.ts';
 import { announcementOf, isSettled, notesOf } from '#shared/resources/transitions.ts';
 import { type AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 
 type Life = Pick<
-  Driven<never, Filled>,
+  Reconciler<never, Filled>,
   'isSettled' | 'isRetryDue' | 'outcomeOf' | 'notesOf' | 'announcementOf' | 'failed' | 'refused' | 'revived' | 'fold'
 >;
 

@@ -1,4 +1,4 @@
-// How an image kind is driven: by the backend its spec names, and not removed from under those it is being cloned for. Called by registry.ts.
+// How an image kind is reconciled: by the backend its spec names, and not removed from under those it is being cloned for. Called by registry.ts.
 import { finalizers, labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
@@ -11,7 +11,7 @@ import { type BackendRegistry, type Registration, registrationOf } from '#shared
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { contentGroupKind, contentLinkOf } from '#shared/resources/content-link.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
-import type { Driven, Links, Planner, Refusal } from '#shared/resources/driven.ts';
+import type { Reconciler, Links, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 
@@ -55,11 +55,11 @@ const findClones = async (kube: KubeClient, { ref }: Image, cloners: readonly Cl
   const label = sourceLabel({ groupKind: groupKindOf(ref), namespace, name });
   const labelSelector = `${labels.source}=${label}`;
   const found: string[] = [];
-  for (const driven of cloners) {
-    const where = driven.kind.type.kind === ref.kind ? {} : { namespace };
-    for await (const object of kube.listAll(driven.kind.type, { ...where, labelSelector })) {
-      const clone = driven.read(object);
-      const from = driven.links?.sourceOf(clone);
+  for (const reconciler of cloners) {
+    const where = reconciler.kind.type.kind === ref.kind ? {} : { namespace };
+    for await (const object of kube.listAll(reconciler.kind.type, { ...where, labelSelector })) {
+      const clone = reconciler.read(object);
+      const from = reconciler.links?.sourceOf(clone);
       // The label is a hint: anybody may write one.
       const isFromIt = from !== undefined && sourceLabel(from) === label;
       if (isFromIt && isBeingMade(clone)) found.push(`${object.kind} ${object.metadata.name}`);
@@ -99,7 +99,7 @@ const cloneLink = ({ ref, source }: Image) =>
     : undefined;
 
 /** A kind whose objects are made from images of one kind. */
-type Cloner = Pick<Driven<KubeObject, Filled>, 'kind' | 'read' | 'links'>;
+type Cloner = Pick<Reconciler<KubeObject, Filled>, 'kind' | 'read' | 'links'>;
 
 const linksOf = <T extends ImageObject>({ kind: { type } }: ImageDialect<T>): Links<Image> => ({
   waitsFor: [contentGroupKind, `${type.kind}.${type.group}`],
@@ -107,10 +107,10 @@ const linksOf = <T extends ImageObject>({ kind: { type } }: ImageDialect<T>): Li
   offersOf: (image) => [imageLink(image), contentLink(image)].filter((offer) => offer !== undefined),
 });
 
-export const drivenImage = <T extends ImageObject>(
+export const imageReconciler = <T extends ImageObject>(
   dialect: ImageDialect<T>,
   cloners: readonly Cloner[] = [],
-): Driven<T, Image> => ({
+): Reconciler<T, Image> => ({
   ...fillable,
   kind: dialect.kind,
   read: (object) => dialect.toImage(object),

@@ -1,8 +1,8 @@
 // One trace for all that is done for an object: each pass is a span of it, and its life, from its creation to where it came to rest, is the root.
 import { currentContext } from '#shared/runtime/context.ts';
 import { spanTime, traceOfObject, withSpan } from '#shared/runtime/span.ts';
-import type { DrivenState } from '#shared/resources/driven.ts';
-import type { Pass } from '#shared/resources/driver.ts';
+import type { ReconciledState } from '#shared/resources/reconciler.ts';
+import type { Pass } from '#shared/resources/reconcile.ts';
 
 const nameOf = ({ subject: { ref } }: Pass): string =>
   `${ref.kind} ${ref.namespace === undefined ? '' : `${ref.namespace}/`}${ref.name}`;
@@ -14,15 +14,15 @@ export const inTrace = <T>(pass: Pass, work: () => Promise<T>): Promise<T> => {
   const { ref, state } = pass.subject;
   const attributes = { 'bullion.object': nameOf(pass), phase: state.phase, reason: state.reason };
   const links = trace === undefined ? [] : [trace];
-  return withSpan('drive', { parent: traceOfObject(ref.uid), links, attributes }, work);
+  return withSpan('reconcile', { parent: traceOfObject(ref.uid), links, attributes }, work);
 };
 
 /** Told again for the same end it is the same span. */
-export const recordLife = (pass: Pass, state: DrivenState): void => {
+export const recordLife = (pass: Pass, state: ReconciledState): void => {
   const { tracer } = currentContext();
   if (tracer === undefined) return;
-  const { driven, subject, object } = pass;
-  const ending = driven.announcementOf(subject, state);
+  const { reconciler, subject, object } = pass;
+  const ending = reconciler.announcementOf(subject, state);
   if (ending === undefined || ending === subject.state.announced) return;
   const { traceId, spanId } = traceOfObject(subject.ref.uid);
   tracer.record({

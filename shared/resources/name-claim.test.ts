@@ -7,14 +7,14 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { aHarvesterImage } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 
 const { type } = harvesterImageKind;
 
 const given = (...names: readonly string[]) => {
-  const deps = createTestDriver();
+  const deps = createTestReconciler();
   const images = names.map((name) =>
     deps.kube.seed(type, aHarvesterImage({ metadata: { namespace: 'default', name } })),
   );
@@ -23,7 +23,7 @@ const given = (...names: readonly string[]) => {
 type Given = ReturnType<typeof given>;
 
 const go = ({ deps }: Given, image: HarvesterImage) =>
-  drive(deps, { ...type, apiVersion: image.apiVersion, namespace: 'default', name: image.metadata.name });
+  reconcile(deps, { ...type, apiVersion: image.apiVersion, namespace: 'default', name: image.metadata.name });
 const readyOf = ({ deps }: Given, name: string) =>
   deps.kube
     .all(type)
@@ -94,7 +94,7 @@ describe('two images of one display name', () => {
     const world = given('a');
     const other = world.deps.kube.seed(type, aHarvesterImage({ metadata: { namespace: 'other', name: 'a' } }));
     await go(world, world.images[0]!);
-    await drive(world.deps, { ...type, apiVersion: other.apiVersion, namespace: 'other', name: 'a' });
+    await reconcile(world.deps, { ...type, apiVersion: other.apiVersion, namespace: 'other', name: 'a' });
     expect(ownersOf(world)).toHaveLength(2);
   });
 });
@@ -107,7 +107,7 @@ describe('two exports to one object of a store', () => {
     metadata: { namespace, name },
     spec: { pvcName: 'not-there', destination: { s3: { url: 'https://exports.store.example/disk.qcow2' } } },
   });
-  const reasonsOf = (deps: ReturnType<typeof createTestDriver>) =>
+  const reasonsOf = (deps: ReturnType<typeof createTestReconciler>) =>
     Object.fromEntries(
       deps.kube.all(exports).map(({ metadata, status }) => {
         const ready = status?.conditions?.find((condition) => condition.type === 'Ready');
@@ -116,9 +116,9 @@ describe('two exports to one object of a store', () => {
     );
 
   it('never both begin, in whatever namespaces they are; the second one begins once the first is gone', async () => {
-    const deps = createTestDriver();
+    const deps = createTestReconciler();
     const [first, second] = ['one', 'two'].map((namespace) => deps.kube.seed(exports, toOne(namespace)));
-    const goOn = ({ metadata, apiVersion, kind }: KubeObject) => drive(deps, { ...metadata, apiVersion, kind });
+    const goOn = ({ metadata, apiVersion, kind }: KubeObject) => reconcile(deps, { ...metadata, apiVersion, kind });
     await goOn(first!);
     await goOn(second!);
     expect(reasonsOf(deps)).toEqual({ one: 'SourceNotFound', two: 'DestinationTaken' });

@@ -6,13 +6,13 @@ import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations, systemNamespace } from '#shared/api/names.ts';
 import { type KubeObject, keyOf } from '#shared/api/object.ts';
 import { childMetadata, movedTo } from '#shared/api/owner.ts';
-import type { Driven, Refusal, Subject, UniqueName } from '#shared/resources/driven.ts';
+import type { Reconciler, Refusal, Subject, UniqueName } from '#shared/resources/reconciler.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 interface Claim {
   readonly kube: KubeClient;
-  readonly driven: Driven;
+  readonly reconciler: Reconciler;
   readonly subject: Subject;
 }
 
@@ -30,10 +30,10 @@ const buildLease = ({ subject }: Claim, { name, isEverywhere }: UniqueName): Lea
   return isEverywhere === true ? movedTo(lease, systemNamespace) : lease;
 };
 
-const holderOf = async ({ kube, driven }: Claim, lease: Lease): Promise<KubeObject | undefined> => {
+const holderOf = async ({ kube, reconciler }: Claim, lease: Lease): Promise<KubeObject | undefined> => {
   const { [annotations.ownerName]: name = '', [annotations.ownerNamespace]: namespace } =
     lease.metadata.annotations ?? {};
-  const holder = await kube.get(driven.kind.type, { namespace: namespace ?? lease.metadata.namespace, name });
+  const holder = await kube.get(reconciler.kind.type, { namespace: namespace ?? lease.metadata.namespace, name });
   const isThere =
     holder?.metadata.uid === lease.spec.holderIdentity && holder?.metadata.deletionTimestamp === undefined;
   return isThere ? holder : undefined;
@@ -56,8 +56,8 @@ const createOrGet = async ({ kube }: Claim, wanted: Lease): Promise<Lease | unde
  * decide anew.
  */
 export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
-  const { kube, driven, subject } = claim;
-  const unique = driven.uniqueNameOf?.(subject);
+  const { kube, reconciler, subject } = claim;
+  const unique = reconciler.uniqueNameOf?.(subject);
   if (unique?.isDue !== true) return undefined;
   const { name, what, reason } = unique;
   const wanted = buildLease(claim, unique);
@@ -83,8 +83,8 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
 
 /** Of an object that is about to be gone: what would outlive it. */
 export const releaseName = async (claim: Claim): Promise<void> => {
-  const { kube, driven, subject } = claim;
-  const unique = driven.uniqueNameOf?.(subject);
+  const { kube, reconciler, subject } = claim;
+  const unique = reconciler.uniqueNameOf?.(subject);
   if (unique?.isEverywhere !== true) return;
   const key = keyOf(buildLease(claim, unique));
   const lease = await kube.get(leases, key);

@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { driverSettings } from '#shared/resources/settings.ts';
+import { reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import { imageRef } from '#test/support/builders.ts';
 
 const podOf = (environment: Readonly<Record<string, string>>, pod: { readonly priorityClassName?: string } = {}) => {
-  const settings = toPopulateSettings(parseConfig(z.object(driverSettings), environment));
+  const settings = toPopulateSettings(parseConfig(z.object(reconcileSettings), environment));
   return buildTransferJob({ mode: 'inspect', owner: imageRef, source: { type: 'blank' }, retries: 0, pod }, settings)
     .spec.template.spec;
 };

@@ -1,13 +1,13 @@
-// The kinds that are driven, one line each, and how an owner named by a child or an event is found among them.
+// The kinds that are reconciled, one line each, and how an owner named by a child or an event is found among them.
 import { groupKindOf } from '#shared/api/owner.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { drivenDataImportCron } from '#shared/resources/data-import-cron/index.ts';
-import { drivenDataSource } from '#shared/resources/data-source/index.ts';
+import { dataImportCronReconciler } from '#shared/resources/data-import-cron/index.ts';
+import { dataSourceReconciler } from '#shared/resources/data-source/index.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { readDataSourceOrigin } from '#shared/resources/data-volume/data-source-origin.ts';
-import { drivenDownloader } from '#shared/resources/downloader/index.ts';
-import type { Driven, Subject } from '#shared/resources/driven.ts';
+import { downloaderReconciler } from '#shared/resources/downloader/index.ts';
+import type { Reconciler, Subject } from '#shared/resources/reconciler.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import {
@@ -16,41 +16,42 @@ import {
   virtualMachineVolumes,
 } from '#shared/resources/hypercloud-volume/dialect.ts';
 import { readImageOrigin } from '#shared/resources/hypercloud-volume/image-origin.ts';
-import { drivenImage } from '#shared/resources/image.ts';
-import { drivenStorageProfile } from '#shared/resources/storage-profile/index.ts';
-import { drivenVolume } from '#shared/resources/volume/driven.ts';
-import { drivenVolumeExport } from '#shared/resources/volume-export/index.ts';
+import { imageReconciler } from '#shared/resources/image.ts';
+import { storageProfileReconciler } from '#shared/resources/storage-profile/index.ts';
+import { volumeReconciler } from '#shared/resources/volume/reconciler.ts';
+import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-const erased = <T extends KubeObject, S extends Subject>(driven: Driven<T, S>): Driven => driven as unknown as Driven;
-const volume = <T extends KubeObject>(driven: Driven<T, Volume>): Driven<KubeObject, Volume> =>
-  driven as unknown as Driven<KubeObject, Volume>;
+const erased = <T extends KubeObject, S extends Subject>(reconciler: Reconciler<T, S>): Reconciler =>
+  reconciler as unknown as Reconciler;
+const volume = <T extends KubeObject>(reconciler: Reconciler<T, Volume>): Reconciler<KubeObject, Volume> =>
+  reconciler as unknown as Reconciler<KubeObject, Volume>;
 
 const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };
 
 const hyperCloudVolumeKinds = [
-  volume(drivenVolume(virtualMachinePvcs, originReaders)),
-  volume(drivenVolume(virtualMachineVolumes, originReaders)),
+  volume(volumeReconciler(virtualMachinePvcs, originReaders)),
+  volume(volumeReconciler(virtualMachineVolumes, originReaders)),
 ];
 
-export const drivenKinds: readonly Driven[] = [
-  erased(drivenImage(hyperCloudImages, hyperCloudVolumeKinds)),
-  erased(drivenImage(harvesterImages)),
-  erased(drivenDataSource),
-  erased(drivenDataImportCron),
+export const reconcilers: readonly Reconciler[] = [
+  erased(imageReconciler(hyperCloudImages, hyperCloudVolumeKinds)),
+  erased(imageReconciler(harvesterImages)),
+  erased(dataSourceReconciler),
+  erased(dataImportCronReconciler),
   ...hyperCloudVolumeKinds.map(erased),
-  erased(drivenVolume(dataVolumes, originReaders)),
-  erased(drivenStorageProfile),
-  erased(drivenVolumeExport),
-  erased(drivenDownloader),
+  erased(volumeReconciler(dataVolumes, originReaders)),
+  erased(storageProfileReconciler),
+  erased(volumeExportReconciler),
+  erased(downloaderReconciler),
 ];
 
-/** `undefined` for kinds that are not driven. */
-export const drivenOf = (ref: { readonly apiVersion: string; readonly kind: string }): Driven | undefined =>
-  drivenKinds.find(({ kind: { type } }) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
+/** `undefined` for kinds that are not reconciled. */
+export const reconcilerOf = (ref: { readonly apiVersion: string; readonly kind: string }): Reconciler | undefined =>
+  reconcilers.find(({ kind: { type } }) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
 
 /** By `<kind>.<group>`, as children name their owner. */
-export const drivenOfGroupKind = (groupKind: string): Driven | undefined =>
-  drivenKinds.find(
+export const reconcilerOfGroupKind = (groupKind: string): Reconciler | undefined =>
+  reconcilers.find(
     ({ kind: { type } }) => groupKindOf({ apiVersion: apiVersionOf(type), kind: type.kind }) === groupKind,
   );

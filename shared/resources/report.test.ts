@@ -5,11 +5,11 @@ import { jobs, pods } from '#shared/api/foreign/core.ts';
 import { refOf } from '#shared/api/object.ts';
 import { startTransfer } from '#shared/backends/start-transfer.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import { aFault, aHyperCloudImage, aPod, testSettings, testTime } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import { seedWorker, signedProgress } from '#test/support/transfer-secret.ts';
 
 const { type } = hyperCloudImageKind;
@@ -26,7 +26,7 @@ const reportOf = (run: string, over: Partial<TransferProgress> = {}): TransferPr
 
 /** What the status says of the transfer once a look at the source has reported. */
 const saidAfter = async (note: string | undefined): Promise<string | undefined> => {
-  const driver = createTestDriver();
+  const driver = createTestReconciler();
   const seeded = driver.kube.seed(type, aHyperCloudImage());
   const owner = refOf(seeded);
   const job = buildTransferJob({ mode: 'inspect', owner, source: { type: 'blank' }, retries: 0 }, testSettings);
@@ -50,20 +50,20 @@ it.each([
   expect(await saidAfter(note)).toBe(note);
 });
 
-const imageOf = (driver: ReturnType<typeof createTestDriver>) => driver.kube.all(type)[0]!;
+const imageOf = (driver: ReturnType<typeof createTestReconciler>) => driver.kube.all(type)[0]!;
 
 /** An import, its Job made. Pods come one after the other; what the Job counts and what a pass sees lags behind. */
 const beginImport = async () => {
   let now = testTime;
   let started = 0;
   let isRunning = false;
-  const driver = { ...createTestDriver(), now: () => now };
+  const driver = { ...createTestReconciler(), now: () => now };
   const { kube } = driver;
   const pvc = { resources: { requests: { storage: '3Gi' } }, storageClassName: 'local' };
   const owner = refOf(
     kube.seed(type, aHyperCloudImage({ spec: { source: { http: 'https://images.example/ubuntu.img' }, pvc } })),
   );
-  await drive(driver, owner);
+  await reconcile(driver, owner);
   const job = kube.all(jobs)[0]!;
   return {
     start: () => {
@@ -83,7 +83,7 @@ const beginImport = async () => {
       const failed = started - (isRunning ? 1 : 0);
       kube.edit(jobs, job.metadata, (edited) => void (edited.status = { ...edited.status, failed }));
     },
-    pass: () => drive(driver, owner, { which: 'all' }),
+    pass: () => reconcile(driver, owner, { which: 'all' }),
     report: async (of: number, sequence: number, percent: number) => {
       const startedAt = new Date(testTime + of * 60_000).toISOString();
       const over = { startedAt, sequence, percent, phase: 'Downloading' } as const;

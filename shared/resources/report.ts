@@ -6,8 +6,8 @@ import { annotations } from '#shared/api/names.ts';
 import { isOwnedBy } from '#shared/api/owner.ts';
 import { isInspection, isoTime } from '#shared/backends/state.ts';
 import { isOver } from '#shared/populate/attempts.ts';
-import { type DriverDeps, type Target, drive } from '#shared/resources/driver.ts';
-import { drivenOf } from '#shared/resources/registry.ts';
+import { type ReconcileDeps, type Target, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
@@ -22,7 +22,7 @@ interface Reported {
 
 /** A report that finds the status contended is dropped: the next one is on its way. */
 export const recordProgress = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   event: CloudEvent,
   { owner, progress: report }: Reported,
 ): Promise<Outcome> => {
@@ -44,7 +44,11 @@ export const recordProgress = async (
  * Whether a pod of ours that is still at work says so: anybody may send events where callers are not asked who they are. Signed with what only pods of
  * that Job know, by a pod that is there and has not ended, so that what one said in earlier days cannot be said again.
  */
-const isGenuine = async ({ kube }: DriverDeps, event: CloudEvent, { owner, progress }: Reported): Promise<boolean> => {
+const isGenuine = async (
+  { kube }: ReconcileDeps,
+  event: CloudEvent,
+  { owner, progress }: Reported,
+): Promise<boolean> => {
   const { namespace, uid } = owner;
   const pod = await kube.get(pods, { namespace, name: progress.run });
   if (pod === undefined || isOver(pod)) return false;
@@ -54,19 +58,19 @@ const isGenuine = async ({ kube }: DriverDeps, event: CloudEvent, { owner, progr
   return isSignedBy(event, job.metadata.annotations?.[annotations.reportKey]);
 };
 
-const recordOnce = async (deps: DriverDeps, event: CloudEvent, reported: Reported): Promise<void> => {
+const recordOnce = async (deps: ReconcileDeps, event: CloudEvent, reported: Reported): Promise<void> => {
   const { owner, progress: report } = reported;
-  const driven = drivenOf(owner);
-  const object = driven && (await deps.kube.get(driven.kind.type, owner));
-  if (driven === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
-  const subject = driven.read(object);
+  const reconciler = reconcilerOf(owner);
+  const object = reconciler && (await deps.kube.get(reconciler.kind.type, owner));
+  if (reconciler === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
+  const subject = reconciler.read(object);
   const now = deps.now();
-  const state = driven.fold(subject, report, now);
+  const state = reconciler.fold(subject, report, now);
   if (state === undefined) return;
   if (!(await isGenuine(deps, event, reported))) {
     deps.log.warn('progress report refused: no pod of the transfer that is at work signed it', { run: report.run });
     return;
   }
-  await writeStatus({ deps, driven, object, subject }, state, isoTime(now));
-  if (driven.isPassDue?.(subject, state) === true) await drive(deps, owner, { which: 'all' });
+  await writeStatus({ deps, reconciler, object, subject }, state, isoTime(now));
+  if (reconciler.isPassDue?.(subject, state) === true) await reconcile(deps, owner, { which: 'all' });
 };

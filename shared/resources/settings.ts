@@ -1,16 +1,16 @@
-// The configuration of the functions that drive images, and the driver's dependencies made from it at the edge.
+// The configuration of the functions that reconcile images, and the reconciler's dependencies made from it at the edge.
 import type { z } from 'zod';
 import { createSender } from '#events/send.ts';
 import { createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { callerSettings, kubeSettings, serverSettings, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-export const driverSettings = {
+export const reconcileSettings = {
   ...serverSettings,
   ...kubeSettings,
   ...callerSettings,
@@ -19,17 +19,17 @@ export const driverSettings = {
   ...stepSettings,
 } as const;
 
-/** What the schema of a function's configuration gives, as far as the driver is concerned. */
-type DriverConfig = z.output<z.ZodObject<typeof driverSettings>>;
+/** What the schema of a function's configuration gives, as far as the reconciler is concerned. */
+type DriverConfig = z.output<z.ZodObject<typeof reconcileSettings>>;
 
 /** Architectures as registries name them, by what Node calls this machine's. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
 
 /** `warm` loads what the first event would wait for. */
-export const createDriverDeps = (
+export const createReconcileDeps = (
   config: DriverConfig,
   log: Logger,
-): DriverDeps & { readonly warm: () => Promise<void> } => {
+): ReconcileDeps & { readonly warm: () => Promise<void> } => {
   const kube = createLateKubeClient(config.kubeconfig);
   const send =
     config.sink === undefined ? undefined : createSender({ sink: config.sink, tokenFile: config.sinkTokenFile });

@@ -1,4 +1,4 @@
-// What one step of the driver can be told, wherever it runs: settings of functions and of Workers, and what a step works with, made from them.
+// What one step of the reconciler can be told, wherever it runs: settings of functions and of Workers, and what a step works with, made from them.
 import { z } from 'zod';
 import type { Send } from '#events/sender.ts';
 import { backends } from '#shared/backends/registry.ts';
@@ -8,7 +8,7 @@ import { type PopulateSettings, defaultSettings } from '#shared/populate/setting
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createConfigLook } from '#shared/resources/cdi-config/look.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import { createTrustLook } from '#shared/resources/trust.ts';
 import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
@@ -113,7 +113,7 @@ export interface StepParts {
 }
 
 /** All but what looks at sources: that takes sockets of our own. */
-export const createStepDeps = (config: StepConfig, { kube, log, architecture, send }: StepParts): DriverDeps => ({
+export const createStepDeps = (config: StepConfig, { kube, log, architecture, send }: StepParts): ReconcileDeps => ({
   kube,
   backends,
   settings: toPopulateSettings(config),

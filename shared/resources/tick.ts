@@ -1,9 +1,9 @@
-// What happens each minute: what is not settled is driven, and sources that are due are asked. One listing serves both. Called by cron-tick.
+// What happens each minute: what is not settled is reconciled, and sources that are due are asked. One listing serves both. Called by cron-tick.
 import { removeAbandoned } from '#shared/backends/start-transfer.ts';
 import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
@@ -12,12 +12,12 @@ import { sweep } from '#shared/resources/sweep.ts';
 import { type Outcome, worstOf } from '#shared/runtime/outcome.ts';
 
 /** Nobody is asked to deliver a tick again: the next one comes by itself. */
-export const tick = async (deps: DriverDeps, signal?: AbortSignal): Promise<Outcome> => {
+export const tick = async (deps: ReconcileDeps, signal?: AbortSignal): Promise<Outcome> => {
   const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
   await ensureConfig(deps);
   await removeAbandoned(deps.kube, deps.now());
   const polls = await createDuePolls(deps);
-  // First: what templates ask for is then driven in the same minute.
+  // First: what templates ask for is then reconciled in the same minute.
   const templates = await syncTemplates(deps);
   await sweepMachines(deps);
   await serveUploadClaims(deps);

@@ -1,4 +1,4 @@
-// What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the driver.
+// What a change of state is worth telling: Kubernetes Events for people, CloudEvents for machines. Pure; called by the reconciler.
 import { createHash } from 'node:crypto';
 import type { VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';

@@ -1,5 +1,5 @@
 // Whom transfers trust beside the well-known authorities: Harvester's setting `additional-ca`, as its administrators know it. Made once at the edge,
-// asked by the driver before something is fetched.
+// asked by the reconciler before something is fetched.
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';

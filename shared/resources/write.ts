@@ -1,11 +1,11 @@
-// The writes that follow a decision: status, Kubernetes Events, the announcement. Called by the driver and by progress reports.
+// The writes that follow a decision: status, Kubernetes Events, the announcement. Called by the reconciler and by progress reports.
 import { isDeepStrictEqual } from 'node:util';
 import { buildVersionEvent } from '#events/build.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { isoTime } from '#shared/backends/state.ts';
-import type { DrivenState } from '#shared/resources/driven.ts';
-import type { DriverDeps, Pass } from '#shared/resources/driver.ts';
+import type { ReconciledState } from '#shared/resources/reconciler.ts';
+import type { ReconcileDeps, Pass } from '#shared/resources/reconcile.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 
@@ -18,9 +18,9 @@ export const statusOf = (object: KubeObject): unknown => (object as { readonly s
  * Writes nothing when the status says `state` already. Conflict when what the decision was made from has changed since it was read; labels
  * and annotations of others are no such thing, or people who write often would keep an import from ever going on. `now` is RFC 3339.
  */
-export const writeStatus = async (pass: Pass, state: DrivenState, now: string): Promise<KubeObject> => {
-  const { deps, driven, object, subject } = pass;
-  const status = driven.toStatus(object, subject, state, now);
+export const writeStatus = async (pass: Pass, state: ReconciledState, now: string): Promise<KubeObject> => {
+  const { deps, reconciler, object, subject } = pass;
+  const status = reconciler.toStatus(object, subject, state, now);
   if (isDeepStrictEqual(status, statusOf(object))) return object;
   let base = object;
   for (let write = 1; ; write += 1) {
@@ -28,11 +28,11 @@ export const writeStatus = async (pass: Pass, state: DrivenState, now: string): 
     try {
       // Each try begins with a fresh read.
       // oxlint-disable-next-line no-await-in-loop
-      return await deps.kube.replace(driven.kind.type, next, { subresource: 'status' });
+      return await deps.kube.replace(reconciler.kind.type, next, { subresource: 'status' });
     } catch (error) {
       if (!isConflict(error) || write === maxWrites) throw error;
       // oxlint-disable-next-line no-await-in-loop
-      const current = await deps.kube.get(driven.kind.type, object.metadata);
+      const current = await deps.kube.get(reconciler.kind.type, object.metadata);
       if (current === undefined || !isAsDecidedFrom(pass, current)) throw error;
       base = current;
     }
@@ -40,13 +40,13 @@ export const writeStatus = async (pass: Pass, state: DrivenState, now: string): 
 };
 
 /** Whether a plan made for the object as it was read is one for the object as it is. */
-const isAsDecidedFrom = ({ driven, object }: Pass, current: KubeObject): boolean =>
+const isAsDecidedFrom = ({ reconciler, object }: Pass, current: KubeObject): boolean =>
   isDeepStrictEqual(statusOf(current), statusOf(object)) &&
-  isDeepStrictEqual(driven.read(current), driven.read(object));
+  isDeepStrictEqual(reconciler.read(current), reconciler.read(object));
 
 /** Says what the step from the object's old state to `state` is worth telling. */
-export const sayNotes = async ({ deps, driven, subject }: Pass, state: DrivenState): Promise<void> => {
-  for (const note of driven.notesOf(subject.state, state, subject)) {
+export const sayNotes = async ({ deps, reconciler, subject }: Pass, state: ReconciledState): Promise<void> => {
+  for (const note of reconciler.notesOf(subject.state, state, subject)) {
     // oxlint-disable-next-line no-await-in-loop
     await sayNote(deps, subject.ref, note);
     // oxlint-disable-next-line no-await-in-loop
@@ -55,7 +55,7 @@ export const sayNotes = async ({ deps, driven, subject }: Pass, state: DrivenSta
 };
 
 const tellVersion = async (
-  { send, log, now }: DriverDeps,
+  { send, log, now }: ReconcileDeps,
   cron: ObjectRef,
   { version, reason, message, occurrence }: Note,
 ): Promise<void> => {
@@ -68,7 +68,7 @@ const tellVersion = async (
 
 /** Events are for people: one that cannot be written is logged, and nothing waits for it. */
 export const sayNote = async (
-  deps: Pick<DriverDeps, 'kube' | 'now' | 'log'>,
+  deps: Pick<ReconcileDeps, 'kube' | 'now' | 'log'>,
   about: ObjectRef,
   note: Note,
 ): Promise<void> => {
@@ -82,7 +82,7 @@ export const sayNote = async (
 
 /** What happens over and over, on one Event: how often, and what was said last. Costs one read and one write. */
 export const countNote = async (
-  deps: Pick<DriverDeps, 'kube' | 'now' | 'log'>,
+  deps: Pick<ReconcileDeps, 'kube' | 'now' | 'log'>,
   about: ObjectRef,
   note: Note,
 ): Promise<void> => {
@@ -109,11 +109,11 @@ export const countNote = async (
  * Tells the outside of a final transition at least once: it is noted as told only after it was taken, and an object that has not told its
  * end is not settled. Gives whether nothing is left to tell.
  */
-export const announceFinal = async (pass: Pass, state: DrivenState, now: string): Promise<boolean> => {
+export const announceFinal = async (pass: Pass, state: ReconciledState, now: string): Promise<boolean> => {
   const { announce } = pass.deps;
-  const announcement = pass.driven.announcementOf(pass.subject, state);
+  const announcement = pass.reconciler.announcementOf(pass.subject, state);
   if (announce === undefined || announcement === undefined || announcement === state.announced) return true;
-  if (!(await announce(pass.subject, state, pass.driven.endingOf?.(pass.subject, state)))) return false;
+  if (!(await announce(pass.subject, state, pass.reconciler.endingOf?.(pass.subject, state)))) return false;
   await writeStatus(pass, { ...state, announced: announcement }, now);
   return true;
 };

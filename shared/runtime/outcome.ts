@@ -2,7 +2,7 @@
 
 /**
  * - `done`: nothing is left to do now, or the object is gone.
- * - `waiting`: something else must happen first; the event of that something, or the tick, drives again.
+ * - `waiting`: something else must happen first; the event of that something, or the tick, reconciles again.
  * - `retry`: a transient failure outside our control; whoever delivered the event should deliver it again.
  * - `failed`: the user's mistake or a permanent fault; it is written where the user looks, never redelivered.
  */

@@ -64,7 +64,7 @@ describe('an import that is watched', { timeout: 120_000 }, () => {
 
   it('is linked from the events that woke us, and the bytes were asked for in its name', async () => {
     const { traceId } = traceOfObject(await uidOf('watched'));
-    const passes = collector.spans.filter(({ name, traceId: of }) => name === 'drive' && of === traceId);
+    const passes = collector.spans.filter(({ name, traceId: of }) => name === 'reconcile' && of === traceId);
     const woken = collector.spans.filter(({ attributes }) => attributes['cloudevents.event_type'] !== undefined);
     const linked = new Set(passes.flatMap(({ links = [] }) => links.map((link) => link.traceId)));
     expect(woken.filter((span) => linked.has(span.traceId))).not.toEqual([]);

@@ -13,7 +13,7 @@ import { findShared } from '#test/support/shared-folder.ts';
 const manifests = Object.values(manifestOutputs()).flatMap((text) =>
   parseAllDocuments(text).map((document) => document.toJS() as Manifest),
 );
-/** Those that say no access of their own drive images, all by the same driver. */
+/** Those that say no access of their own reconcile images, all by the same driver. */
 const drivers = eventFunctions.filter(({ access }) => access === undefined).map(({ name }) => name);
 
 const right = (account: string, verb: string, resource: string, more: Partial<Right> = {}): Right => ({

@@ -9,8 +9,8 @@ import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 export const namespace = 'golden-images';
@@ -38,7 +38,7 @@ export const released: DataImportCronSpec = {
 };
 
 interface State {
-  deps: DriverDeps & { readonly kube: MemoryKube };
+  deps: ReconcileDeps & { readonly kube: MemoryKube };
   kube: MemoryKube;
   /** Milliseconds since the epoch. */
   time: number;
@@ -56,7 +56,7 @@ const begin = (state: State): void => {
     state.asked.push(request);
     return Promise.resolve(state.answer(request));
   };
-  state.deps = { ...createTestDriver(), now: () => state.time, observe };
+  state.deps = { ...createTestReconciler(), now: () => state.time, observe };
   state.kube = state.deps.kube;
   state.kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
     metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
@@ -109,7 +109,7 @@ export const useCronWorld = () => {
   const state = {} as State;
   beforeEach(() => begin(state));
   const read = readers(state);
-  const driveCron = (name = 'cron') => drive(state.deps, refOf(read.cronNow(name)), { which: 'all' });
+  const reconcileCron = (name = 'cron') => reconcile(state.deps, refOf(read.cronNow(name)), { which: 'all' });
   const poll = async (char: string): Promise<void> => {
     state.time += 2 * minute;
     await recordObservation(state.deps, refOf(read.cronNow()), found(char));
@@ -120,8 +120,8 @@ export const useCronWorld = () => {
     state.kube.edit(dataVolumes, { namespace, name }, (object) => {
       object.status = { phase, conditions: [{ type: 'Running', status: 'False', message: 'the registry said no' }] };
     });
-    await driveCron();
-    await driveCron();
+    await reconcileCron();
+    await reconcileCron();
     state.kube.collectGarbage();
   };
   return Object.assign(state, read, {
@@ -132,7 +132,7 @@ export const useCronWorld = () => {
         metadata: { namespace, name: 'cron', ...metadata },
         spec: { ...released, ...over },
       }),
-    driveCron,
+    reconcileCron,
     poll,
     finishImport,
     importVersion: async (char: string): Promise<void> => {

@@ -1,4 +1,4 @@
-// An API server with our kinds and our webhooks and nobody who drives anything, so that a rule finds the cluster just as its row says; and kubectl
+// An API server with our kinds and our webhooks and nobody who reconciles anything, so that a rule finds the cluster just as its row says; and kubectl
 // to send it requests.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';

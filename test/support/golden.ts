@@ -49,7 +49,7 @@ export interface GoldenFlow {
 
 const patience = 240_000;
 
-/** Crons are driven by events; a tick each second, over all that is not settled, would take most of one processor. */
+/** Crons are reconciled by events; a tick each second, over all that is not settled, would take most of one processor. */
 export const seldom = { tickSeconds: 5 } as const;
 
 /** A machine that is busy may answer late: what was asked is asked again. */

@@ -1,13 +1,13 @@
-// A namespace of volumes and images that want the same bytes, driven over an in-memory API: what is under way comes to its end when a test says so.
+// A namespace of volumes and images that want the same bytes, reconciled over an in-memory API: what is under way comes to its end when a test says so.
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { aHarvesterImage, aHyperCloudImage, aPod, aSuccess } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 export const namespace = 'golden';
@@ -20,10 +20,10 @@ const hex = 'b'.repeat(64);
 export type Kind = 'golden' | 'image' | 'plain' | 'version' | 'disk' | 'late' | 'hypercloud' | 'harvester';
 
 export interface Shared {
-  readonly deps: DriverDeps;
+  readonly deps: ReconcileDeps;
   readonly kube: MemoryKube;
   readonly add: (name: string, storageClassName?: string, kind?: Kind) => KubeObject;
-  readonly driveAll: (names: readonly string[]) => Promise<void>;
+  readonly reconcileAll: (names: readonly string[]) => Promise<void>;
   /** Deleted, with all that goes with it. */
   readonly remove: (name: string) => Promise<void>;
   /** Sources that a Job fetches from, or did. */
@@ -94,7 +94,7 @@ const report = aSuccess({
 });
 
 export const share = (): Shared => {
-  const deps = createTestDriver();
+  const deps = createTestReconciler();
   const { kube } = deps;
   const all = (): readonly KubeObject[] => types.flatMap((type) => kube.all(type));
   const find = (name: string) => all().find(({ metadata }) => metadata.name === name);
@@ -111,13 +111,13 @@ export const share = (): Shared => {
       await kube.delete(typeOf(object), { namespace, name });
       for (let pass = 0; pass < 3; pass += 1) {
         // oxlint-disable-next-line no-await-in-loop
-        await drive(deps, refOf(object), { which: 'all' });
+        await reconcile(deps, refOf(object), { which: 'all' });
         kube.collectGarbage();
       }
     },
-    driveAll: async (names) => {
+    reconcileAll: async (names) => {
       const objects = all().filter(({ metadata }) => names.includes(metadata.name));
-      await Promise.all(objects.map((object) => drive(deps, refOf(object), { which: 'all' })));
+      await Promise.all(objects.map((object) => reconcile(deps, refOf(object), { which: 'all' })));
     },
     fetching: () =>
       kube

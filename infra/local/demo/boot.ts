@@ -13,7 +13,7 @@ export type BootResult =
 /** Ends with the first line that contains `expected`, or as silent after `seconds`. The disk is not written to. */
 export const bootDisk = async (path: string, expected: string, seconds = 60): Promise<BootResult> => {
   const started = performance.now();
-  const drive = `file=${path.replaceAll(',', ',,')},format=raw,if=ide,snapshot=on`;
+  const reconcile = `file=${path.replaceAll(',', ',,')},format=raw,if=ide,snapshot=on`;
   const args = [
     '-machine',
     'pc',
@@ -29,7 +29,7 @@ export const bootDisk = async (path: string, expected: string, seconds = 60): Pr
     '-nic',
     'none',
     '-drive',
-    drive,
+    reconcile,
   ];
   const child = spawn(emulator, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const failed = once(child, 'error').then(() => 'no-emulator' as const);

@@ -1,5 +1,5 @@
 // cdi.kubevirt.io CDIConfig: what clients ask of a cluster beside its volumes. There is one, called `config`: `virtctl image-upload` reads in it where
-// files are sent to, KubeVirt how much of a volume its file system keeps. Its status is reported, its spec is read by plans; it is not driven.
+// files are sent to, KubeVirt how much of a volume its file system keeps. Its status is reported, its spec is read by plans; it is not reconciled.
 import { z } from 'zod';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';

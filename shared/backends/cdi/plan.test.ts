@@ -22,7 +22,7 @@ import {
   testSettings,
   testTime,
 } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 
 const context = { now: testTime, settings: testSettings };
 const later = (seconds: number) => ({ ...context, now: testTime + seconds * 1000 });
@@ -60,7 +60,7 @@ const stateOf = (state: Partial<ImageState>, what: Partial<ObservedCdi>, over: o
 
 describe('a DataVolume that does not begin', () => {
   it('is waiting for what its claim complains of, which a CDI does not tell', async () => {
-    const { kube } = createTestDriver();
+    const { kube } = createTestReconciler();
     const dataVolume = kube.seed(dataVolumeKind.type, made({ phase: 'ImportScheduled' }));
     const claim = aClaim('Pending');
     const owner = { apiVersion: dataVolume.apiVersion, kind: dataVolume.kind, name: 'ubuntu', uid: 'dv-uid' };

@@ -6,7 +6,7 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { cdi } from '#shared/backends/cdi/index.ts';
 import type { Image, ImageSource, ImageState } from '#shared/backends/image.ts';
 import { aHyperCloudImage, aPod, aSuccess, anImage, imageRef } from '#test/support/builders.ts';
-import { createTestDriver, execute } from '#test/support/driver.ts';
+import { createTestReconciler, execute } from '#test/support/reconcile.ts';
 
 const sources: readonly (readonly [string, ImageSource])[] = [
   ['s3', { type: 's3', endpoint: 'https://store.example', region: 'x', bucket: 'b', key: 'disks/1', pathStyle: false }],
@@ -16,7 +16,7 @@ const stage = 'restore-11111111-1111-4111-8111-111111111111';
 const complete = { conditions: [{ type: 'Complete', status: 'True' }] } as const;
 
 const begin = (source: ImageSource) => {
-  const { kube, settings, now } = createTestDriver();
+  const { kube, settings, now } = createTestReconciler();
   // What it makes is collected with it, and not before.
   kube.seed(hyperCloudImageKind.type, aHyperCloudImage({ metadata: { name: imageRef.name, uid: imageRef.uid } }));
   let image: Image = anImage({ backend: 'cdi', source, storage: { className: 'local' } });

@@ -5,15 +5,15 @@ import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { overheadOf } from '#shared/populate/class-annotations.ts';
 import { configStatusOf, ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
 import { configuredSettings, createConfigLook } from '#shared/resources/cdi-config/look.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
-let deps: ReturnType<typeof createTestDriver>;
+let deps: ReturnType<typeof createTestReconciler>;
 beforeEach(() => {
-  deps = createTestDriver();
+  deps = createTestReconciler();
 });
 const ensure = (publicUrl: string | undefined, mode: 'serve' | 'use' = 'serve') =>
   ensureConfig({ ...deps, publicUrl, cdi: () => Promise.resolve(mode) });
@@ -137,7 +137,7 @@ describe('what its spec says', () => {
         storage: { storageClassName: 'local', volumeMode: 'Filesystem', resources: { requests: { storage: '1Gi' } } },
       },
     });
-    for (let pass = 0; pass < 3; pass += 1) await drive({ ...deps, config }, ref);
+    for (let pass = 0; pass < 3; pass += 1) await reconcile({ ...deps, config }, ref);
     const [claim] = deps.kube.all(persistentVolumeClaims);
     expect(claim?.spec.resources?.requests?.['storage']).toBe('1536Mi');
     expect(JSON.stringify(deps.kube.all(jobs))).toContain('plainHttp');

@@ -5,7 +5,7 @@ import { cdis } from '#shared/api/foreign/cdi.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 const blank: CdiConfig = {
@@ -45,7 +45,7 @@ const isTheirs = ({ metadata }: CdiConfig): boolean =>
     ({ kind, apiVersion }) => kind === cdis.kind && apiVersion.startsWith(`${cdis.group}/`),
   ) === true;
 
-const ensure = async ({ kube, settings, publicUrl }: DriverDeps): Promise<void> => {
+const ensure = async ({ kube, settings, publicUrl }: ReconcileDeps): Promise<void> => {
   const { items } = await kube.list(cdiConfigs);
   const found = items.find(({ metadata }) => metadata.name === cdiConfigName);
   if (found !== undefined && isTheirs(found)) return;
@@ -56,7 +56,7 @@ const ensure = async ({ kube, settings, publicUrl }: DriverDeps): Promise<void> 
 };
 
 /** Nobody waits for it: what goes wrong is logged, and tried again a minute later. A CDI that is installed tells this itself. */
-export const ensureConfig = async (deps: DriverDeps): Promise<void> => {
+export const ensureConfig = async (deps: ReconcileDeps): Promise<void> => {
   if ((await deps.cdi?.()) === 'use') return;
   try {
     await ensure(deps);

@@ -8,7 +8,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/tick.ts';
 import { digestOf, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
@@ -18,7 +18,7 @@ const {
   all,
   conditionsOf,
   cronNow,
-  driveCron,
+  reconcileCron,
   eventsNow,
   finishImport,
   importNow,
@@ -30,7 +30,7 @@ const {
 describe('a DataImportCron', () => {
   it('polls as soon as it is observed, imports what it finds, and points its data source to it', async () => {
     const cron = aCron({}, { labels: { 'instancetype.kubevirt.io/default-preference': 'fedora', invalid: 'x' } });
-    await drive(world.deps, refOf(cron));
+    await reconcile(world.deps, refOf(cron));
     expect(conditionsOf()).toMatchObject({ UpToDate: 'False/NoDigest', Progressing: 'False/NoImport' });
     expect(sourceNow().spec.source).toEqual({});
     await pollIfDue(world.deps, cronNow());
@@ -118,7 +118,7 @@ describe('a DataImportCron', () => {
     await finishImport(nameOf('b'), 'Failed');
     const failed = importNow().metadata.uid;
     await tick(world.deps);
-    await driveCron();
+    await reconcileCron();
     expect(importNow().metadata.uid).toBe(failed);
     expect(sourceNow().spec.source).toEqual({ pvc: { namespace, name: nameOf('a') } });
     await world.kube.mergePatch(
@@ -126,11 +126,11 @@ describe('a DataImportCron', () => {
       { namespace, name: 'cron' },
       { metadata: { annotations: { [annotations.retry]: '1' } } },
     );
-    await driveCron();
-    await driveCron();
+    await reconcileCron();
+    await reconcileCron();
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
     world.kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
     expect(importNow().metadata.uid).not.toBe(failed);
     await finishImport(nameOf('b'));
     expect(conditionsOf()).toMatchObject({ UpToDate: 'True/UpToDate' });
@@ -142,19 +142,19 @@ describe('a DataImportCron', () => {
     const { uid } = importNow().metadata;
     await world.kube.delete(dataVolumes, { namespace, name: nameOf('a') });
     world.kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
     expect(importNow().metadata.uid).not.toBe(uid);
     await finishImport(nameOf('a'));
     const second = importNow().metadata.uid;
     await world.kube.delete(persistentVolumeClaims, { namespace, name: nameOf('a') });
-    await driveCron();
-    await driveCron();
+    await reconcileCron();
+    await reconcileCron();
     expect(importNow().metadata.uid).not.toBe(second);
   });
 
   it('takes a digest from whoever writes it, also without a schedule', async () => {
     const cron = aCron({ schedule: '' }, { annotations: { [cdiAnnotations.desiredDigest]: digestOf('d') } });
-    await drive(world.deps, refOf(cron));
+    await reconcile(world.deps, refOf(cron));
     await tick(world.deps);
     expect(world.asked).toEqual([]);
     await finishImport(nameOf('d'));
@@ -166,7 +166,7 @@ describe('a DataImportCron', () => {
     ['sha256:01234567890', 'Digest is too short'],
   ])('says what is wrong with the digest %s', async (digest, problem) => {
     aCron({}, { annotations: { [cdiAnnotations.desiredDigest]: digest } });
-    await driveCron();
+    await reconcileCron();
     expect(cronNow().status?.conditions?.at(-1)).toMatchObject({
       reason: 'InvalidDigest',
       message: expect.stringContaining(problem),
@@ -175,7 +175,7 @@ describe('a DataImportCron', () => {
 
   it('says what is wrong with its spec', async () => {
     aCron({ schedule: 'daily', template: { spec: { source: { registry: { url: 'fedora' } } } } });
-    await driveCron();
+    await reconcileCron();
     const message = cronNow().status?.conditions?.at(-1)?.message;
     expect(message).toContain('spec.template.spec.source.registry.url must name a registry');
     expect(message).toContain('spec.schedule must have five fields');

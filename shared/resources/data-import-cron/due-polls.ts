@@ -13,7 +13,7 @@ import {
   readHostWait,
 } from '#shared/resources/data-import-cron/hosts.ts';
 import { hand, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
@@ -45,7 +45,7 @@ export interface DuePolls {
 }
 
 /** One tick's polls. Memory grows with the crons that are due, by a reference each. */
-export const createDuePolls = async (deps: DriverDeps): Promise<DuePolls> => {
+export const createDuePolls = async (deps: ReconcileDeps): Promise<DuePolls> => {
   const mode = await deps.cdi?.();
   const groups = new Map<string, Group>();
   const awaited = new Set<string>();
@@ -91,7 +91,7 @@ export const createDuePolls = async (deps: DriverDeps): Promise<DuePolls> => {
 
 /** By host, whoever has waited longest for an answer first. */
 const linesOf = async (
-  { kube }: DriverDeps,
+  { kube }: ReconcileDeps,
   groups: readonly Group[],
   awaited: ReadonlySet<string>,
 ): Promise<readonly Line[]> => {
@@ -112,7 +112,7 @@ const lanesOf = (line: Line): readonly { readonly line: Line; readonly groups: r
   line.before === undefined ? line.groups.map((group) => ({ line, groups: [group] })) : [{ line, groups: line.groups }];
 
 /** A host that answered everybody, and for which nobody waits, is as others are. */
-const endWaits = async ({ kube, now }: DriverDeps, lines: readonly Line[]): Promise<void> => {
+const endWaits = async ({ kube, now }: ReconcileDeps, lines: readonly Line[]): Promise<void> => {
   for (const { before, wait, hasOthers } of lines) {
     // oxlint-disable-next-line no-await-in-loop
     if (before !== undefined && wait === before && !hasOthers && before.until <= now()) await endHostWait(kube, before);
@@ -120,7 +120,7 @@ const endWaits = async ({ kube, now }: DriverDeps, lines: readonly Line[]): Prom
 };
 
 /** A source in trouble must not keep the others from being asked; one that was not asked is due again at the next tick. */
-const pollGroup = async (deps: DriverDeps, line: Line, { request, crons }: Readonly<Group>): Promise<void> => {
+const pollGroup = async (deps: ReconcileDeps, line: Line, { request, crons }: Readonly<Group>): Promise<void> => {
   const { observe } = deps;
   if (observe === undefined) return;
   try {

@@ -160,7 +160,7 @@ describe('a host that answers nobody for hours', () => {
     expect(Math.max(...gapsOf(observed, 30))).toBeLessThanOrEqual(2);
   });
 
-  const driven = () => tick(world.deps);
+  const reconciler = () => tick(world.deps);
   const seed = (...crons: readonly DataImportCron[]): void => {
     for (const cron of crons) world.kube.seed(dataImportCronKind.type, cron);
   };
@@ -172,7 +172,7 @@ describe('a host that answers nobody for hours', () => {
 
   it('says so on every cron of the host: who waits has no attempt behind it', async () => {
     seed(...someCrons(12));
-    await run(driven, 1, { perMinute: 0, retryAfter: 600 });
+    await run(reconciler, 1, { perMinute: 0, retryAfter: 600 });
     const [refused, waiting] = [true, false].map((isRefused) =>
       crons().filter(({ status }) => (status?.lastPoll?.outcome === 'Failed') === isRefused),
     );
@@ -195,7 +195,7 @@ describe('a host that answers nobody for hours', () => {
     expect(saidBy(waiting![0]!)?.message).toMatch(
       /^quay\.io asked to be left alone until .*; the next try is at 2026-/,
     );
-    await run(driven, 15, { perMinute: 1000 });
+    await run(reconciler, 15, { perMinute: 1000 });
     expect(crons().map(({ status }) => [status?.waiting, status?.lastPoll?.failures])).toEqual(
       Array.from({ length: 12 }, () => [undefined, 0]),
     );
@@ -203,12 +203,12 @@ describe('a host that answers nobody for hours', () => {
 
   it('is not asked for a cron that is new either', async () => {
     seed(aSettledCron(0));
-    await run(driven, 1, { perMinute: 0, retryAfter: 600 });
+    await run(reconciler, 1, { perMinute: 0, retryAfter: 600 });
     seed(aSettledCron(1));
     const before = world.asked.length;
     await pollIfDue(world.deps, cronOf(1));
     expect([world.asked.length, cronOf(1).status?.waiting?.until]).toEqual([before, '2026-03-01T00:11:00.000Z']);
-    await run(driven, 15, { perMinute: 1000 });
+    await run(reconciler, 15, { perMinute: 1000 });
     expect([cronOf(1).status?.waiting, cronOf(1).status?.lastPoll?.failures]).toEqual([undefined, 0]);
   });
 });

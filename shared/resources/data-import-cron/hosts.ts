@@ -9,7 +9,7 @@ import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest, Observe } from '#shared/golden/poll/observe.ts';
 import { hostOf } from '#shared/golden/source.ts';
 import { backoffMs } from '#shared/resources/data-import-cron/due.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 export interface HostWait {
@@ -101,7 +101,7 @@ export const openLine = (host: string | undefined, wait: HostWait | undefined): 
   put: 0,
 });
 
-type Asking = Pick<DriverDeps, 'kube' | 'now'> & { readonly observe: Observe };
+type Asking = Pick<ReconcileDeps, 'kube' | 'now'> & { readonly observe: Observe };
 
 /** Asks, unless the host is to be left alone. */
 export const askInLine = async (deps: Asking, line: HostLine, request: ObserveRequest): Promise<Observation> => {

@@ -1,4 +1,4 @@
-// How DataImportCrons are driven. One line in registry.ts.
+// How DataImportCrons are reconciled. One line in registry.ts.
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import {
   type DataImportCron,
@@ -27,7 +27,7 @@ import {
   readCron,
 } from '#shared/resources/data-import-cron/subject.ts';
 import { conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
-import type { Driven, Planner, Refusal } from '#shared/resources/driven.ts';
+import type { Reconciler, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 
@@ -96,7 +96,7 @@ const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {
   return phase === 'Failed' ? failed(reason, message) : waiting(message);
 };
 
-export const drivenDataImportCron: Driven<DataImportCron, CronSubject> = {
+export const dataImportCronReconciler: Reconciler<DataImportCron, CronSubject> = {
   kind: dataImportCronKind,
   sidecars: () => [
     // A source that watches a kind the cluster does not have never becomes ready, and holds up the others.

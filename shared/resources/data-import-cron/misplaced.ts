@@ -8,7 +8,7 @@ import { defaultClassOf } from '#shared/populate/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -41,7 +41,7 @@ export interface MisplacedCrons {
 }
 
 /** `facts`: `undefined` where a CDI that is installed looks after its crons itself. */
-export const createMisplacedCrons = (deps: DriverDeps, facts: StorageFacts | undefined): MisplacedCrons => {
+export const createMisplacedCrons = (deps: ReconcileDeps, facts: StorageFacts | undefined): MisplacedCrons => {
   const found: ObjectRef[] = [];
   const { type } = dataImportCronKind;
   return {
@@ -54,11 +54,11 @@ export const createMisplacedCrons = (deps: DriverDeps, facts: StorageFacts | und
       for (const ref of found) {
         try {
           // oxlint-disable-next-line no-await-in-loop
-          outcomes.push(await drive(deps, ref, { which: 'all' }));
+          outcomes.push(await reconcile(deps, ref, { which: 'all' }));
         } catch (error) {
-          // One in trouble must not keep the others from being driven; the next tick finds it again.
+          // One in trouble must not keep the others from being reconciled; the next tick finds it again.
           if (!(error instanceof AppError)) throw error;
-          deps.log.warn('cron not driven', { cron: ref.name, error: messageOf(error) });
+          deps.log.warn('cron not reconciled', { cron: ref.name, error: messageOf(error) });
         }
       }
       return worstOf(outcomes);

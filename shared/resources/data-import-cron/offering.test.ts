@@ -7,7 +7,8 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();
-const { aCron, all, conditionsOf, cronNow, driveCron, eventsNow, finishImport, importVersion, poll, sourceNow } = world;
+const { aCron, all, conditionsOf, cronNow, reconcileCron, eventsNow, finishImport, importVersion, poll, sourceNow } =
+  world;
 
 describe('the data source of a cron', () => {
   it('puts its data source right again, and makes a new one', async () => {
@@ -18,10 +19,10 @@ describe('the data source of a cron', () => {
       { namespace, name: 'fedora' },
       { spec: { source: { pvc: { name: 'dummy' } } } },
     );
-    await driveCron();
+    await reconcileCron();
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
     await world.kube.delete(dataSourceKind.type, { namespace, name: 'fedora' });
-    await driveCron();
+    await reconcileCron();
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
   });
 
@@ -36,7 +37,7 @@ describe('the data source of a cron', () => {
         spec: { source },
       });
       aCron();
-      await driveCron();
+      await reconcileCron();
       expect(sourceNow().spec.source).toEqual(source);
       await poll('a');
       expect(sourceNow().spec.source).toEqual(source);
@@ -47,9 +48,9 @@ describe('the data source of a cron', () => {
 
   it('leaves the data source of another cron alone until that one is gone', async () => {
     aCron({}, { name: 'first' });
-    await driveCron('first');
+    await reconcileCron('first');
     aCron();
-    await driveCron();
+    await reconcileCron();
     expect(conditionsOf()).toMatchObject({ Degraded: 'True/DataSourceAlreadyManaged' });
     expect(eventsNow()).toContain('ErrDataSourceAlreadyManaged');
     world.kube.edit(dataImportCronKind.type, { namespace, name: 'first' }, ({ metadata }) => {
@@ -80,7 +81,7 @@ describe('the data source of a cron', () => {
       { namespace, name: 'fedora' },
       { metadata: { labels: { [cdiLabels.cron]: 'cron' } } },
     );
-    await driveCron();
+    await reconcileCron();
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
   });
 
@@ -99,7 +100,7 @@ describe('the data source of a cron', () => {
     expect(conditionsOf()).toMatchObject({ Degraded: 'True/NameTaken' });
     await world.kube.delete(persistentVolumeClaims, { namespace, name: nameOf('a') });
     volume({ [cdiLabels.cron]: 'cron' });
-    await driveCron();
+    await reconcileCron();
     expect(all().imports).toEqual([]);
     expect(conditionsOf()).toMatchObject({ UpToDate: 'True/UpToDate' });
   });

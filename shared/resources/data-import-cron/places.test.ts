@@ -8,7 +8,7 @@ import { aStorageClass } from '#test/support/builders.ts';
 import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();
-const { aCron, all, cronNow, driveCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
+const { aCron, all, cronNow, reconcileCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
 
 describe('the place of a version', () => {
   it('moves to the new default class without taking the old version out of use', async () => {
@@ -21,7 +21,7 @@ describe('the place of a version', () => {
         metadata: { name: 'fast', annotations: { 'storageclass.kubevirt.io/is-default-virt-class': 'true' } },
       }),
     );
-    await driveCron();
+    await reconcileCron();
     const moved = importNow().metadata.name;
     expect(moved).toMatch(new RegExp(`^${nameOf('a')}-[0-9a-f]{8}$`));
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
@@ -29,7 +29,7 @@ describe('the place of a version', () => {
     expect(sourceNow().spec.source.pvc?.name).toBe(moved);
     expect(all().volumes).toEqual([moved]);
     expect(cronNow().metadata.annotations?.[cdiAnnotations.storageClass]).toBe('fast');
-    await driveCron();
+    await reconcileCron();
     expect(all().imports).toEqual([moved]);
   });
 
@@ -44,9 +44,9 @@ describe('the place of a version', () => {
         metadata: { name: 'fast', annotations: { 'storageclass.kubevirt.io/is-default-virt-class': 'true' } },
       }),
     );
-    await driveCron();
+    await reconcileCron();
     world.kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
     expect(importNow().metadata.name).toBe(nameOf('a'));
     expect(importNow().metadata.uid).not.toBe(uid);
   });
@@ -70,7 +70,7 @@ describe('the place of a version', () => {
     world.kube.edit(volumeSnapshots, { namespace, name: nameOf('a') }, (snapshot) => {
       snapshot.status = { readyToUse: true };
     });
-    await driveCron();
+    await reconcileCron();
     world.kube.collectGarbage();
     expect(sourceNow().spec.source).toEqual({ snapshot: { namespace, name: nameOf('a') } });
     expect(all()).toEqual({ imports: [], volumes: [] });
@@ -78,7 +78,7 @@ describe('the place of a version', () => {
     world.kube.edit(storageProfiles, { name: 'local' }, (profile) => {
       profile.status = { dataImportCronSourceFormat: 'pvc' };
     });
-    await driveCron();
+    await reconcileCron();
     expect(sourceNow().spec.source).toEqual({ snapshot: { namespace, name: nameOf('a') } });
     await finishImport(nameOf('a'));
     expect(sourceNow().spec.source).toEqual({ pvc: { namespace, name: nameOf('a') } });

@@ -20,7 +20,7 @@ import {
   recordOf,
 } from '#shared/resources/data-import-cron/due.ts';
 import type { CdiMode } from '#shared/resources/cdi-mode.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { countNote, sayNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
@@ -45,7 +45,7 @@ const polledEvent = (cron: ObjectRef, { observation, askedAt }: Answer, source: 
   buildSourcePolled({ cron, observation }, { source, now: new Date(askedAt) });
 
 /** As an event where there is a sink, so that the work spreads over instances; else, or when nobody takes it, at once. */
-export const hand = async (deps: DriverDeps, cron: ObjectRef, answer: Answer): Promise<void> => {
+export const hand = async (deps: ReconcileDeps, cron: ObjectRef, answer: Answer): Promise<void> => {
   const { observation, askedAt } = answer;
   const event = polledEvent(cron, answer, 'bullion.dev/cron-tick');
   const isTaken = deps.send !== undefined && (await deps.send(event)).isDelivered;
@@ -53,7 +53,7 @@ export const hand = async (deps: DriverDeps, cron: ObjectRef, answer: Answer): P
 };
 
 /** Polls a cron that is due by itself: a new one, or one whose next time somebody wrote. */
-export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<Outcome> => {
+export const pollIfDue = async (deps: ReconcileDeps, object: KubeObject): Promise<Outcome> => {
   if (!isCron(object) || deps.observe === undefined) return done;
   const mode = await deps.cdi?.();
   if (duePoll(observedBy(mode, object as DataImportCron), deps.now()) === undefined) return done;
@@ -70,9 +70,9 @@ export const pollIfDue = async (deps: DriverDeps, object: KubeObject): Promise<O
   return outcome;
 };
 
-/** Writes an answer into its cron and drives it. `askedAt`: milliseconds since the epoch, now when left out. */
+/** Writes an answer into its cron and reconciles it. `askedAt`: milliseconds since the epoch, now when left out. */
 export const recordObservation = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   cron: ObjectRef,
   observation: Observation,
   askedAt = deps.now(),
@@ -92,7 +92,7 @@ export const recordObservation = async (
 
 /** The digest is written before the memory of it: a crash between the two costs a request, never a version. */
 const recordOnce = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   ref: ObjectRef,
   { observation, askedAt }: Answer<Answered>,
 ): Promise<Outcome> => {
@@ -119,12 +119,12 @@ const recordOnce = async (
   const { waiting: _over, ...status } = marked.status ?? {};
   await deps.kube.replace(type, { ...marked, status: { ...status, lastPoll, counts } }, { subresource: 'status' });
   await tell(deps, ref, cron, lastPoll);
-  return drive(deps, ref, { which: 'all' });
+  return reconcile(deps, ref, { which: 'all' });
 };
 
 /** No poll, and no attempt: the cron says what it waits for, and until when. */
 const recordWait = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   ref: ObjectRef,
   { message, until }: Waiting,
   askedAt: number,
@@ -139,14 +139,14 @@ const recordWait = async (
   const marked = await deps.kube.mergePatch(type, ref, { metadata: { resourceVersion, annotations } });
   const status = { ...marked.status, waiting: { message, until } };
   await deps.kube.replace(type, { ...marked, status }, { subresource: 'status' });
-  return drive(deps, ref, { which: 'all' });
+  return reconcile(deps, ref, { which: 'all' });
 };
 
 const decisions = { Same: 'unchanged', Changed: 'changed', Failed: 'not asked' } as const;
 
 /** Every poll is counted on one Event, which says what the newest decided; a change, and the first failure of several, have one of their own. */
 const tell = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   ref: ObjectRef,
   before: DataImportCron,
   poll: NonNullable<DataImportCron['status']>['lastPoll'],

@@ -6,7 +6,7 @@ import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { isUsable } from '#shared/resources/data-import-cron/version.ts';
-import type { Step } from '#shared/resources/driven.ts';
+import type { Step } from '#shared/resources/reconciler.ts';
 
 /** Others who own it decide when it goes. */
 const removeDataSource = (cron: CronSubject, { dataSource }: ObservedCron): readonly Action[] => {

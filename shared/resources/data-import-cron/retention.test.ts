@@ -10,7 +10,8 @@ import { tick } from '#shared/resources/tick.ts';
 import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();
-const { aCron, all, conditionsOf, cronNow, driveCron, finishImport, importNow, importVersion, poll, sourceNow } = world;
+const { aCron, all, conditionsOf, cronNow, reconcileCron, finishImport, importNow, importVersion, poll, sourceNow } =
+  world;
 
 describe('the versions of a cron', () => {
   it('keeps as many versions as it is told to, and every one that is in use', async () => {
@@ -69,8 +70,8 @@ describe('the versions of a cron', () => {
     await importVersion('a');
     await poll('b');
     await world.kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
-    await driveCron();
-    await driveCron();
+    await reconcileCron();
+    await reconcileCron();
     expect(all()).toEqual({ imports: [nameOf('a')], volumes: [nameOf('a')] });
     expect(world.kube.all(dataImportCronKind.type)).toEqual([]);
     expect(sourceNow().spec.source.pvc?.name).toBe(nameOf('a'));
@@ -88,9 +89,9 @@ describe('the versions of a cron', () => {
     await poll('a');
     await finishImport(nameOf('a'), 'ImportInProgress');
     await world.kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
-    await driveCron();
+    await reconcileCron();
     world.kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
     expect(world.kube.all(dataImportCronKind.type)).toEqual([]);
     expect(all()).toEqual({ imports: [], volumes: [] });
   });
@@ -103,9 +104,9 @@ describe('the versions of a cron', () => {
       { kind: 'DataImportCron', controller: true, blockOwnerDeletion: false },
     ]);
     await world.kube.delete(dataImportCronKind.type, { namespace, name: 'cron' });
-    await driveCron();
+    await reconcileCron();
     world.kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
     expect(all()).toEqual({ imports: [], volumes: [] });
     expect([...world.kube.all(dataSourceKind.type), ...world.kube.all(dataImportCronKind.type)]).toEqual([]);
   });

@@ -16,11 +16,11 @@ import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { advisedRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { buildImport } from '#shared/resources/data-import-cron/template.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/tick.ts';
 import { rightOf, withAccess } from '#test/support/admission.ts';
 import { aSnapshotClass } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 const namespace = 'golden-images';
@@ -80,10 +80,10 @@ describe('20: one writer, where the profile of the class says so', () => {
   });
 });
 
-let deps: DriverDeps & { readonly kube: MemoryKube };
+let deps: ReconcileDeps & { readonly kube: MemoryKube };
 let kube: MemoryKube;
 beforeEach(() => {
-  deps = createTestDriver();
+  deps = createTestReconciler();
   kube = deps.kube;
   kube.edit(storageClasses, { name: 'local' }, ({ metadata }) => {
     metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
@@ -94,12 +94,12 @@ const conditionsOf = () =>
   Object.fromEntries(
     (cronNow().status?.conditions ?? []).map(({ type, status, reason }) => [type, `${status}/${reason}`]),
   );
-const driveCron = (with_: DriverDeps = deps) => drive(with_, refOf(cronNow()), { which: 'all' });
+const reconcileCron = (with_: ReconcileDeps = deps) => reconcile(with_, refOf(cronNow()), { which: 'all' });
 
 describe('19: a volume that a cron follows', () => {
   const right = 'create datavolumes/source other/*';
   const account = 'system:serviceaccount:golden-images:importer';
-  const acting = (mayDo: (user: string, right: string) => boolean): DriverDeps => {
+  const acting = (mayDo: (user: string, right: string) => boolean): ReconcileDeps => {
     const asked = withAccess(kube, (question) => mayDo(question.user ?? '', rightOf(question)));
     return {
       ...deps,
@@ -225,8 +225,8 @@ describe('11: versions of before there were labels', () => {
     old('fedora-of-old', false);
     old(version, true);
     kube.seed(dataImportCronKind.type, aCron({ importsToKeep: 1 }, { [cdiAnnotations.desiredDigest]: digest }));
-    await driveCron();
-    await driveCron();
+    await reconcileCron();
+    await reconcileCron();
     kube.collectGarbage();
     expect(kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name)).toEqual([version]);
   });
@@ -261,15 +261,15 @@ describe('14: versions that are snapshots', () => {
       spec: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
       status: { phase: 'Bound' },
     });
-    await driveCron();
+    await reconcileCron();
   };
   const makeReady = async (name: string, restoreSize = '1Gi') => {
     kube.edit(volumeSnapshots, { namespace, name }, (snapshot) => {
       snapshot.status = { readyToUse: true, restoreSize };
     });
-    await driveCron();
+    await reconcileCron();
     kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
   };
   const offered = () => kube.all(dataSourceKind.type)[0]?.spec.source.snapshot?.name;
   const snapshots = () =>
@@ -285,7 +285,7 @@ describe('14: versions that are snapshots', () => {
       status: { dataImportCronSourceFormat: 'snapshot', snapshotClass: 'other' },
     } as StorageProfile);
     kube.seed(dataImportCronKind.type, aCron({ importsToKeep: 1 }, { [cdiAnnotations.desiredDigest]: digest }));
-    await driveCron();
+    await reconcileCron();
     await arrive(version);
   });
 
@@ -348,8 +348,8 @@ describe('14: versions that are snapshots', () => {
 
   it('of a class that is no longer wanted make room before they are ready', async () => {
     wantClass(aSnapshotClass().metadata.name);
-    await driveCron();
-    await driveCron();
+    await reconcileCron();
+    await reconcileCron();
     expect(snapshots()).toEqual([[version, aSnapshotClass().metadata.name]]);
   });
 });

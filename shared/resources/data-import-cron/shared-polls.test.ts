@@ -8,7 +8,7 @@ import { jobs } from '#shared/api/foreign/core.ts';
 import { refOf } from '#shared/api/object.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { type Shared, namespace, share } from '#test/support/shared-content.ts';
 
 const url = 'https://images.example/bucket/noble.img';
@@ -33,7 +33,7 @@ const settle = async (): Promise<void> => {
   const { kube, deps, fill } = shared;
   for (let round = 0; round < 14; round += 1) {
     for (const type of [dataVolumes, dataImportCronKind.type] as const)
-      for (const object of kube.all(type as typeof dataVolumes)) await drive(deps, refOf(object), { which: 'all' });
+      for (const object of kube.all(type as typeof dataVolumes)) await reconcile(deps, refOf(object), { which: 'all' });
     note();
     fill();
     kube.collectGarbage();

@@ -1,4 +1,4 @@
-// A DataImportCron as the driver sees it.
+// A DataImportCron as the reconciler sees it.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { CronCounts, DataImportCron, DataImportCronStatus, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -6,7 +6,7 @@ import { annotations } from '#shared/api/names.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
-import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
 import { readSubject } from '#shared/resources/read-subject.ts';
 import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
@@ -26,7 +26,7 @@ export interface NamedVersion {
 /** What a cron asked for to have this version. */
 export const askedOf = ({ digest, validator }: NamedVersion): string => validator ?? digest;
 
-export interface CronState extends DrivenState {
+export interface CronState extends ReconciledState {
   /**
    * `Waiting`: for a digest or for somebody else; `Importing`; `Ready`: the newest version is in use; `Failed`: it cannot be had, an older one may
    * be in use.

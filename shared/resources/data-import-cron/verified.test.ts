@@ -9,8 +9,8 @@ import { refOf } from '#shared/api/object.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { populatedPatch } from '#shared/populate/volume.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 const namespace = 'golden-images';
@@ -19,13 +19,13 @@ const validatorOf = (tag: string): string => validatorDigest([url, 'etag', tag])
 const provisional = (tag: string): string => `noble-${validatorOf(tag).slice(10, 22)}`;
 const named = (char: string): string => `noble-${char.repeat(12)}`;
 
-let deps: DriverDeps & { readonly kube: MemoryKube };
+let deps: ReconcileDeps & { readonly kube: MemoryKube };
 let kube: MemoryKube;
 let time: number;
 
 beforeEach(() => {
   time = Date.parse('2026-03-01T00:00:00Z');
-  deps = { ...createTestDriver(), now: () => time };
+  deps = { ...createTestReconciler(), now: () => time };
   kube = deps.kube;
   kube.seed(dataImportCronKind.type, {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -46,7 +46,7 @@ beforeEach(() => {
 });
 
 const cronNow = (): DataImportCron => kube.all(dataImportCronKind.type)[0]!;
-const driveCron = () => drive(deps, refOf(cronNow()), { which: 'all' });
+const reconcileCron = () => reconcile(deps, refOf(cronNow()), { which: 'all' });
 const poll = async (tag: string) => {
   time += 120_000;
   const memory = { etag: tag };
@@ -86,8 +86,8 @@ const finish = async (name: string, sha256: string | undefined) => {
   kube.edit(dataVolumes, { namespace, name }, (object) => {
     object.status = { phase: 'Succeeded' };
   });
-  await driveCron();
-  await driveCron();
+  await reconcileCron();
+  await reconcileCron();
   kube.collectGarbage();
 };
 
@@ -123,7 +123,7 @@ describe('a file without a digest', () => {
   it('is asked for no more once it is in use', async () => {
     await importAs('1', 'a');
     const before = kube.calls.length;
-    await drive(deps, refOf(cronNow()));
+    await reconcile(deps, refOf(cronNow()));
     expect(kube.calls.slice(before).filter(({ verb }) => verb !== 'get')).toEqual([]);
     await poll('1');
     expect([names(), cronNow().status?.lastPoll?.outcome]).toEqual([[named('a')], 'Same']);
@@ -159,7 +159,7 @@ describe('a file without a digest', () => {
     await importAs('1', 'a');
     await kube.delete(dataVolumes, { namespace, name: named('a') });
     kube.collectGarbage();
-    await driveCron();
+    await reconcileCron();
     expect(names()).toEqual([provisional('1')]);
     await finish(provisional('1'), 'a'.repeat(64));
     await finish(named('a'), 'a'.repeat(64));

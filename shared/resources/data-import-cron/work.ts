@@ -5,7 +5,7 @@ import { isKept, offer } from '#shared/resources/data-import-cron/offer.ts';
 import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { type Verdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';
-import type { Step } from '#shared/resources/driven.ts';
+import type { Step } from '#shared/resources/reconciler.ts';
 
 export type CronStep = Step<CronState>;
 

@@ -7,20 +7,20 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 const namespace = 'golden-images';
 const population = JSON.stringify({ inspection: { format: 'raw', compression: 'none' }, digests: {} });
 const apiVersion = apiVersionOf(dataSourceKind.type);
 
-let deps: DriverDeps & { readonly kube: MemoryKube };
+let deps: ReconcileDeps & { readonly kube: MemoryKube };
 let kube: MemoryKube;
 let time = Date.parse('2026-03-01T00:00:00Z');
 beforeEach(() => {
-  deps = { ...createTestDriver(), now: () => time };
+  deps = { ...createTestReconciler(), now: () => time };
   kube = deps.kube;
 });
 
@@ -61,7 +61,7 @@ const seedSnapshot = (readyToUse: boolean) =>
   });
 
 const look = async (name = 'fedora') => {
-  await drive(deps, { apiVersion, kind: 'DataSource', namespace, name }, { which: 'all' });
+  await reconcile(deps, { apiVersion, kind: 'DataSource', namespace, name }, { which: 'all' });
   return (await kube.get(dataSourceKind.type, { namespace, name }))?.status;
 };
 const conditionOf = async (name?: string) => (await look(name))?.conditions?.[0];

@@ -1,4 +1,4 @@
-// How DataSources are driven. One line in registry.ts.
+// How DataSources are reconciled. One line in registry.ts.
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataSource, type DataSourceStatus, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
@@ -9,7 +9,7 @@ import { groupKindOf } from '#shared/api/owner.ts';
 import { plan } from '#shared/resources/data-source/plan.ts';
 import { type ObservedDataSource, check } from '#shared/resources/data-source/observed.ts';
 import { type DataSourceState, type DataSourceSubject, readDataSource } from '#shared/resources/data-source/subject.ts';
-import type { Driven, Planner } from '#shared/resources/driven.ts';
+import type { Reconciler, Planner } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
@@ -36,7 +36,7 @@ const toStatus = (
 
 const unusable = (reason: string, message: string): DataSourceState => ({ phase: 'NotReady', reason, message });
 
-export const drivenDataSource: Driven<DataSource, DataSourceSubject> = {
+export const dataSourceReconciler: Reconciler<DataSource, DataSourceSubject> = {
   kind: dataSourceKind,
   sidecars: () => [],
   reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots].map((type) => type as unknown as ResourceType),

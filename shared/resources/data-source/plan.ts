@@ -8,7 +8,7 @@ import { type Action, patch } from '#shared/backends/actions.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { ObservedDataSource, Followed } from '#shared/resources/data-source/observed.ts';
 import type { DataSourceState, DataSourceSubject } from '#shared/resources/data-source/subject.ts';
-import type { Step } from '#shared/resources/driven.ts';
+import type { Step } from '#shared/resources/reconciler.ts';
 
 interface Verdict {
   readonly reason: string;

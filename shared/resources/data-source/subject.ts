@@ -1,10 +1,10 @@
-// A DataSource as the driver sees it.
+// A DataSource as the reconciler sees it.
 import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import type { DrivenState, Subject } from '#shared/resources/driven.ts';
+import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
 import { readSubject } from '#shared/resources/read-subject.ts';
 
-export interface DataSourceState extends DrivenState {
+export interface DataSourceState extends ReconciledState {
   readonly phase: 'Ready' | 'NotReady';
   /** What the name stands for in the end, while it can be used. */
   readonly source?: DataSourceSource | undefined;

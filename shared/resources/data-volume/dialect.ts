@@ -23,7 +23,7 @@ import {
 import { isRunning, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
-import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
+import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
 import type { ClaimRequest, Volume } from '#shared/resources/volume/volume.ts';
 

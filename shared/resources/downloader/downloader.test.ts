@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { Downloader } from '#shared/api/harvester/downloader.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
-import { downloaderPlanner, drivenDownloader, lifetimeMs } from '#shared/resources/downloader/index.ts';
+import { downloaderPlanner, downloaderReconciler, lifetimeMs } from '#shared/resources/downloader/index.ts';
 
 const made = Date.parse('2026-11-28T07:00:00Z');
 const downloader: Downloader = {
@@ -19,7 +19,7 @@ const image = (phase: string): HarvesterImage => ({
   status: { phase },
 });
 const planAt = (observed: HarvesterImage | undefined, age = 0, transferUrl: string | undefined = 'http://t.example/') =>
-  downloaderPlanner.plan(drivenDownloader.read(downloader), observed, {
+  downloaderPlanner.plan(downloaderReconciler.read(downloader), observed, {
     now: made + age,
     settings: { ...defaultSettings, transferUrl },
   });
@@ -32,7 +32,7 @@ describe('a Downloader', () => {
   ])('of %s', (_what, observed, phase, reason) => {
     const { state, actions } = planAt(observed);
     expect({ phase: state.phase, reason: state.reason, actions }).toEqual({ phase, reason, actions: [] });
-    const status = drivenDownloader.toStatus(downloader, drivenDownloader.read(downloader), state, 'now');
+    const status = downloaderReconciler.toStatus(downloader, downloaderReconciler.read(downloader), state, 'now');
     expect(status).toMatchObject({ status: phase, conditions: [{ type: 'Ready', reason }, { type: 'Reconciling' }] });
   });
 

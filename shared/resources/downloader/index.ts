@@ -1,4 +1,4 @@
-// How VirtualMachineImageDownloaders are driven: each says when its image can be downloaded, and does not stay for ever. One line in registry.ts.
+// How VirtualMachineImageDownloaders are reconciled: each says when its image can be downloaded, and does not stay for ever. One line in registry.ts.
 import { type StatusCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -6,7 +6,7 @@ import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { remove } from '#shared/backends/actions.ts';
 import { follow } from '#shared/backends/sidecar.ts';
-import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { readSubject } from '#shared/resources/read-subject.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
@@ -14,7 +14,7 @@ import { done, waiting } from '#shared/runtime/outcome.ts';
 /** Milliseconds one stays that nobody downloads with. It costs nothing meanwhile: no pod runs for it. */
 export const lifetimeMs = 24 * 3600 * 1000;
 
-interface DownloaderState extends DrivenState {
+interface DownloaderState extends ReconciledState {
   readonly downloadUrl?: string | undefined;
 }
 
@@ -97,7 +97,7 @@ const conditionsOf = ({ status }: Downloader, generation: number, state: Downloa
   return setConditions((status?.conditions ?? []) as readonly StatusCondition[], wanted, now);
 };
 
-export const drivenDownloader: Driven<Downloader, DownloaderSubject> = {
+export const downloaderReconciler: Reconciler<Downloader, DownloaderSubject> = {
   kind: downloaderKind,
   // It has no children; declared for the right to remove what nobody wants any more.
   sidecars: () => [follow(downloaderKind.type, ['delete'], () => false)],

@@ -17,7 +17,7 @@ import { pvcRules, volumeRules } from '#shared/resources/hypercloud-volume/rules
 import { type SpecRule, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toReadyCondition } from '#shared/resources/status.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
-import type { VolumeDialect } from '#shared/resources/volume/driven.ts';
+import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
 import type { ClaimRequest } from '#shared/resources/volume/volume.ts';
 
 /** The kinds have no field for it. */

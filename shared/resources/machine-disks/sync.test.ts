@@ -8,21 +8,21 @@ import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#
 import { annotations, finalizers } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { handleObjectEvent } from '#shared/resources/handle.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { aHarvesterImage, aVolume } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 type Backend = 'csi' | 'cdi' | 'backingimage';
 
 let kube: MemoryKube;
-let deps: DriverDeps;
+let deps: ReconcileDeps;
 let time: number;
 
 beforeEach(() => {
-  const driver = createTestDriver();
+  const driver = createTestReconciler();
   kube = driver.kube;
   time = driver.now();
   deps = { ...driver, now: () => time };

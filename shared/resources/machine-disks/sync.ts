@@ -10,7 +10,7 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
@@ -40,12 +40,12 @@ const concernsUs = (machine: KubeObject): boolean =>
   claimTemplatesOf(machine).length > 0 || removedClaimsOf(machine).length > 0;
 
 /** Events name a machine and no more: what is written on it may hold passwords, which no broker is to see. */
-export const handleMachineEvent = async (deps: DriverDeps, ref: ObjectKey): Promise<Outcome> => {
+export const handleMachineEvent = async (deps: ReconcileDeps, ref: ObjectKey): Promise<Outcome> => {
   const machine = await deps.kube.get(virtualMachines, ref);
   return machine === undefined || !concernsUs(machine) ? done : syncDisks(deps, machine);
 };
 
-const syncDisks = async (deps: DriverDeps, machine: KubeObject): Promise<Outcome> => {
+const syncDisks = async (deps: ReconcileDeps, machine: KubeObject): Promise<Outcome> => {
   if (isLeaving(machine)) {
     const removed = await removeDisks(deps, machine);
     await releaseMachine(deps.kube, machine);
@@ -69,7 +69,7 @@ const syncDisks = async (deps: DriverDeps, machine: KubeObject): Promise<Outcome
 };
 
 /** What the API refuses for good is told the owner of the machine, not the sender of the event. */
-const makeDisk = async (deps: DriverDeps, wish: DiskWish): Promise<Obstacle | undefined> => {
+const makeDisk = async (deps: ReconcileDeps, wish: DiskWish): Promise<Obstacle | undefined> => {
   try {
     const { actions, obstacle } = planDisk(wish, await readDisk(deps, wish));
     await execute(deps.kube, actions);
@@ -82,7 +82,7 @@ const makeDisk = async (deps: DriverDeps, wish: DiskWish): Promise<Obstacle | un
   }
 };
 
-const readDisk = async ({ kube, backends }: DriverDeps, wish: DiskWish): Promise<ObservedDisk> => {
+const readDisk = async ({ kube, backends }: ReconcileDeps, wish: DiskWish): Promise<ObservedDisk> => {
   const { namespace, name, template } = wish;
   const claim = await kube.get(persistentVolumeClaims, { namespace, name });
   if (claim !== undefined) {
@@ -102,7 +102,7 @@ const readDisk = async ({ kube, backends }: DriverDeps, wish: DiskWish): Promise
 
 /** Later passes act for nobody, so it is what whoever runs things in the machine's namespace may do that counts. */
 const mayUse = async (
-  { kube }: Pick<DriverDeps, 'kube'>,
+  { kube }: Pick<ReconcileDeps, 'kube'>,
   namespace: string,
   image: { readonly namespace: string; readonly name: string },
 ): Promise<boolean> => {
@@ -111,14 +111,14 @@ const mayUse = async (
   return (await grantFor(kube, requester, { use: 'use-image', ...image })) !== undefined;
 };
 
-const rootDiskOf = (backends: DriverDeps['backends'], object: HarvesterImage): RootDisk | undefined => {
+const rootDiskOf = (backends: ReconcileDeps['backends'], object: HarvesterImage): RootDisk | undefined => {
   const image = harvesterImages.toImage(object);
   const registration = registrationOf(backends, image.backend);
   const isReady = image.state.phase === 'Available' && !image.deleting;
   return isReady && registration.served ? registration.backend.rootDiskOf(image) : undefined;
 };
 
-const removeDisks = async ({ kube }: DriverDeps, machine: KubeObject): Promise<Outcome> => {
+const removeDisks = async ({ kube }: ReconcileDeps, machine: KubeObject): Promise<Outcome> => {
   const namespace = machine.metadata.namespace ?? 'default';
   for (const name of removedClaimsOf(machine).slice(0, mostDisks)) {
     // oxlint-disable-next-line no-await-in-loop
@@ -133,9 +133,9 @@ const removeDisks = async ({ kube }: DriverDeps, machine: KubeObject): Promise<O
 
 /** One machine in trouble must not keep the others from their disks. */
 const quietly = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   machine: KubeObject,
-  step: (deps: DriverDeps, machine: KubeObject) => Promise<unknown>,
+  step: (deps: ReconcileDeps, machine: KubeObject) => Promise<unknown>,
 ): Promise<void> => {
   const { namespace = '', name } = machine.metadata;
   try {
@@ -146,7 +146,7 @@ const quietly = async (
 };
 
 /** None where the cluster has no machines. */
-async function* machinesOf({ kube }: DriverDeps): AsyncIterable<KubeObject> {
+async function* machinesOf({ kube }: ReconcileDeps): AsyncIterable<KubeObject> {
   try {
     for await (const machine of kube.listAll(virtualMachines)) if (concernsUs(machine)) yield machine;
   } catch (error) {
@@ -155,7 +155,7 @@ async function* machinesOf({ kube }: DriverDeps): AsyncIterable<KubeObject> {
 }
 
 /** What waits for an image, once that is ready. */
-export const makeDisksOf = async (deps: DriverDeps, image: KubeObject): Promise<void> => {
+export const makeDisksOf = async (deps: ReconcileDeps, image: KubeObject): Promise<void> => {
   const { type } = harvesterImageKind;
   if (image.kind !== type.kind || image.apiVersion !== apiVersionOf(type)) return;
   const id = `${image.metadata.namespace}/${image.metadata.name}`;
@@ -169,7 +169,7 @@ export const makeDisksOf = async (deps: DriverDeps, image: KubeObject): Promise<
  * New machines, and those on their way out: all others were heard of long ago. One that is not held has been here longer than we have: which of its
  * disks go with it could not be read once it is gone.
  */
-export const sweepMachines = async (deps: DriverDeps): Promise<void> => {
+export const sweepMachines = async (deps: ReconcileDeps): Promise<void> => {
   for await (const machine of machinesOf(deps)) {
     const age = deps.now() - Date.parse(machine.metadata.creationTimestamp ?? '');
     const step = isLeaving(machine) || age < newForMs ? syncDisks : hold;
@@ -177,4 +177,4 @@ export const sweepMachines = async (deps: DriverDeps): Promise<void> => {
   }
 };
 
-const hold = ({ kube }: DriverDeps, machine: KubeObject): Promise<void> => holdMachine(kube, machine);
+const hold = ({ kube }: ReconcileDeps, machine: KubeObject): Promise<void> => holdMachine(kube, machine);

@@ -4,19 +4,19 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { aSnapshotClass, aStorageClass } from '#test/support/builders.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 
 const gke = 'pd.csi.storage.gke.io';
 const golden = 'cdi.kubevirt.io/snapshotClassForDataImportCron';
 const single = 'cdi.kubevirt.io/useReadWriteOnceForDataImportCron';
 const images = aSnapshotClass('images', { driver: gke, parameters: { 'snapshot-type': 'images' } });
 
-let deps: ReturnType<typeof createTestDriver>;
+let deps: ReturnType<typeof createTestReconciler>;
 beforeEach(() => {
-  deps = createTestDriver();
+  deps = createTestReconciler();
 });
 const marksOf = (name: string) =>
   deps.kube.all(storageProfiles).find(({ metadata }) => metadata.name === name)?.metadata.annotations;
@@ -78,7 +78,7 @@ describe('a DataVolume in a class that offers nothing', () => {
     });
   };
   const look = async () => {
-    await drive(deps, ref);
+    await reconcile(deps, ref);
     const [object] = deps.kube.all(dataVolumeKind.type);
     const {
       type: _,

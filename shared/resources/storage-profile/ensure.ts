@@ -8,7 +8,7 @@ import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage-profile.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
@@ -59,7 +59,7 @@ export interface StorageFacts {
 }
 
 /** What is missing is made; what is no longer true is looked at again. A CDI that is installed does this itself: `undefined`. */
-export const ensureProfiles = async (deps: DriverDeps): Promise<StorageFacts | undefined> => {
+export const ensureProfiles = async (deps: ReconcileDeps): Promise<StorageFacts | undefined> => {
   const { kube, cdi } = deps;
   if ((await cdi?.()) === 'use') return undefined;
   const [classes, snapshotClasses, profiles] = await Promise.all([
@@ -84,7 +84,7 @@ export const ensureProfiles = async (deps: DriverDeps): Promise<StorageFacts | u
     if (!isTrue(profile, describeClass(facts, profile.spec ?? {}))) {
       const { apiVersion, kind, metadata } = profile;
       // oxlint-disable-next-line no-await-in-loop
-      await drive(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });
+      await reconcile(deps, { apiVersion, kind, name: metadata.name }, { which: 'all' });
     }
   }
   return { classes: classes.items, snapshotClasses, profiles: profiles.items };

@@ -1,4 +1,4 @@
-// How StorageProfiles are driven: each says what is known of its class. One line in registry.ts; `ensure.ts` makes them.
+// How StorageProfiles are reconciled: each says what is known of its class. One line in registry.ts; `ensure.ts` makes them.
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type StorageProfile, type StorageProfileStatus, storageProfileKind } from '#shared/api/cdi/storage-profile.ts';
 import {
@@ -14,12 +14,12 @@ import { follow } from '#shared/backends/sidecar.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isMadeByHand } from '#shared/populate/profile.ts';
 import { type ClassFacts, describeClass } from '#shared/populate/storage-profile.ts';
-import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { readSubject } from '#shared/resources/read-subject.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
-interface ProfileState extends DrivenState {
+interface ProfileState extends ReconciledState {
   readonly status: Omit<StorageProfileStatus, 'conditions' | 'observedGeneration'>;
 }
 
@@ -76,7 +76,7 @@ const refusedWith = (state: ProfileState, reason: string, message: string): Prof
   message,
 });
 
-export const drivenStorageProfile: Driven<StorageProfile, ProfileSubject> = {
+export const storageProfileReconciler: Reconciler<StorageProfile, ProfileSubject> = {
   kind: storageProfileKind,
   // They have no owner of ours; declared for the right to make and to annotate them.
   sidecars: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],

@@ -3,14 +3,14 @@
 import { type HyperConverged, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { refOf } from '#shared/api/object.ts';
 import { scheduleOf } from '#shared/golden/templates/hyperconverged.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import type { TemplateSettings, TemplatesProblem } from '#shared/resources/templates/sync.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 
 /** The draw needs nobody to keep it for as long as the object is there; kept, it can be observed, and outlives that. */
 export const keepSchedules = async (
-  { kube }: DriverDeps,
+  { kube }: ReconcileDeps,
   settings: TemplateSettings,
   objects: readonly HyperConverged[],
 ): Promise<readonly TemplatesProblem[]> => {

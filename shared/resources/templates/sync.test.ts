@@ -5,19 +5,19 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type HyperConverged, type Ssp, hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces, nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { type TemplateSettings, syncTemplates } from '#shared/resources/templates/sync.ts';
 import { Denied, NotFound } from '#shared/runtime/errors.ts';
-import { createTestDriver } from '#test/support/driver.ts';
+import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
 
 const namespace = 'kubevirt-os-images';
 const settings: TemplateSettings = { mode: 'auto', namespace, architecture: 'amd64' };
-let deps: DriverDeps;
+let deps: ReconcileDeps;
 let kube: MemoryKube;
 
 beforeEach(() => {
-  const driver = createTestDriver();
+  const driver = createTestReconciler();
   kube = driver.kube;
   deps = { ...driver, templates: settings };
 });

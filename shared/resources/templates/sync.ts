@@ -10,7 +10,7 @@ import { expand } from '#shared/golden/templates/expand.ts';
 import { type TemplateList, effectiveTemplates } from '#shared/golden/templates/hyperconverged.ts';
 import { clusterArchitectures, sspTemplates } from '#shared/golden/templates/ssp.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { keepSchedules } from '#shared/resources/templates/kept-schedule.ts';
 import type { Ask } from '#shared/resources/templates/ask.ts';
@@ -37,7 +37,7 @@ export interface TemplateSettings {
 }
 
 /** Never repeats a write: a pass over settled templates only reads. */
-export const syncTemplates = async (deps: DriverDeps): Promise<Outcome> => {
+export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
   const { templates, kube } = deps;
   if (templates === undefined || templates.mode === 'off') return done;
   const holders = await readHolders(kube);
@@ -61,7 +61,7 @@ export type TemplatesProblem = TemplatesPlan['problems'][number];
 type Reported = TemplatesProblem;
 
 const readAsks = async (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   settings: TemplateSettings,
   holders: TemplateHolders,
 ): Promise<{ readonly asks: readonly Ask[]; readonly problems: readonly Reported[] }> => {
@@ -104,7 +104,7 @@ const leftToOperator: Problem = {
 
 /** What a HyperConverged says of the nodes, or else what the nodes say. */
 const architecturesFor = async (
-  { kube }: DriverDeps,
+  { kube }: ReconcileDeps,
   { architecture }: TemplateSettings,
   [first]: readonly HyperConverged[],
 ): Promise<{ readonly all: readonly string[]; readonly workloads: readonly string[] }> => {
@@ -116,7 +116,7 @@ const architecturesFor = async (
   return { all, workloads: workloadsArchitectures.length > 0 ? workloadsArchitectures : all };
 };
 
-const ensureNamespace = async ({ kube }: DriverDeps, name: string): Promise<void> => {
+const ensureNamespace = async ({ kube }: ReconcileDeps, name: string): Promise<void> => {
   if ((await kube.get(namespaces, { name })) !== undefined) return;
   try {
     await kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
@@ -126,7 +126,11 @@ const ensureNamespace = async ({ kube }: DriverDeps, name: string): Promise<void
 };
 
 /** A template in trouble must not keep the others from being carried out. */
-const carryOut = async (deps: DriverDeps, asks: readonly Ask[], plan: TemplatesPlan): Promise<readonly Reported[]> => {
+const carryOut = async (
+  deps: ReconcileDeps,
+  asks: readonly Ask[],
+  plan: TemplatesPlan,
+): Promise<readonly Reported[]> => {
   const refused: Reported[] = [];
   for (const action of plan.actions) {
     try {
@@ -151,7 +155,7 @@ const nameOf = (action: Action): string =>
   `${action.type.kind} ${action.do === 'create' ? action.object.metadata.name : action.key.name}`;
 
 /** Once for as long as the Event is kept: a pass must not write where nothing changed. */
-const sayProblem = async (deps: DriverDeps, about: ObjectRef, { reason, message }: Problem): Promise<void> => {
+const sayProblem = async (deps: ReconcileDeps, about: ObjectRef, { reason, message }: Problem): Promise<void> => {
   const note = { type: 'Warning', reason, message, occurrence: message } as const;
   const { metadata } = toKubeEvent(about, note, isoTime(deps.now()));
   if ((await deps.kube.get(kubeEvents, metadata)) === undefined) await sayNote(deps, about, note);

@@ -5,14 +5,14 @@ import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { findWriter } from '#shared/backends/writer.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
-const serve = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+const serve = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   const { namespace, name } = claim.metadata;
   const dataVolume = await deps.kube.get(dataVolumeKind.type, { namespace, name });
   const writer = dataVolume === undefined ? await findWriter(deps.kube, { namespace, name }) : undefined;
@@ -22,13 +22,13 @@ const serve = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<vo
 };
 
 const complain = (
-  deps: DriverDeps,
+  deps: ReconcileDeps,
   claim: PersistentVolumeClaim,
   { reason, message }: { readonly reason: string; readonly message: string },
 ): Promise<void> => sayNote(deps, refOf(claim), { type: 'Warning', reason, message, occurrence: message });
 
 /** What the API refuses for good is told on the claim; what may work later is thrown. */
-const serveOrSay = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+const serveOrSay = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
     await serve(deps, claim);
   } catch (error) {
@@ -41,7 +41,7 @@ const serveOrSay = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promi
 };
 
 /** One claim in trouble must not keep the others from being filled. */
-const serveQuietly = async (deps: DriverDeps, claim: PersistentVolumeClaim): Promise<void> => {
+const serveQuietly = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
     await serveOrSay(deps, claim);
   } catch (error) {
@@ -54,7 +54,7 @@ const isClaim = (object: KubeObject): object is PersistentVolumeClaim =>
   object.kind === persistentVolumeClaims.kind && object.apiVersion === apiVersionOf(persistentVolumeClaims);
 
 /** An object of any kind was added or changed. Throws what may work later. */
-export const serveUploadClaim = async (deps: DriverDeps, changed: KubeObject): Promise<Outcome> => {
+export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> => {
   if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi?.()) === 'use') return done;
   const claim = await deps.kube.get(persistentVolumeClaims, refOf(changed));
   if (claim !== undefined && asksForUpload(claim)) await serveOrSay(deps, claim);
@@ -62,7 +62,7 @@ export const serveUploadClaim = async (deps: DriverDeps, changed: KubeObject): P
 };
 
 /** A CDI that is installed sees to them itself. Claims of ours have an owner that does. */
-export const serveUploadClaims = async (deps: DriverDeps): Promise<void> => {
+export const serveUploadClaims = async (deps: ReconcileDeps): Promise<void> => {
   if ((await deps.cdi?.()) === 'use') return;
   const others = { labelSelector: `!${labels.ownerUid}` };
   for await (const claim of deps.kube.listAll(persistentVolumeClaims, others)) {

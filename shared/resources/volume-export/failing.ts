@@ -7,7 +7,7 @@ import { isFinal } from '#shared/backends/image.ts';
 import { isLeaving } from '#shared/backends/sidecar.ts';
 import { failedState, terminatingState } from '#shared/backends/state.ts';
 import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
-import type { Step } from '#shared/resources/driven.ts';
+import type { Step } from '#shared/resources/reconciler.ts';
 import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';

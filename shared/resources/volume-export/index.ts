@@ -1,4 +1,4 @@
-// How exports of volumes are driven. Called by registry.ts.
+// How exports of volumes are reconciled. Called by registry.ts.
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import {
   jobs,
@@ -14,7 +14,7 @@ import { finalizers } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/backends/sidecar.ts';
-import type { Driven } from '#shared/resources/driven.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
 import { type VolumeExport, locationOf } from '#shared/resources/volume-export/export.ts';
@@ -40,7 +40,7 @@ const reads = [
 
 const erased = (type: unknown): ResourceType => type as ResourceType;
 
-export const drivenVolumeExport: Driven<VirtualMachineVolumeExport, VolumeExport> = {
+export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, VolumeExport> = {
   ...fillable,
   kind: volumeExportKind,
   read: toExport,

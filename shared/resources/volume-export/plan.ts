@@ -21,7 +21,7 @@ import {
 } from '#shared/backends/state.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
-import type { Step } from '#shared/resources/driven.ts';
+import type { Step } from '#shared/resources/reconciler.ts';
 import {
   buildCopy,
   buildExportJob,

@@ -37,27 +37,27 @@ const claimOf = ({ kube }: Shared, name: string) =>
 const keptOf = ({ kube }: Shared) =>
   kube.all(persistentVolumeClaims).filter(({ metadata }) => metadata.name.startsWith('content-'));
 
-const settle = async ({ driveAll, fill }: Shared, ...names: readonly string[]): Promise<void> => {
+const settle = async ({ reconcileAll, fill }: Shared, ...names: readonly string[]): Promise<void> => {
   for (let round = 0; round < 6; round += 1) {
-    await driveAll(names);
+    await reconcileAll(names);
     fill();
   }
-  await driveAll(names);
+  await reconcileAll(names);
 };
 
 describe('a disk of a class without snapshots', () => {
   it('is copied for those who wait, before its machine writes to it', async () => {
     const shared = await plain();
-    const { add, driveAll, fill, fetching, phaseOf, remove } = shared;
+    const { add, reconcileAll, fill, fetching, phaseOf, remove } = shared;
     add('disk', 'local', 'plain');
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     add('two', 'local', 'plain');
     add('golden');
-    await driveAll(['two', 'golden']);
+    await reconcileAll(['two', 'golden']);
     for (const name of ['two', 'golden'])
       expect(readyOf(shared, name)?.message).toContain('DataVolume disk fetches the same image');
     fill();
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     // Not handed over yet: nobody may write to what is being copied.
     expect([phaseOf('disk'), readyOf(shared, 'disk')?.message, keptOf(shared).length]).toEqual([
       'ImportInProgress',
@@ -98,15 +98,15 @@ describe('a disk of a class without snapshots', () => {
 
   it('is handed over although its copy failed, and who waited fetches', async () => {
     const shared = await plain();
-    const { add, driveAll, fill, fail, phaseOf, fetching } = shared;
+    const { add, reconcileAll, fill, fail, phaseOf, fetching } = shared;
     add('disk', 'local', 'plain');
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     add('golden');
-    await driveAll(['golden']);
+    await reconcileAll(['golden']);
     fill();
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     fail('keep-');
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     expect([phaseOf('disk'), keptOf(shared)]).toEqual(['Succeeded', []]);
     await settle(shared, 'golden');
     expect([phaseOf('golden'), fetching().length]).toEqual(['Succeeded', 2]);
@@ -120,7 +120,7 @@ describe('a disk of a class without snapshots', () => {
         name: fc.constantFrom(...names),
         kind: fc.constantFrom('version', 'disk', 'late', 'hypercloud', 'harvester'),
       }),
-      fc.record({ do: fc.constant('drive' as const), names: fc.subarray(names, { minLength: 1 }) }),
+      fc.record({ do: fc.constant('reconcile' as const), names: fc.subarray(names, { minLength: 1 }) }),
       fc.record({ do: fc.constant('fill' as const) }),
     );
     await fc.assert(
@@ -132,7 +132,7 @@ describe('a disk of a class without snapshots', () => {
           const className = place === 'plain' ? 'local' : 'late';
           const added = new Set<string>();
           for (const one of steps) {
-            if (one.do === 'drive') await shared.driveAll(one.names);
+            if (one.do === 'reconcile') await shared.reconcileAll(one.names);
             else if (one.do === 'fill') shared.fill();
             else if (!added.has(one.name)) {
               added.add(one.name);
@@ -140,10 +140,10 @@ describe('a disk of a class without snapshots', () => {
             }
           }
           for (let round = 0; round < 10; round += 1) {
-            await shared.driveAll(names);
+            await shared.reconcileAll(names);
             shared.fill();
           }
-          await shared.driveAll(names);
+          await shared.reconcileAll(names);
           for (const name of added) expect(['Succeeded', 'Available', 'Imported']).toContain(shared.phaseOf(name));
           const again = shared.statuses().filter((status) => JSON.stringify(status).includes('"fetchReason"'));
           expect(shared.fetching().length).toBe(added.size === 0 ? 0 : 1 + again.length);
@@ -157,10 +157,10 @@ describe('a disk of a class without snapshots', () => {
 describe('a disk whose consumer says where it lies', () => {
   it('holds nobody up while it waits, and is copied from what was fetched meanwhile', async () => {
     const shared = waiting();
-    const { add, driveAll, fetching, phaseOf, kube } = shared;
+    const { add, reconcileAll, fetching, phaseOf, kube } = shared;
     add('disk', 'late', 'late');
-    await driveAll(['disk']);
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
+    await reconcileAll(['disk']);
     expect([readyOf(shared, 'disk')?.message, fetching(), kube.all(leases)]).toEqual([
       expect.stringContaining('once a virtual machine uses it'),
       [],
@@ -179,14 +179,14 @@ describe('a disk whose consumer says where it lies', () => {
 
   it('fetches for those who come after its consumer', async () => {
     const shared = waiting();
-    const { add, driveAll, fill, fetching, phaseOf } = shared;
+    const { add, reconcileAll, fill, fetching, phaseOf } = shared;
     add('disk', 'late', 'late');
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     fill();
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     expect(fetching().length).toBe(1);
     add('golden', 'late', 'version');
-    await driveAll(['golden']);
+    await reconcileAll(['golden']);
     expect(readyOf(shared, 'golden')?.message).toContain('DataVolume disk fetches the same image');
     await settle(shared, 'disk', 'golden');
     expect([phaseOf('disk'), phaseOf('golden'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
@@ -194,7 +194,7 @@ describe('a disk whose consumer says where it lies', () => {
 
   it('fetches by itself where no node reaches both, and says so', async () => {
     const shared = waiting();
-    const { add, driveAll, fetching, phaseOf, kube } = shared;
+    const { add, reconcileAll, fetching, phaseOf, kube } = shared;
     const place = (claim: string, node: string): void => {
       const volume = {
         apiVersion: 'v1',
@@ -211,7 +211,7 @@ describe('a disk whose consumer says where it lies', () => {
     await settle(shared, 'golden');
     place('golden', 'one');
     add('disk', 'late', 'late');
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     place('disk', 'other');
     await settle(shared, 'disk');
     expect([phaseOf('disk'), fetching().length]).toEqual(['Succeeded', 2]);

@@ -13,35 +13,35 @@ const lastUse = 'cdi.kubevirt.io/storage.import.lastUseTime';
 
 describe('volumes that want the same bytes', () => {
   it('have them fetched once; the others wait, say for whom, and are cloned', async () => {
-    const { add, driveAll, fetching, phaseOf, fill, kube } = share();
+    const { add, reconcileAll, fetching, phaseOf, fill, kube } = share();
     add('one');
-    await driveAll(['one']);
+    await reconcileAll(['one']);
     add('two');
-    await driveAll(['two', 'one']);
+    await reconcileAll(['two', 'one']);
     expect([fetching().length, kube.all(leases).length]).toEqual([1, 1]);
     const two = kube.all(dataVolumeKind.type).find(({ metadata }) => metadata.name === 'two');
     expect(two?.status?.conditions?.find(({ type }) => type === 'Ready')?.message).toContain(
       'DataVolume one fetches the same image',
     );
     fill();
-    await driveAll(['one']);
-    await driveAll(['two']);
+    await reconcileAll(['one']);
+    await reconcileAll(['two']);
     fill();
-    await driveAll(['two']);
+    await reconcileAll(['two']);
     expect(kube.all(persistentVolumeClaims).map((claim) => recordOf(claim)?.strategy)).toEqual([undefined, 'snapshot']);
     fill();
-    await driveAll(['two']);
+    await reconcileAll(['two']);
     expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
   });
 
   it('are kept as a snapshot before a machine writes to its disk, and never cloned from that disk', async () => {
-    const { add, driveAll, fetching, kube, fill, phaseOf, remove } = share();
+    const { add, reconcileAll, fetching, kube, fill, phaseOf, remove } = share();
     const settle = async (...names: readonly string[]) => {
       for (let round = 0; round < 6; round += 1) {
-        await driveAll(names);
+        await reconcileAll(names);
         fill();
       }
-      await driveAll(names);
+      await reconcileAll(names);
     };
     add('disk', 'local', 'plain');
     await settle('disk');
@@ -62,16 +62,16 @@ describe('volumes that want the same bytes', () => {
   });
 
   it('are cloned from a golden volume, whoever they are', async () => {
-    const { add, driveAll, fetching, fill, kube } = share();
+    const { add, reconcileAll, fetching, fill, kube } = share();
     add('golden');
-    await driveAll(['golden']);
+    await reconcileAll(['golden']);
     fill();
-    await driveAll(['golden']);
+    await reconcileAll(['golden']);
     add('disk', 'local', 'plain');
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     expect(fetching().length).toBe(1);
     fill();
-    await driveAll(['disk']);
+    await reconcileAll(['disk']);
     // Versions say when they were last cloned from.
     const used = kube
       .all(persistentVolumeClaims)
@@ -86,69 +86,69 @@ describe('volumes that want the same bytes', () => {
     ['golden', 'image'],
     ['image', 'golden'],
   ])('are fetched once for a cron and an image of one content, the %s first', async (first, second) => {
-    const { add, driveAll, fetching, fill, phaseOf } = share();
+    const { add, reconcileAll, fetching, fill, phaseOf } = share();
     add('one', 'local', first);
-    await driveAll(['one']);
+    await reconcileAll(['one']);
     add('two', 'local', second);
-    await driveAll(['two']);
+    await reconcileAll(['two']);
     fill();
     for (let round = 0; round < 3; round += 1) {
-      await driveAll(['one', 'two']);
+      await reconcileAll(['one', 'two']);
       fill();
     }
-    await driveAll(['one', 'two']);
+    await reconcileAll(['one', 'two']);
     expect([phaseOf('one'), phaseOf('two'), fetching().length]).toEqual(['Succeeded', 'Succeeded', 1]);
   });
 
   it('share nothing across classes', async () => {
-    const { add, driveAll, fetching, kube } = share();
+    const { add, reconcileAll, fetching, kube } = share();
     kube.seed(storageClasses, aStorageClass('other'));
     add('one');
     add('two', 'other');
-    await driveAll(['one', 'two']);
+    await reconcileAll(['one', 'two']);
     expect([fetching().length, kube.all(leases).length]).toEqual([2, 2]);
   });
 
   it('go on without the one that went, failed or lost its volume', async () => {
-    const { add, driveAll, fetching, kube } = share();
+    const { add, reconcileAll, fetching, kube } = share();
     add('one');
-    await driveAll(['one']);
+    await reconcileAll(['one']);
     add('two');
     kube.edit(dataVolumeKind.type, { namespace, name: 'one' }, (object) => {
       object.status = { ...object.status, phase: 'Failed' };
     });
-    await driveAll(['two']);
+    await reconcileAll(['two']);
     expect(fetching().length).toBe(2);
     await kube.delete(dataVolumeKind.type, { namespace, name: 'two' });
     kube.collectGarbage();
     add('three');
-    await driveAll(['three']);
+    await reconcileAll(['three']);
     expect(kube.all(leases)[0]?.metadata.annotations).toMatchObject({ 'bullion.dev/owner-name': 'three' });
   });
 
-  it('are fetched once in whatever order they come and are driven', async () => {
+  it('are fetched once in whatever order they come and are reconciled', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const step = fc.oneof(
       fc.record({ do: fc.constant('add' as const), name: fc.constantFrom(...names) }),
-      fc.record({ do: fc.constant('drive' as const), names: fc.subarray(names, { minLength: 1 }) }),
+      fc.record({ do: fc.constant('reconcile' as const), names: fc.subarray(names, { minLength: 1 }) }),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 12 }), async (steps) => {
-        const { add, driveAll, fetching, fill, phaseOf } = share();
+        const { add, reconcileAll, fetching, fill, phaseOf } = share();
         const added = new Set<string>();
         for (const one of steps) {
-          if (one.do === 'drive') await driveAll(one.names);
+          if (one.do === 'reconcile') await reconcileAll(one.names);
           else if (!added.has(one.name)) {
             added.add(one.name);
             add(one.name);
           }
         }
         for (let round = 0; round < 6; round += 1) {
-          await driveAll(names);
+          await reconcileAll(names);
           expect(fetching().length).toBe(Math.min(1, added.size));
           fill();
         }
-        await driveAll(names);
+        await reconcileAll(names);
         expect([...added].map(phaseOf)).toEqual([...added].map(() => 'Succeeded'));
       }),
       { numRuns: 60 },
@@ -163,17 +163,17 @@ describe('crons, images and data volumes that want the same file', () => {
   it.each(fileKinds.flatMap((first) => fileKinds.map((second) => [first, second] as const)))(
     'fetch it once: a %s first, then a %s',
     async (first, second) => {
-      const { add, driveAll, fetching, fill, phaseOf, kube } = share();
+      const { add, reconcileAll, fetching, fill, phaseOf, kube } = share();
       add('one', 'local', first);
-      await driveAll(['one']);
+      await reconcileAll(['one']);
       add('two', 'local', second);
-      await driveAll(['two']);
+      await reconcileAll(['two']);
       expect(fetching().length).toBeLessThanOrEqual(1);
       for (let round = 0; round < 5; round += 1) {
-        await driveAll(['one', 'two']);
+        await reconcileAll(['one', 'two']);
         fill();
       }
-      await driveAll(['one', 'two']);
+      await reconcileAll(['one', 'two']);
       expect(complete).toContain(phaseOf('one'));
       expect(complete).toContain(phaseOf('two'));
       expect(fetching()).toEqual(['http']);
@@ -182,11 +182,11 @@ describe('crons, images and data volumes that want the same file', () => {
   );
 
   it('say for whom they wait', async () => {
-    const { add, driveAll, kube } = share();
+    const { add, reconcileAll, kube } = share();
     add('one', 'local', 'version');
-    await driveAll(['one']);
+    await reconcileAll(['one']);
     add('two', 'local', 'hypercloud');
-    await driveAll(['two']);
+    await reconcileAll(['two']);
     const [image] = kube.all(hyperCloudImageKind.type);
     expect(image?.status?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
       reason: 'SameContent',
@@ -195,13 +195,13 @@ describe('crons, images and data volumes that want the same file', () => {
   });
 
   it('have it for as long as one of them is left', async () => {
-    const { add, driveAll, fetching, fill, phaseOf, remove } = share();
+    const { add, reconcileAll, fetching, fill, phaseOf, remove } = share();
     const settle = async (...names: readonly string[]) => {
       for (let round = 0; round < 6; round += 1) {
-        await driveAll(names);
+        await reconcileAll(names);
         fill();
       }
-      await driveAll(names);
+      await reconcileAll(names);
     };
     add('one', 'local', 'hypercloud');
     await settle('one');
@@ -218,16 +218,16 @@ describe('crons, images and data volumes that want the same file', () => {
     await remove('three');
     await remove('four');
     add('five', 'local', 'version');
-    await driveAll(['five']);
+    await reconcileAll(['five']);
     expect(fetching().length).toBe(1);
   });
 
   it('are fetched for alone where what is there is too large to be copied', async () => {
-    const { add, driveAll, fetching, fill, phaseOf, kube } = share();
+    const { add, reconcileAll, fetching, fill, phaseOf, kube } = share();
     add('one', 'local', 'version');
-    await driveAll(['one']);
+    await reconcileAll(['one']);
     fill();
-    await driveAll(['one']);
+    await reconcileAll(['one']);
     const small = aHyperCloudImage({
       metadata: { namespace, name: 'small' },
       spec: {
@@ -237,11 +237,11 @@ describe('crons, images and data volumes that want the same file', () => {
       },
     });
     kube.seed(hyperCloudImageKind.type, small);
-    await driveAll(['small']);
+    await reconcileAll(['small']);
     expect([phaseOf('small'), fetching().length]).toEqual(['Pending', 2]);
   });
 
-  it('are fetched once in whatever order they come, go and are driven', async () => {
+  it('are fetched once in whatever order they come, go and are reconciled', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const step = fc.oneof(
       fc.record({
@@ -249,15 +249,15 @@ describe('crons, images and data volumes that want the same file', () => {
         name: fc.constantFrom(...names),
         kind: fc.constantFrom(...fileKinds),
       }),
-      fc.record({ do: fc.constant('drive' as const), names: fc.subarray(names, { minLength: 1 }) }),
+      fc.record({ do: fc.constant('reconcile' as const), names: fc.subarray(names, { minLength: 1 }) }),
       fc.record({ do: fc.constant('fill' as const) }),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
-        const { add, driveAll, fetching, fill, phaseOf } = share();
+        const { add, reconcileAll, fetching, fill, phaseOf } = share();
         const added = new Set<string>();
         for (const one of steps) {
-          if (one.do === 'drive') await driveAll(one.names);
+          if (one.do === 'reconcile') await reconcileAll(one.names);
           else if (one.do === 'fill') fill();
           else if (!added.has(one.name)) {
             added.add(one.name);
@@ -265,11 +265,11 @@ describe('crons, images and data volumes that want the same file', () => {
           }
         }
         for (let round = 0; round < 8; round += 1) {
-          await driveAll(names);
+          await reconcileAll(names);
           expect(fetching().length).toBeLessThanOrEqual(1);
           fill();
         }
-        await driveAll(names);
+        await reconcileAll(names);
         expect(fetching().length).toBe(Math.min(1, added.size));
         for (const name of added) expect(complete).toContain(phaseOf(name));
       }),

@@ -6,7 +6,7 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { drive } from '#shared/resources/driver.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { aStorageClass } from '#test/support/builders.ts';
 import { namespace, share } from '#test/support/shared-content.ts';
@@ -61,7 +61,7 @@ const live = async (death?: Death) => {
   const { deps, kube, volume, fill, phaseOf } = begin();
   const dying = mortal(kube, death);
   for (let round = 0; round < 8; round += 1) {
-    await drive({ ...deps, kube: dying.kube }, refOf(volume), { which: 'all' }).catch(() => undefined);
+    await reconcile({ ...deps, kube: dying.kube }, refOf(volume), { which: 'all' }).catch(() => undefined);
     fill();
   }
   return { kube, phase: phaseOf('other'), calls: dying.calls() };
@@ -70,7 +70,7 @@ const live = async (death?: Death) => {
 describe('a snapshot that its storage cannot restore as it is wanted', () => {
   it('is restored as it was, copied, and what it was restored into goes', async () => {
     const { deps, kube, volume, fill } = begin();
-    await drive(deps, refOf(volume), { which: 'all' });
+    await reconcile(deps, refOf(volume), { which: 'all' });
     const [restored, claim] = kube.all(persistentVolumeClaims);
     expect(restored?.spec).toMatchObject({
       storageClassName: 'local',
@@ -84,7 +84,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
     });
     expect(JSON.stringify(kube.all(jobs))).toContain(`"claimName":"${restored?.metadata.name}"`);
     fill();
-    await drive(deps, refOf(volume), { which: 'all' });
+    await reconcile(deps, refOf(volume), { which: 'all' });
     expect(kube.all(persistentVolumeClaims).map(({ metadata }) => metadata.name)).toEqual(['other']);
     expect(kube.all(volumeSnapshots).map(({ metadata }) => metadata.name)).toEqual(['kept']);
   });
@@ -108,7 +108,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
     for (let rounds = 0; rounds < 4; rounds += 1) {
       const { deps, kube, volume, fill, remove } = begin();
       for (let round = 0; round < rounds; round += 1) {
-        await drive(deps, refOf(volume), { which: 'all' });
+        await reconcile(deps, refOf(volume), { which: 'all' });
         if (round > 0) fill();
       }
       await remove('other');
@@ -119,7 +119,7 @@ describe('a snapshot that its storage cannot restore as it is wanted', () => {
   it('is restored in a class of its own driver, where the volume is of another', async () => {
     const { deps, kube, volume } = begin({ storageClassName: 'plain', accessModes: ['ReadWriteOnce'] });
     kube.seed(storageClasses, aStorageClass('plain', { provisioner: 'plain.example' }));
-    await drive(deps, refOf(volume), { which: 'all' });
+    await reconcile(deps, refOf(volume), { which: 'all' });
     expect(kube.all(persistentVolumeClaims).map(({ spec }) => spec.storageClassName)).toEqual(['local', 'plain']);
   });
 });

@@ -14,7 +14,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/tick.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { toTable } from '#test/bench/table.ts';
@@ -107,7 +107,7 @@ const runMinute = async (kube: KubeClient, registry: TestRegistry, time: number)
   const counted = countCalls(kube);
   let events = 0;
   const now = () => time;
-  const deps: DriverDeps = {
+  const deps: ReconcileDeps = {
     kube: counted.client,
     backends,
     settings: defaultSettings,

@@ -6,7 +6,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
 import { tick } from '#shared/resources/tick.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -38,7 +38,7 @@ export const createFunctions = ({
   publish,
   announce,
 }: FunctionsOptions): CallFunction => {
-  const polling: Pick<DriverDeps, 'observe' | 'send'> =
+  const polling: Pick<ReconcileDeps, 'observe' | 'send'> =
     observe === undefined
       ? {}
       : {
@@ -49,14 +49,14 @@ export const createFunctions = ({
           },
         };
 
-  const look: Pick<DriverDeps, 'cdi'> = cdi === undefined ? {} : { cdi: async () => cdi };
+  const look: Pick<ReconcileDeps, 'cdi'> = cdi === undefined ? {} : { cdi: async () => cdi };
 
   return (to, event, kube) => {
     const deps = { kube, backends, settings: testSettings, now, log: silentLogger, announce, ...polling, ...look };
     if (to === 'initialize') return handleObjectEvent(deps, parseEvent(event));
     if (to === 'sidecar-sync') return handleChildEvent(deps, parseEvent(event));
     if (to === 'cron-tick') return tick(deps);
-    // Functions that drive nothing of what scenarios hold.
+    // Functions that reconcile nothing of what scenarios hold.
     return Promise.resolve(done);
   };
 };

@@ -8,20 +8,20 @@ import { createIssuer } from '#test/support/issuer.ts';
 import { startPlainApi } from '#test/support/plain-api.ts';
 import { type RunningWorkers, startWorkers } from '#test/support/workers.ts';
 
-export const driverWorkers = ['initialize', 'sidecar-sync'] as const;
-type DriverWorker = (typeof driverWorkers)[number];
+export const reconcileWorkers = ['initialize', 'sidecar-sync'] as const;
+type ReconcileWorker = (typeof reconcileWorkers)[number];
 
-export interface DriverWorkers {
+export interface ReconcileWorkers {
   /** For `startTestCluster`. */
   readonly startEventing: typeof startEventing;
   /** How many events each was sent. */
-  readonly counts: Readonly<Record<DriverWorker, number>>;
+  readonly counts: Readonly<Record<ReconcileWorker, number>>;
   readonly logged: RunningWorkers['logged'];
   /** Sends one request without the token of a Trigger. */
-  readonly ask: (name: DriverWorker, headers: Readonly<Record<string, string>>) => Promise<number>;
+  readonly ask: (name: ReconcileWorker, headers: Readonly<Record<string, string>>) => Promise<number>;
 }
 
-export const audienceOf = (name: DriverWorker): string => `https://bullion-${name}.example.workers.dev`;
+export const audienceOf = (name: ReconcileWorker): string => `https://bullion-${name}.example.workers.dev`;
 
 interface Running {
   readonly workers: RunningWorkers;
@@ -33,10 +33,12 @@ const start = async (
   app: Parameters<typeof startPlainApi>[1],
 ): Promise<Running> => {
   const accounts = dirname(kubeconfigs.sources);
-  const apis = await Promise.all(driverWorkers.map((name) => startPlainApi(join(accounts, `${name}.kubeconfig`), app)));
+  const apis = await Promise.all(
+    reconcileWorkers.map((name) => startPlainApi(join(accounts, `${name}.kubeconfig`), app)),
+  );
   const broker = brokerUrl(manifests, port);
   const workers = await startWorkers(
-    driverWorkers.map((name, index) => ({
+    reconcileWorkers.map((name, index) => ({
       configPath: `infra/workers/${name}/wrangler.jsonc`,
       vars: {
         KUBERNETES_URL: apis[index]?.url ?? '',
@@ -57,11 +59,11 @@ const start = async (
   };
 };
 
-export const createDriverWorkers = async (): Promise<DriverWorkers> => {
+export const createDriverWorkers = async (): Promise<ReconcileWorkers> => {
   const issuer = await createIssuer();
   const counts = { initialize: 0, 'sidecar-sync': 0 };
   let running: Running | undefined;
-  const post = async (name: DriverWorker, headers: Headers, body: string | undefined): Promise<Response> => {
+  const post = async (name: ReconcileWorker, headers: Headers, body: string | undefined): Promise<Response> => {
     if (running === undefined) throw new Error('no Worker runs');
     const handle = running.workers.server.getWorker(`bullion-${name}`);
     const answer = await handle.fetch(`${audienceOf(name)}/`, {
@@ -76,7 +78,7 @@ export const createDriverWorkers = async (): Promise<DriverWorkers> => {
     });
   };
   const subscriberOf =
-    (name: DriverWorker): Subscriber =>
+    (name: ReconcileWorker): Subscriber =>
     async (request) => {
       counts[name] += 1;
       const headers = new Headers(request.headers);
@@ -90,7 +92,7 @@ export const createDriverWorkers = async (): Promise<DriverWorkers> => {
     startEventing: async (options) => {
       running = await start(options, issuer.app);
       const subscribers = new Map(options.subscribers);
-      for (const name of driverWorkers) subscribers.set(name, subscriberOf(name));
+      for (const name of reconcileWorkers) subscribers.set(name, subscriberOf(name));
       const eventing = await startEventing({ ...options, subscribers });
       const stop = async () => {
         await eventing.stop();

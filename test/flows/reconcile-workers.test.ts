@@ -1,4 +1,4 @@
-// Images driven by Workers alone: `initialize` and `sidecar-sync` run under workerd, and nobody ticks. The broker shows them the tokens of Triggers.
+// Images reconciled by Workers alone: `initialize` and `sidecar-sync` run under workerd, and nobody ticks. The broker shows them the tokens of Triggers.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
@@ -8,13 +8,13 @@ import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { anImage, deleteImage, followUntil, isOver, images, leftOvers, namespace } from '#test/support/cluster.ts';
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
-import { type DriverWorkers, createDriverWorkers, driverWorkers } from '#test/support/driver-workers.ts';
+import { type ReconcileWorkers, createDriverWorkers, reconcileWorkers } from '#test/support/reconcile-workers.ts';
 import { conditionOf, createGoldenFlow } from '#test/support/golden.ts';
 
 const never = 86_400;
 
-describe('images driven by Workers', { timeout: 500_000 }, () => {
-  let workers: DriverWorkers;
+describe('images reconciled by Workers', { timeout: 500_000 }, () => {
+  let workers: ReconcileWorkers;
   let offered: DiskCluster;
   beforeAll(async () => {
     workers = await createDriverWorkers();
@@ -43,7 +43,7 @@ describe('images driven by Workers', { timeout: 500_000 }, () => {
     await cluster.kube.delete(type, { namespace, name: 'root' });
     await deleteImage(cluster.kube, 'jammy');
     expect(await leftOvers(cluster.kube, cluster.dataDir)).toEqual([]);
-    for (const name of driverWorkers) expect(workers.counts[name]).toBeGreaterThan(0);
+    for (const name of reconcileWorkers) expect(workers.counts[name]).toBeGreaterThan(0);
   });
 
   it('follow a source that cron-tick asks: the Worker asks none, and hears the answer', async () => {
@@ -58,7 +58,7 @@ describe('images driven by Workers', { timeout: 500_000 }, () => {
     await flow.until(dataSourceKind.type, 'fedora', (source) => conditionOf(source, 'Ready')?.status === 'True');
   });
 
-  it.each(driverWorkers)('tell nobody anything who is no Trigger: %s', async (name) => {
+  it.each(reconcileWorkers)('tell nobody anything who is no Trigger: %s', async (name) => {
     const event = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/', 'ce-type': 'dev.knative.sources.ping' };
     expect(await workers.ask(name, event)).toBe(401);
     expect(await workers.ask(name, { ...event, authorization: 'Bearer a.b.c' })).toBe(401);

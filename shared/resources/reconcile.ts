@@ -13,12 +13,12 @@ import type { Announce } from '#shared/resources/announcer.ts';
 import { type ConfigLook, configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { isDealtWith } from '#shared/resources/dealt-with.ts';
-import type { Driven, DrivenState, Planner, Subject } from '#shared/resources/driven.ts';
+import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata } from '#shared/resources/hold.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
-import { drivenOf } from '#shared/resources/registry.ts';
+import { reconcilerOf } from '#shared/resources/registry.ts';
 import { type TrustLook, trustedSettings } from '#shared/resources/trust.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 import { announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
@@ -26,7 +26,7 @@ import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
 
-export interface DriverDeps {
+export interface ReconcileDeps {
   readonly kube: KubeClient;
   readonly backends: BackendRegistry;
   readonly settings: PopulateSettings;
@@ -51,7 +51,7 @@ export interface DriverDeps {
   readonly send?: Send | undefined;
 }
 
-/** The object to drive. With a UID, a namesake made later is left alone. */
+/** The object to reconcile. With a UID, a namesake made later is left alone. */
 export interface Target {
   readonly apiVersion: string;
   readonly kind: string;
@@ -60,7 +60,7 @@ export interface Target {
   readonly uid?: string | undefined;
 }
 
-export interface DriveOptions {
+export interface ReconcileOptions {
   /**
    * Which objects are looked at: those that are not settled; `all`, since a child has changed; or only those whose spec, deletion or retry
    * nobody has acted on yet.
@@ -76,14 +76,18 @@ export interface DriveOptions {
 const maxRounds = 5;
 
 /** Safe to call at any time, any number of times, from any number of places at once. Throws Unavailable when the API is. */
-export const drive = async (deps: DriverDeps, target: Target, options: DriveOptions = {}): Promise<Outcome> => {
-  const driven = drivenOf(target);
-  if (driven === undefined || (await isLeftToCdi(deps, driven))) return done;
+export const reconcile = async (
+  deps: ReconcileDeps,
+  target: Target,
+  options: ReconcileOptions = {},
+): Promise<Outcome> => {
+  const reconciler = reconcilerOf(target);
+  if (reconciler === undefined || (await isLeftToCdi(deps, reconciler))) return done;
   for (let round = 0; round < maxRounds; round += 1) {
     try {
       // Rounds follow each other: each begins with a fresh read.
       // oxlint-disable-next-line no-await-in-loop
-      return await driveOnce(deps, driven, target, { ...options, isFirst: round === 0 });
+      return await reconcileOnce(deps, reconciler, target, { ...options, isFirst: round === 0 });
     } catch (error) {
       // Not found: the object went away while it was looked at.
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -93,92 +97,97 @@ export const drive = async (deps: DriverDeps, target: Target, options: DriveOpti
 };
 
 /** A CDI that is installed moves its own kinds. */
-const isLeftToCdi = async ({ cdi }: DriverDeps, { kind }: Driven): Promise<boolean> =>
+const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
   kind.type.group === cdiGroup && (await cdi?.()) === 'use';
 
 /** One object under the hand of one pass. */
 export interface Pass {
-  readonly deps: DriverDeps;
-  readonly driven: Driven;
+  readonly deps: ReconcileDeps;
+  readonly reconciler: Reconciler;
   readonly object: KubeObject;
   readonly subject: Subject;
 }
 
-type Round = DriveOptions & { readonly isFirst: boolean };
+type Round = ReconcileOptions & { readonly isFirst: boolean };
 
-const driveOnce = async (deps: DriverDeps, driven: Driven, target: Target, round: Round): Promise<Outcome> => {
-  const object = await readTarget(deps, driven, target, round);
+const reconcileOnce = async (
+  deps: ReconcileDeps,
+  reconciler: Reconciler,
+  target: Target,
+  round: Round,
+): Promise<Outcome> => {
+  const object = await readTarget(deps, reconciler, target, round);
   if (object === undefined) return done;
-  const subject = driven.read(object);
+  const subject = reconciler.read(object);
   if (target.uid !== undefined && target.uid !== subject.ref.uid) return done;
-  const pass = { deps, driven, object, subject };
+  const pass = { deps, reconciler, object, subject };
   if (subject.deleting) return inTrace(pass, () => remove(pass));
-  if (isAtRest(pass, round)) return driven.outcomeOf(subject.state);
-  const isTrusted = round.isFirst && !driven.isRetryDue(subject) && !driven.isSettled(subject);
+  if (isAtRest(pass, round)) return reconciler.outcomeOf(subject.state);
+  const isTrusted = round.isFirst && !reconciler.isRetryDue(subject) && !reconciler.isSettled(subject);
   return inTrace(pass, () => advance({ ...pass, subject: { ...subject, trustsStatus: isTrusted } }));
 };
 
 const readTarget = async (
-  { kube }: DriverDeps,
-  driven: Driven,
+  { kube }: ReconcileDeps,
+  reconciler: Reconciler,
   target: Target,
   { made, isFirst }: Round,
 ): Promise<KubeObject | undefined> =>
-  isFirst && made !== undefined && isAsMade(driven, made) ? made : kube.get(driven.kind.type, target);
+  isFirst && made !== undefined && isAsMade(reconciler, made) ? made : kube.get(reconciler.kind.type, target);
 
 /** Whether nothing that was asked for can move it on. */
-const isAtRest = ({ driven, object, subject }: Pass, { which = 'unsettled', child }: Round): boolean => {
-  if (child !== undefined && driven.isMovedBy?.(subject, child) === false) return true;
+const isAtRest = ({ reconciler, object, subject }: Pass, { which = 'unsettled', child }: Round): boolean => {
+  if (child !== undefined && reconciler.isMovedBy?.(subject, child) === false) return true;
   if (which === 'all') return false;
-  return which === 'news' ? isDealtWith(driven, object) : driven.isSettled(subject);
+  return which === 'news' ? isDealtWith(reconciler, object) : reconciler.isSettled(subject);
 };
 
 /** Whether nobody has taken hold of it yet: taking hold is a write that is void if it is no longer so. */
-const isAsMade = (driven: Driven, object: KubeObject): boolean => {
-  const subject = driven.read(object);
-  const finalizer = driven.finalizerOf(subject);
+const isAsMade = (reconciler: Reconciler, object: KubeObject): boolean => {
+  const subject = reconciler.read(object);
+  const finalizer = reconciler.finalizerOf(subject);
   const isNew = !subject.deleting && statusOf(object) === undefined && object.metadata.resourceVersion !== undefined;
   return isNew && finalizer !== undefined && !subject.finalizers.includes(finalizer);
 };
 
-const contextOf = ({ now, settings }: DriverDeps): PlanContext => ({ now: now(), settings });
+const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now(), settings });
 
 /** What administrators say in objects of the cluster counts beside the functions' own settings. */
-const settingsFor = async ({ config, ...deps }: DriverDeps, isFetching: boolean | undefined) => {
+const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boolean | undefined) => {
   const settings = config === undefined ? deps.settings : configuredSettings(deps.settings, await config());
   return trustedSettings({ ...deps, settings }, isFetching);
 };
 
 const advance = async (pass: Pass): Promise<Outcome> => {
-  const { deps, driven, subject } = pass;
-  const refusal = driven.refusalOf(subject, deps.backends, deps.settings);
-  if (refusal !== undefined) return conclude(pass, driven.failed(subject, refusal));
-  const planner = driven.plannerOf(subject, deps.backends);
+  const { deps, reconciler, subject } = pass;
+  const refusal = reconciler.refusalOf(subject, deps.backends, deps.settings);
+  if (refusal !== undefined) return conclude(pass, reconciler.failed(subject, refusal));
+  const planner = reconciler.plannerOf(subject, deps.backends);
   if (planner === undefined) return done;
-  const held = await hold({ ...pass, subject: { ...subject, state: driven.revived(subject) } });
-  const taken = await claimName({ kube: deps.kube, driven, subject: held.subject });
-  if (taken !== undefined) return conclude(held, driven.failed(held.subject, taken));
+  const held = await hold({ ...pass, subject: { ...subject, state: reconciler.revived(subject) } });
+  const taken = await claimName({ kube: deps.kube, reconciler, subject: held.subject });
+  if (taken !== undefined) return conclude(held, reconciler.failed(held.subject, taken));
   return conclude(held, await stepOf(held, planner));
 };
 
 /** Plans and acts; gives the state to write down. What the API refuses for good is told the user, not the sender of the event. */
-const stepOf = async ({ deps, driven, subject }: Pass, planner: Planner<Subject>): Promise<DrivenState> => {
+const stepOf = async ({ deps, reconciler, subject }: Pass, planner: Planner<Subject>): Promise<ReconciledState> => {
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, subject);
     const { actions, state } = planner.plan(subject, observed, {
       ...context,
-      settings: await settingsFor(deps, driven.fetches?.(subject)),
+      settings: await settingsFor(deps, reconciler.fetches?.(subject)),
     });
     await act(deps, actions);
     return state;
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
-    return driven.refused(subject, error, context);
+    return reconciler.refused(subject, error, context);
   }
 };
 
-const act = async ({ kube, log }: DriverDeps, actions: readonly Action[]): Promise<void> => {
+const act = async ({ kube, log }: ReconcileDeps, actions: readonly Action[]): Promise<void> => {
   for (const action of actions) {
     const name = action.do === 'create' ? action.object.metadata.name : action.key.name;
     log.info('acting', { action: action.do, child: `${action.type.kind} ${name}` });
@@ -187,25 +196,25 @@ const act = async ({ kube, log }: DriverDeps, actions: readonly Action[]): Promi
 };
 
 const remove = async (pass: Pass): Promise<Outcome> => {
-  const { deps, driven, subject } = pass;
-  const finalizer = driven.finalizerOf(subject);
+  const { deps, reconciler, subject } = pass;
+  const finalizer = reconciler.finalizerOf(subject);
   if (finalizer === undefined || !subject.finalizers.includes(finalizer)) return done;
-  const planner = driven.plannerOf(subject, deps.backends);
+  const planner = reconciler.plannerOf(subject, deps.backends);
   const { removed, state } =
     planner === undefined ? { removed: true, state: subject.state } : await removalOf(pass, planner);
   if (!removed) {
     await writeStatus(pass, state, isoTime(deps.now()));
     return waiting(state.message);
   }
-  await releaseName({ kube: deps.kube, driven, subject });
+  await releaseName({ kube: deps.kube, reconciler, subject });
   await writeMetadata(pass, { finalizers: subject.finalizers.filter((name) => name !== finalizer) });
   return done;
 };
 
 const removalOf = async (
-  { deps, driven, subject }: Pass,
+  { deps, reconciler, subject }: Pass,
   planner: Planner<Subject>,
-): Promise<{ readonly removed: boolean; readonly state: DrivenState }> => {
+): Promise<{ readonly removed: boolean; readonly state: ReconciledState }> => {
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, subject);
@@ -214,7 +223,7 @@ const removalOf = async (
     return removal;
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
-    return { removed: false, state: driven.refused(subject, error, context) };
+    return { removed: false, state: reconciler.refused(subject, error, context) };
   }
 };
 
@@ -222,14 +231,14 @@ const removalOf = async (
  * Tells whom it concerns and writes the new state down. Events come first: they can be said twice without harm, but a step whose state is
  * written is not taken again, so what was not said before a crash would never be.
  */
-const conclude = async (pass: Pass, state: DrivenState): Promise<Outcome> => {
-  const { deps, driven, subject } = pass;
+const conclude = async (pass: Pass, state: ReconciledState): Promise<Outcome> => {
+  const { deps, reconciler, subject } = pass;
   const isQuiet = deps.announce === undefined;
-  const told = isQuiet ? { ...state, announced: driven.announcementOf(subject, state) } : state;
+  const told = isQuiet ? { ...state, announced: reconciler.announcementOf(subject, state) } : state;
   const now = isoTime(deps.now());
   await sayNotes(pass, told);
   recordLife(pass, state);
   const written = await writeStatus(pass, told, now);
   const isTold = isQuiet || (await announceFinal({ ...pass, object: written }, told, now));
-  return isTold ? driven.outcomeOf(state) : retry(10, 'the event sink does not take events');
+  return isTold ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
 };

@@ -2,7 +2,7 @@
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { backends } from '#shared/backends/registry.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
@@ -10,7 +10,7 @@ import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts'
 export { execute } from '#shared/resources/execute.ts';
 
 /** With one storage class and one snapshot class, both of the same driver. */
-export const createTestDriver = (): DriverDeps & { readonly kube: MemoryKube } => {
+export const createTestReconciler = (): ReconcileDeps & { readonly kube: MemoryKube } => {
   const now = () => testTime;
   const kube = createMemoryKube({ now });
   kube.seed(storageClasses, aStorageClass());

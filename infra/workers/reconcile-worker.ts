@@ -1,15 +1,15 @@
-// What the Workers that drive images have in common: a Trigger of Knative calls them, and shows a token of the cluster's issuer.
+// What the Workers that reconcile images have in common: a Trigger of Knative calls them, and shows a token of the cluster's issuer.
 import { z } from 'zod';
 import { createHandlerPost } from '#events/post.ts';
 import { type Send, createSenderOver } from '#events/sender.ts';
 import { type App, clusterSettings, clusterWorker } from '#infra/workers/cluster-worker.ts';
 import { safeUrl } from '#infra/workers/settings.ts';
-import type { DriverDeps } from '#shared/resources/driver.ts';
+import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { callerSettings, setting } from '#shared/runtime/config.ts';
 
-export const driverWorkerSettings = {
+export const reconcileWorkerSettings = {
   ...clusterSettings,
   oidcAudience: setting(
     'OIDC_AUDIENCE',
@@ -44,7 +44,7 @@ export const driverWorkerSettings = {
   ),
 } as const;
 
-type Config = z.output<z.ZodObject<typeof driverWorkerSettings>>;
+type Config = z.output<z.ZodObject<typeof reconcileWorkerSettings>>;
 
 const senderTo = ({ sink, brokerToken }: Config): Send | undefined =>
   sink === undefined
@@ -56,8 +56,8 @@ const senderTo = ({ sink, brokerToken }: Config): Send | undefined =>
         token: () => Promise.resolve(brokerToken),
       });
 
-export const driverWorker = (name: string, createApp: (deps: DriverDeps) => App) =>
-  clusterWorker(name, z.object(driverWorkerSettings), (config, { kube, log }) => {
+export const reconcileWorker = (name: string, createApp: (deps: ReconcileDeps) => App) =>
+  clusterWorker(name, z.object(reconcileWorkerSettings), (config, { kube, log }) => {
     const { architecture, transferSink, oidcAudience: audience, oidcSubjects: subjects } = config;
     const deps = {
       ...createStepDeps({ ...config, sink: transferSink }, { kube, log, architecture, send: senderTo(config) }),

@@ -1,4 +1,4 @@
-// What the driver needs to know of a kind: how to read it, what its next step is, how to write down where it has come to. One line per
+// What the reconciler needs to know of a kind: how to read it, what its next step is, how to write down where it has come to. One line per
 // kind in registry.ts; `fillable.ts` has what kinds have in common whose volume is filled.
 import type { CloudEvent } from '#events/event.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
@@ -15,7 +15,7 @@ import type { Outcome } from '#shared/runtime/outcome.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 
 /** What status says, as far as all kinds are alike. */
-export interface DrivenState {
+export interface ReconciledState {
   readonly phase: string;
   /** CamelCase, stable. */
   readonly reason: string;
@@ -28,13 +28,13 @@ export interface DrivenState {
 }
 
 /** One object as its kind reads it. */
-export interface Subject<State extends DrivenState = DrivenState> {
+export interface Subject<State extends ReconciledState = ReconciledState> {
   readonly ref: ObjectRef;
   readonly generation: number;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly state: State;
-  /** Where the driver looks for the first time in a pass (`Filled.trustsStatus`). */
+  /** Where the reconciler looks for the first time in a pass (`Filled.trustsStatus`). */
   readonly trustsStatus?: boolean | undefined;
 }
 
@@ -79,7 +79,7 @@ export interface Links<S extends Subject> {
   offersOf(subject: S): readonly Omit<Owner, 'uid'>[];
 }
 
-export interface Driven<T extends KubeObject = KubeObject, S extends Subject = Subject> {
+export interface Reconciler<T extends KubeObject = KubeObject, S extends Subject = Subject> {
   readonly kind: ServedKind<T>;
   /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
   sidecars(backends: BackendRegistry): readonly Sidecar[];

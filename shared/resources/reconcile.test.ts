@@ -9,9 +9,9 @@ import { annotations, finalizers, labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
 import { backends } from '#shared/backends/registry.ts';
-import { type DriverDeps, drive } from '#shared/resources/driver.ts';
+import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
-import { drivenKinds } from '#shared/resources/registry.ts';
+import { reconcilers } from '#shared/resources/registry.ts';
 import { sweep } from '#shared/resources/sweep.ts';
 import { Conflict, Denied, InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -36,7 +36,7 @@ const sized = aHyperCloudImage({
 
 let kube: MemoryKube;
 let clock: number;
-let deps: DriverDeps;
+let deps: ReconcileDeps;
 
 beforeEach(() => {
   clock = testTime;
@@ -46,11 +46,11 @@ beforeEach(() => {
 });
 
 const imageNow = async () => (await kube.get(clouds, key))!;
-const driveOne = (object: HyperCloudImage | HarvesterImage) => drive(deps, refOf(object));
+const reconcileOne = (object: HyperCloudImage | HarvesterImage) => reconcile(deps, refOf(object));
 const writesOf = () =>
   kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
-describe('drive', () => {
+describe('reconcile', () => {
   it('writes its decision down although others keep labelling the object', async () => {
     const image = kube.seed(clouds, sized);
     let disturbances = 0;
@@ -64,14 +64,14 @@ describe('drive', () => {
         return kube.replace(...args);
       },
     } as typeof kube;
-    const outcome = await drive({ ...deps, kube: disturbed }, refOf(image));
+    const outcome = await reconcile({ ...deps, kube: disturbed }, refOf(image));
     expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
     expect((await imageNow()).metadata.labels).toEqual({ count: '3' });
     expect(writesOf().filter((write) => write.startsWith('create jobs'))).toHaveLength(1);
   });
 
   it('holds the image, makes its children, and then writes status once', async () => {
-    const outcome = await driveOne(kube.seed(clouds, sized));
+    const outcome = await reconcileOne(kube.seed(clouds, sized));
     expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
     expect(writesOf()).toEqual([
       'patch virtualmachineimages',
@@ -89,24 +89,24 @@ describe('drive', () => {
 
   it('writes nothing when nothing is new', async () => {
     const image = kube.seed(clouds, sized);
-    await driveOne(image);
+    await reconcileOne(image);
     const before = writesOf().length;
     clock += 30_000;
-    await driveOne(image);
+    await reconcileOne(image);
     expect(writesOf()).toHaveLength(before);
   });
 
   it('is done with an image that is gone, or that is another one of the same name', async () => {
-    expect(await drive(deps, { ...refOf(sized), uid: 'x' })).toEqual({ kind: 'done' });
+    expect(await reconcile(deps, { ...refOf(sized), uid: 'x' })).toEqual({ kind: 'done' });
     kube.seed(clouds, sized);
-    expect(await drive(deps, { ...refOf(sized), uid: 'that of an earlier one' })).toEqual({ kind: 'done' });
+    expect(await reconcile(deps, { ...refOf(sized), uid: 'that of an earlier one' })).toEqual({ kind: 'done' });
     expect(writesOf()).toEqual([]);
   });
 
   it('reads again when somebody else was faster', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
-    expect(await driveOne(image)).toMatchObject({ kind: 'waiting' });
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
     expect((await imageNow()).status?.phase).toBe('Pending');
     expect(kube.all(jobs)).toHaveLength(1);
   });
@@ -116,14 +116,14 @@ describe('drive', () => {
     for (let round = 0; round < 30; round += 1) {
       kube.failNext({ verb: 'replace' }, { error: new Conflict('modified'), when: 'before' });
     }
-    expect(await driveOne(image)).toMatchObject({ kind: 'retry' });
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'retry' });
   });
 
   it('throws when the API is down, so that the event comes again', async () => {
     const image = kube.seed(clouds, sized);
     kube.failNext({ verb: 'create', resource: 'jobs' }, { error: new Unavailable('down'), when: 'after' });
-    await expect(driveOne(image)).rejects.toThrow(Unavailable);
-    expect(await driveOne(image)).toMatchObject({ kind: 'waiting' });
+    await expect(reconcileOne(image)).rejects.toThrow(Unavailable);
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
@@ -135,16 +135,16 @@ describe('drive', () => {
     const refuse = () =>
       kube.failNext({ verb: 'create', resource: 'persistentvolumeclaims' }, { error, when: 'before' });
     refuse();
-    expect(await driveOne(image)).toMatchObject({ kind: 'waiting', for: expect.stringContaining(error.message) });
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting', for: expect.stringContaining(error.message) });
     expect((await imageNow()).status?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ reason });
     clock += testSettings.childSeconds * 1000;
     refuse();
-    expect(await driveOne(image)).toMatchObject({ kind: 'failed', reason });
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'failed', reason });
   });
 
   it('fails an image that slipped past admission, with the fault of every field', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' }, checksum: 'md5:1' } }));
-    const outcome = await driveOne(image);
+    const outcome = await reconcileOne(image);
     expect(outcome).toMatchObject({ kind: 'failed', reason: 'InvalidSpec' });
     expect(outcome).toMatchObject({ message: expect.stringMatching(/spec\.source\.http.*spec\.checksum/) });
     expect(kube.all(jobs)).toEqual([]);
@@ -153,14 +153,14 @@ describe('drive', () => {
   it('fails an image from an object store where the installation has none, and takes it where it has one', async () => {
     const source = { objectStore: { bucketName: 'vmimage', objectName: 'disk.img' } };
     const image = kube.seed(clouds, { ...sized, spec: { ...sized.spec, source } });
-    expect(await driveOne(image)).toMatchObject({
+    expect(await reconcileOne(image)).toMatchObject({
       kind: 'failed',
       reason: 'InvalidSpec',
       message: expect.stringContaining('OBJECT_STORE_ENDPOINT'),
     });
     const objectStore = { endpoint: 'https://s3.example', region: 'us-east-1', pathStyle: true };
     const configured = { ...deps, settings: { ...deps.settings, objectStore } };
-    expect(await drive(configured, refOf(image), { which: 'all' })).toMatchObject({ kind: 'waiting' });
+    expect(await reconcile(configured, refOf(image), { which: 'all' })).toMatchObject({ kind: 'waiting' });
     expect(kube.all(jobs)).toHaveLength(1);
   });
 
@@ -170,7 +170,7 @@ describe('drive', () => {
       ...object,
       spec: { ...object.spec, backend: 'tape' as never },
     });
-    expect(await driveOne(image)).toMatchObject({
+    expect(await reconcileOne(image)).toMatchObject({
       kind: 'failed',
       reason: 'BackendUnavailable',
       message: expect.stringContaining('write one of backingimage, cdi, csi'),
@@ -179,20 +179,20 @@ describe('drive', () => {
 
   it('begins an image whose faults were mended', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { ...sized.spec, checksum: 'md5:1' } }));
-    await driveOne(image);
+    await reconcileOne(image);
     kube.edit(clouds, key, (edited) => void delete edited.spec.checksum);
-    expect(await driveOne(image)).toMatchObject({ kind: 'waiting' });
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'waiting' });
     expect(kube.all(jobs)).toHaveLength(1);
     expect((await imageNow()).status).toMatchObject({ phase: 'Pending', state: 'Creating' });
   });
 
   it('says why a child does not move, in the words of the cluster', async () => {
     const image = kube.seed(clouds, sized);
-    await driveOne(image);
+    await reconcileOne(image);
     const [volume] = kube.all(persistentVolumeClaims);
     const note = { type: 'Warning', reason: 'ProvisioningFailed', message: 'the pool is full' } as const;
     kube.seed(kubeEvents, { ...toKubeEvent(refOf(volume!), { ...note, occurrence: '1' }, '2026-01-02T03:04:06Z') });
-    expect(await driveOne(image)).toEqual({
+    expect(await reconcileOne(image)).toEqual({
       kind: 'waiting',
       for: 'PersistentVolumeClaim ubuntu-image-pvc: the pool is full',
     });
@@ -219,7 +219,7 @@ describe('drive', () => {
       status: { phase: 'Cloning', children: { volume: 'disk-vmv-pvc' } },
     });
     await kube.delete(clouds, key);
-    expect(await driveOne(image)).toEqual({
+    expect(await reconcileOne(image)).toEqual({
       kind: 'waiting',
       for: expect.stringContaining('VirtualMachineVolume disk') as string,
     });
@@ -227,7 +227,7 @@ describe('drive', () => {
     kube.edit(virtualMachineVolumeKind.type, refOf(volume), (edited) => {
       edited.status = { phase: 'Available' };
     });
-    expect(await driveOne(image)).toEqual({ kind: 'done' });
+    expect(await reconcileOne(image)).toEqual({ kind: 'done' });
     expect(await kube.get(clouds, key)).toBeUndefined();
   });
 
@@ -241,9 +241,9 @@ describe('drive', () => {
         storage: { storageClassName: 'local', resources: { requests: { storage: '1Gi' } } },
       },
     });
-    expect(await drive({ ...deps, cdi: () => Promise.resolve('use') }, refOf(object))).toEqual({ kind: 'done' });
+    expect(await reconcile({ ...deps, cdi: () => Promise.resolve('use') }, refOf(object))).toEqual({ kind: 'done' });
     expect(kube.all(persistentVolumeClaims)).toEqual([]);
-    expect(await drive(deps, refOf(object))).toMatchObject({ kind: 'waiting' });
+    expect(await reconcile(deps, refOf(object))).toMatchObject({ kind: 'waiting' });
     expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
   });
 
@@ -253,48 +253,48 @@ describe('drive', () => {
       aVolume({ metadata: { name: 'ubuntu-image-pvc', namespace: 'default', labels: {} } }),
     );
     const image = kube.seed(clouds, sized);
-    expect(await driveOne(image)).toMatchObject({
+    expect(await reconcileOne(image)).toMatchObject({
       kind: 'waiting',
       for: expect.stringContaining('belongs to something else'),
     });
     await kube.delete(clouds, key);
-    await driveOne(image);
+    await reconcileOne(image);
     expect(await kube.get(clouds, key)).toBeUndefined();
     expect(kube.all(persistentVolumeClaims)).toHaveLength(1);
   });
 
   it('removes the children of a deleted image before it lets the image go', async () => {
     const image = kube.seed(clouds, sized);
-    await driveOne(image);
+    await reconcileOne(image);
     await kube.delete(clouds, key);
-    await driveOne(image);
+    await reconcileOne(image);
     expect(kube.all(jobs)).toEqual([]);
     expect(kube.all(persistentVolumeClaims)).toEqual([]);
     expect(await imageNow()).toMatchObject({ status: { phase: 'Terminating' } });
-    expect(await driveOne(image)).toEqual({ kind: 'done' });
+    expect(await reconcileOne(image)).toEqual({ kind: 'done' });
     expect(await kube.get(clouds, key)).toBeUndefined();
   });
 
   it('lets an image go at once that it never held', async () => {
     const image = kube.seed(clouds, { ...sized, metadata: { ...sized.metadata, finalizers: ['someone/else'] } });
     await kube.delete(clouds, key);
-    expect(await driveOne(image)).toEqual({ kind: 'done' });
+    expect(await reconcileOne(image)).toEqual({ kind: 'done' });
     expect(writesOf()).toEqual(['delete virtualmachineimages']);
   });
 
   it('tells the outside of a failure until it is heard, and only then rests', async () => {
     const heard: string[] = [];
     let isUp = false;
-    const announce: DriverDeps['announce'] = async (_image, { reason }) => {
+    const announce: ReconcileDeps['announce'] = async (_image, { reason }) => {
       if (isUp) heard.push(reason);
       return isUp;
     };
     deps = { ...deps, announce };
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
-    expect(await driveOne(image)).toMatchObject({ kind: 'retry' });
+    expect(await reconcileOne(image)).toMatchObject({ kind: 'retry' });
     isUp = true;
-    await driveOne(image);
-    await driveOne(image);
+    await reconcileOne(image);
+    await reconcileOne(image);
     expect(heard).toEqual(['InvalidSpec']);
     const events = kube.all(kubeEvents);
     expect(events).toMatchObject([{ type: 'Warning', reason: 'InvalidSpec', involvedObject: { name: 'ubuntu' } }]);
@@ -302,18 +302,18 @@ describe('drive', () => {
 
   it('acts on a retry, and on each value once', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
-    await driveOne(image);
+    await reconcileOne(image);
     kube.edit(clouds, key, (edited) => void (edited.metadata.annotations = { [annotations.retry]: '1' }));
-    await driveOne(image);
+    await reconcileOne(image);
     expect((await imageNow()).status?.retryHandled).toBe('1');
     const before = kube.calls.length;
-    await driveOne(image);
+    await reconcileOne(image);
     expect(kube.calls.length - before).toBe(1);
   });
 });
 
 describe('sweep', () => {
-  it('drives what is not settled, whatever becomes of the others', async () => {
+  it('reconciles what is not settled, whatever becomes of the others', async () => {
     const first = kube.seed(clouds, sized);
     kube.seed(clouds, { ...sized, metadata: { name: 'second', namespace: 'default' } });
     kube.failNext(
@@ -328,9 +328,9 @@ describe('sweep', () => {
 
   it('costs one page a kind when everything is settled', async () => {
     const image = kube.seed(clouds, aHyperCloudImage({ spec: { source: { http: 'ftp://a/b' } } }));
-    await driveOne(image);
+    await reconcileOne(image);
     const before = kube.calls.length;
     await sweep(deps);
-    expect(kube.calls.slice(before).map(({ verb }) => verb)).toEqual(drivenKinds.map(() => 'list'));
+    expect(kube.calls.slice(before).map(({ verb }) => verb)).toEqual(reconcilers.map(() => 'list'));
   });
 });

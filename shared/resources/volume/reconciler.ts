@@ -1,4 +1,4 @@
-// How a kind of volume is driven. Called by registry.ts, once for each dialect.
+// How a kind of volume is reconciled. Called by registry.ts, once for each dialect.
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -19,7 +19,7 @@ import type { Sidecar } from '#shared/backends/backend.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
 import type { Note } from '#shared/resources/transitions.ts';
-import type { Driven } from '#shared/resources/driven.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
 import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
 import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-observed.ts';
@@ -95,10 +95,10 @@ const claimOf = ({ ref, claim }: Volume) => ({
 
 const contentLink = (volume: Volume) => contentLinkOf(volume.ref, contentOfVolume(volume));
 
-export const drivenVolume = <T extends KubeObject>(
+export const volumeReconciler = <T extends KubeObject>(
   dialect: VolumeDialect<T>,
   readers: OriginReaders,
-): Driven<T, Volume> => ({
+): Reconciler<T, Volume> => ({
   ...fillable,
   kind: dialect.kind,
   read: (object) => dialect.toVolume(object),
