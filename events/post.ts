@@ -10,7 +10,7 @@ export interface Answer {
 /** Sends one message; rejects when no answer came: refused, cut, or the signal fired. Redirects are answers, not followed. */
 export type Post = (url: string, message: Message, signal: AbortSignal) => Promise<Answer>;
 
-/** A function's door, as `app.fetch` of Hono. */
+/** A function's entry, as `app.fetch` of Hono. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
 
 /** Posts to a handler in the same process, or over what the runtime has for `fetch`: the same contract. */

@@ -29,7 +29,7 @@ const listIfAny = async <T extends KubeObject>(
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
   const reconciler = reconcilerOf({ apiVersion: apiVersionOf(type), kind: type.kind });
   const types = [
-    ...(reconciler?.sidecars(backends) ?? []).map((sidecar) => sidecar.type),
+    ...(reconciler?.watchedChildren(backends) ?? []).map((watchedChild) => watchedChild.type),
     pods as unknown as ResourceType,
   ];
   // Backends make some kinds alike, each would be listed as often.

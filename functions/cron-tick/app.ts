@@ -1,6 +1,6 @@
 // Woken each minute: reconciles whatever is not settled. Also takes the events nobody could handle, and shows them to people.
 import { Hono } from 'hono';
-import { tendCertificate } from '#shared/certificate/tend.ts';
+import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
 import { tick } from '#shared/resources/tick.ts';
@@ -16,7 +16,7 @@ export interface Deps extends ReconcileDeps {
 const tend = async ({ ownCertificate = false, kube, now, log }: Deps): Promise<void> => {
   if (!ownCertificate) return;
   try {
-    await tendCertificate(kube, now());
+    await renewCertificate(kube, now());
   } catch (error) {
     log.error('certificate not tended', { error });
   }

@@ -250,7 +250,7 @@ describe('503', () => {
 });
 
 describe('an image of an object', () => {
-  it('has what key, metadata and sidecars say, and goes along when they say something else', async () => {
+  it('has what key, metadata and watchedChildren say, and goes along when they say something else', async () => {
     const world = createWorld();
     world.bucket.put('golden/a.img', 'bytes', { 'bullion-name': 'jammy', 'bullion-labels': 'os=ubuntu,tier=gold' });
     world.bucket.put('golden/a.img.sha256', `${'ab'.repeat(32)}  a.img\n`);

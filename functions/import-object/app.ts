@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import { type ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { handleStoreEvent } from '#shared/object-import/handle.ts';
-import { isPlain, notificationDoor } from '#shared/object-import/door.ts';
+import { isPlain, takeNotifications } from '#shared/object-import/notification-handler.ts';
 import { showsToken } from '#shared/runtime/bearer.ts';
 import { anyEventFunction } from '#shared/runtime/event-function.ts';
 
@@ -17,10 +17,10 @@ export const createApp = (deps: ImportObjectDeps): Hono => {
     log: deps.log,
     handle: (event, { signal }) => handleStoreEvent(deps, event, signal),
   });
-  return new Hono().use(notificationDoor(deps, deps.token)).route('/', events);
+  return new Hono().use(takeNotifications(deps, deps.token)).route('/', events);
 };
 
-interface Door {
+interface AdmissionServer {
   fetch(request: Request): Response | Promise<Response>;
 }
 
@@ -28,9 +28,12 @@ interface Door {
  * Object stores, and Workers that speak for them, have no token of Knative's: where callers are asked for one (`asked`), a plain notification
  * passes by the token that stores and we share, and so does an event that shows it. Where there is no such token, all are asked.
  */
-export const withStores = (app: Door, ...[asked, token]: [Door, string | undefined]): Door => ({
+export const withStores = (
+  app: AdmissionServer,
+  ...[asked, token]: [AdmissionServer, string | undefined]
+): AdmissionServer => ({
   fetch: (request) => (token !== undefined && isOfStore(request, token) ? app.fetch(request) : asked.fetch(request)),
 });
 
-/** A plain notification without the token gets the door's own words. */
+/** A plain notification without the token is refused here. */
 const isOfStore = (request: Request, token: string): boolean => isPlain(request) || showsToken(request.headers, token);

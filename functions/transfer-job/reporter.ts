@@ -10,7 +10,7 @@ import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 
 /** A sink that does not answer in this time is passed over. Bounds what the inspection's report may cost. */
-const patienceMs = 2000;
+const waitMs = 2000;
 
 export interface Reporter {
   /** Settled once this report was delivered, given up, or overtaken by a newer one. Never throws. */
@@ -33,7 +33,7 @@ export const createProgressSender = (sink: string, tokenFile?: string): Send =>
   createSender({
     sink,
     tokenFile,
-    timeoutMs: patienceMs,
+    timeoutMs: waitMs,
     policy: { retries: 0, delayMs: () => 0, isRetried: () => false },
   });
 
@@ -56,7 +56,7 @@ export const createReporter = ({ owner, send, key, onLoss }: ReporterOptions): R
     send: (progress) => {
       newest = progress.sequence;
       underWay = underWay.then(() => deliver(progress));
-      return Promise.race([underWay, delay(patienceMs, undefined, { ref: false })]);
+      return Promise.race([underWay, delay(waitMs, undefined, { ref: false })]);
     },
     close: () => (isDeaf ? Promise.resolve() : underWay),
   };

@@ -41,7 +41,7 @@ export const TransferConfig = z.object({
     'Bytes of the largest file that is taken.',
     wholeNumber(1).default(16 * tebibyte),
   ),
-  patienceSeconds: setting(
+  waitSeconds: setting(
     'WORKER_SECONDS',
     'Seconds a request waits for the pod that has its volume.',
     wholeNumber(1).default(50),

@@ -11,7 +11,7 @@ import { buildOpenCrd } from '#infra/local/operator-crds.ts';
 import { type RealApiServer, startRealApiServer } from '#local-cluster/real-api-server/server.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import { kubectlWith } from '#test/support/door.ts';
+import { kubectlWith } from '#test/support/admission-server.ts';
 import { infraDir, overlayWith, renderText } from '#test/support/overlay.ts';
 import { createRandom } from '#test/support/random.ts';
 import { readUpstreamCrds } from '#test/support/shared-folder.ts';

@@ -14,7 +14,7 @@ const keyOf = (type: ResourceType): string => `${apiVersionOf(type)} ${type.kind
 /** Child kinds of all served kinds; a kind that several make has the verbs of each. */
 export const children: readonly ChildAccess[] = [
   ...Map.groupBy(
-    reconcilers.flatMap((reconciler) => reconciler.sidecars(backends)),
+    reconcilers.flatMap((reconciler) => reconciler.watchedChildren(backends)),
     ({ type }) => keyOf(type),
   ).values(),
 ].flatMap((alike) =>
@@ -23,7 +23,7 @@ export const children: readonly ChildAccess[] = [
 
 /** Kinds whose objects own Jobs, and so whatever these work on. */
 export const jobOwners: readonly ResourceType[] = reconcilers
-  .filter((reconciler) => reconciler.sidecars(backends).some(({ type }) => type.plural === jobs.plural))
+  .filter((reconciler) => reconciler.watchedChildren(backends).some(({ type }) => type.plural === jobs.plural))
   .map(({ kind }) => kind.type);
 
 /** Kinds whose objects what is golden may belong to: crons own their versions by label. */

@@ -29,7 +29,7 @@ export const dns = {
 };
 /** No selector reaches the API server: it is no pod. The ports keep the rest away. */
 export const apiServer = { ports: tcp(443, 6443) };
-/** The Broker's door, which is reached on the port of its pods. */
+/** The Broker's ingress, which is reached on the port of its pods. */
 const brokerDoor = { to: [namespaces('knative-eventing')], ports: tcp(80, 443, 8080, 8443) };
 
 export const policy = (name: string, spec: object): Manifest => ({

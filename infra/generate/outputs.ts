@@ -33,7 +33,7 @@ import { systemNamespace } from '#shared/api/names.ts';
 export type Outputs = Readonly<Record<string, string>>;
 
 const wiring = 'infra/generate/wiring.ts';
-const kindsAndBackends = 'shared/api/kinds.ts and the sidecars of shared/backends';
+const kindsAndBackends = 'shared/api/kinds.ts and the watchedChildren of shared/backends';
 
 const sources: EventSources = { objects, children: children.map(({ type }) => type) };
 

@@ -20,7 +20,7 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
-import { tendCertificate } from '#shared/certificate/tend.ts';
+import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -143,8 +143,8 @@ describe.skipIf(assetsDir === undefined)(
 
     it('is made by cron-tick and believed by the API server', async () => {
       // An authority that is due today, and below it a certificate of ten weeks ago.
-      await tendCertificate(keeper, Date.now() - ages.authority);
-      await tendCertificate(keeper, Date.now() - ages.certificate);
+      await renewCertificate(keeper, Date.now() - ages.authority);
+      await renewCertificate(keeper, Date.now() - ages.certificate);
       await mountSecret();
       await startPods();
       await vi.waitFor(ask, { timeout: 100_000, interval: 100 });
@@ -157,7 +157,7 @@ describe.skipIf(assetsDir === undefined)(
       const asking = (async () => {
         while (!isOver) await ask();
       })();
-      await tendCertificate(keeper, Date.now());
+      await renewCertificate(keeper, Date.now());
       // The pods still show the old one, and the API server trusts both.
       await ask();
       const after = await mountSecret();

@@ -45,7 +45,7 @@ export const brokerUrl = (manifests: readonly KubeObject[], port: number): strin
   return `http://127.0.0.1:${port}/${namespace}/${name}`;
 };
 
-/** Resolves when the door is open and every watch has begun, so that no later change is missed. */
+/** Resolves when the server is open and every watch has begun, so that no later change is missed. */
 export const startEventing: StartEventing = async (options) => {
   const { kube, manifests, log } = options;
   const broker = createBroker({
@@ -54,8 +54,8 @@ export const startEventing: StartEventing = async (options) => {
     log: log.with({ part: 'broker' }),
   });
   const ingress = createIngress(broker);
-  const door = await startServer({ app: ingress, port: options.port, log, drainMs: 1_000 });
-  const sink = brokerUrl(manifests, door.port);
+  const server = await startServer({ app: ingress, port: options.port, log, drainMs: 1_000 });
+  const sink = brokerUrl(manifests, server.port);
   const post = createHandlerPost(async (request) => ingress.fetch(request));
   const sources = ofKind(manifests, 'ApiServerSource').map((manifest) => ({
     manifest,
@@ -70,7 +70,7 @@ export const startEventing: StartEventing = async (options) => {
     stop: async () => {
       await Promise.all([pings.stop(), ...sources.map((source) => source.stop())]);
       await broker.stop();
-      await door.close();
+      await server.close();
     },
   };
 };

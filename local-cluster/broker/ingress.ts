@@ -1,4 +1,4 @@
-// The Broker's door over HTTP: POST /<namespace>/<name>, as Knative's broker-ingress has it, and GET /metrics. Served by the local cluster.
+// The Broker's ingress over HTTP: POST /<namespace>/<name>, as Knative's broker-ingress has it, and GET /metrics. Served by the local cluster.
 import { type Context, Hono } from 'hono';
 import { decodeEvent } from '#events/decode.ts';
 import type { CloudEvent } from '#events/event.ts';

@@ -42,7 +42,7 @@ export const toGrantText = (grants: readonly Grant[]): string | undefined =>
     : JSON.stringify(grants.map(({ use, namespace, name }) => ({ use, namespace, name })));
 
 /**
- * Whether an object may be made from a source. Its own namespace is its author's to use; anything else was granted at the door, or it is
+ * Whether an object may be made from a source. Its own namespace is its author's to use; anything else was granted at admission, or it is
  * not. Ask with the source as it is now: what a reference points to may have moved since.
  */
 export const isGranted = (object: KubeObject, { use, namespace, name }: UsedSource): boolean =>

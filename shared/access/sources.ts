@@ -1,4 +1,4 @@
-// What it takes to make something from content of another object: one line a use, the same for every backend. Called at the door, and by
+// What it takes to make something from content of another object: one line a use, the same for every backend. Called at admission, and by
 // whoever hands out bytes.
 import type { Grant, SourceUse, UsedSource } from '#shared/access/grant.ts';
 import { anyName } from '#shared/access/grant.ts';

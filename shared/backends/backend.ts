@@ -41,7 +41,7 @@ export interface Backend<Observed = unknown> {
   /** What a disk made from a usable image begins as. */
   rootDiskOf(image: Image): RootDisk;
   /** Child kinds whose changes concern an image. Triggers, sources and RBAC are generated from this. */
-  readonly sidecars: readonly Sidecar[];
+  readonly watchedChildren: readonly WatchedChild[];
   /** Kinds that are read and not followed. RBAC is generated from this. */
   readonly reads: readonly ResourceType[];
   readonly validator: BackendValidator;
@@ -76,7 +76,7 @@ export type RootDisk =
 export type Change = 'add' | 'update' | 'delete';
 
 /** A child kind the backend follows. `verbs` beside get, list and watch are what plans do with it. */
-export interface Sidecar {
+export interface WatchedChild {
   readonly type: ResourceType;
   readonly verbs: readonly ('create' | 'patch' | 'delete')[];
   /** The image a child belongs to; `undefined` for objects that are none of ours. */

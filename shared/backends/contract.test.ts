@@ -11,7 +11,7 @@ for (const [name, registration] of Object.entries<Registration>(backends)) {
   if (!registration.served) continue;
   describeBackend(name, registration.backend);
   const probe = registration.backend.rootDiskOf(anImage({ state: { storageClassName: 'lh-1' } }));
-  const makesDataVolumes = registration.backend.sidecars.some(({ type }) => type.kind === 'DataVolume');
+  const makesDataVolumes = registration.backend.watchedChildren.some(({ type }) => type.kind === 'DataVolume');
   describeLife(name, backends, { disksShareIt: probe.is === 'class', makesDataVolumes });
   describeKeeping(name, { makesDataVolumes });
   describeCopies(name, backends);

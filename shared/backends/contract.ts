@@ -55,10 +55,10 @@ export const describeBackend = (name: string, backend: Backend): void => {
       const { ref } = await settle(anImage());
       // What a child owns goes with it, and says nothing.
       for (const child of made().filter(({ metadata }) => metadata.ownerReferences?.[0]?.kind !== 'Job')) {
-        const sidecar = backend.sidecars.find(({ type }) => type.kind === child.kind);
-        expect(sidecar?.verbs).toContain('create');
-        expect(sidecar?.ownerOf(child)).toMatchObject({ uid: ref.uid, name: ref.name, namespace: ref.namespace });
-        expect(sidecar?.matters(child, 'delete')).toBe(true);
+        const watchedChild = backend.watchedChildren.find(({ type }) => type.kind === child.kind);
+        expect(watchedChild?.verbs).toContain('create');
+        expect(watchedChild?.ownerOf(child)).toMatchObject({ uid: ref.uid, name: ref.name, namespace: ref.namespace });
+        expect(watchedChild?.matters(child, 'delete')).toBe(true);
       }
     });
 
@@ -73,7 +73,7 @@ export const describeBackend = (name: string, backend: Backend): void => {
 
     it('finds no image for what is not its own', () => {
       const stranger: KubeObject = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'stranger' } };
-      for (const sidecar of backend.sidecars) expect(sidecar.ownerOf(stranger)).toBeUndefined();
+      for (const watchedChild of backend.watchedChildren) expect(watchedChild.ownerOf(stranger)).toBeUndefined();
     });
 
     it('does nothing for an image that has failed, until it is asked to', async () => {

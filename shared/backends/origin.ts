@@ -70,8 +70,8 @@ export const readClaimOrigin = async (
   if (!mayUse({ use: 'clone-claim', namespace: key.namespace ?? '', name: key.name })) return notAllowed(what);
   const claim = await kube.get(persistentVolumeClaims, key);
   if (claim === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
-  const hurdle = hurdleOf(claim, what);
-  if (hurdle !== undefined) return hurdle;
+  const obstacle = obstacleOf(claim, what);
+  if (obstacle !== undefined) return obstacle;
   const driver = await driverOf(kube, claim);
   const population = populationOf(claim);
   const bytes = bytesOf(claim);
@@ -100,7 +100,7 @@ export const readClaimOrigin = async (
 };
 
 /** What keeps a claim from being cloned now. */
-const hurdleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefined => {
+const obstacleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefined => {
   if (claim.metadata.deletionTimestamp !== undefined) return waitFor('SourceDeleted', `${what} is being deleted`);
   if (claim.status?.phase !== 'Bound') return waitFor('SourceNotReady', `${what} is not bound yet`);
   return isBeingFilled(claim) ? waitFor('SourceNotReady', `${what} is still being filled`) : undefined;

@@ -2,7 +2,7 @@
 import { isTrue } from '#shared/api/conditions.ts';
 import { clusterOf } from '#shared/backup/cluster.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
-import { forgiving } from '#shared/backup/forgiving.ts';
+import { logFailure } from '#shared/backup/log-failure.ts';
 import { imageTypes, readImage } from '#shared/backup/image.ts';
 import {
   type Look,
@@ -48,7 +48,7 @@ const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promi
   const { deps, store, cluster, tombstones, deleted } = context;
   const known = deleted.find(({ uids }) => uids.includes(metadata.image.uid));
   if (known === undefined || isNotedAsDeleted(tombstones, metadata, cluster)) return;
-  await forgiving(deps, 'deletions', () => writeTombstone(store, known, cluster));
+  await logFailure(deps, 'deletions', () => writeTombstone(store, known, cluster));
 };
 
 /** Said where the image would be, once for each reason: it has no status that could tell. */

@@ -4,7 +4,7 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import { markImagesOfBackups } from '#shared/backup/asked.ts';
 import { clusterOf } from '#shared/backup/cluster.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
-import { forgiving } from '#shared/backup/forgiving.ts';
+import { logFailure } from '#shared/backup/log-failure.ts';
 import { giveSign, wasSilent } from '#shared/backup/clusters.ts';
 import { isItsMinute } from '#shared/backup/hourly.ts';
 import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts';
@@ -55,14 +55,14 @@ const syncAll = async (deps: BackupDeps, read: ReadTarget, isEvery: boolean, sig
   const due: BackedImage[] = [];
   for await (const backed of allImages(deps)) {
     const { namespace, name } = backed.object.metadata;
-    await forgiving(deps, `restore of ${namespace}/${name}`, () => retryRestored(deps, backed));
+    await logFailure(deps, `restore of ${namespace}/${name}`, () => retryRestored(deps, backed));
     if (isDueFor(backed)) due.push(backed);
   }
   await inParallel(turned(due, Math.floor(deps.now() / 60_000)), async ({ type, object }) => {
     if (signal.aborted) return;
     const { namespace, name } = object.metadata;
     const ref = { apiVersion: apiVersionOf(type), kind: type.kind, namespace, name };
-    await forgiving(deps, `image ${namespace}/${name}`, () => syncImage(deps, ref, read));
+    await logFailure(deps, `image ${namespace}/${name}`, () => syncImage(deps, ref, read));
   });
 };
 
@@ -89,18 +89,20 @@ const forgetTarget = (deps: BackupDeps, memory: Memory): Promise<void> | undefin
 
 export const tickBackups = async (deps: BackupDeps, signal: AbortSignal): Promise<Outcome> => {
   const read = await findTarget(deps.kube);
-  await forgiving(deps, 'VM backups', () => markImagesOfBackups(deps));
+  await logFailure(deps, 'VM backups', () => markImagesOfBackups(deps));
   const memory = await readMemory(deps);
   const isEvery =
     read.is === 'set' && (isRefresh(memory, read.target, deps.now()) || wasSilent(deps, memory, read.target));
-  await forgiving(deps, 'images', () => syncAll(deps, read, isEvery, signal));
+  await logFailure(deps, 'images', () => syncAll(deps, read, isEvery, signal));
   if (read.is === 'faulty') deps.log.warn('backup target is wrong', { error: read.message });
   if (read.is === 'none') await forgetTarget(deps, memory);
   if (read.is !== 'set') return done;
-  await forgiving(deps, 'sign of life', () => giveSign(deps, memory, read.target));
-  await forgiving(deps, 'deletions', () => noteDeletions(deps, read));
+  await logFailure(deps, 'sign of life', () => giveSign(deps, memory, read.target));
+  await logFailure(deps, 'deletions', () => noteDeletions(deps, read));
   const isWhole = isDue(memory, read.target, deps.now());
   if (isWhole || memory.pending.length > 0)
-    await forgiving(deps, read.target.name, () => lookAtTarget({ deps, target: read.target, memory, signal, isWhole }));
+    await logFailure(deps, read.target.name, () =>
+      lookAtTarget({ deps, target: read.target, memory, signal, isWhole }),
+    );
   return done;
 };

@@ -8,7 +8,7 @@ import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '
 import { type Secret, secrets } from '#shared/api/foreign/core.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
-import { tendCertificate } from '#shared/certificate/tend.ts';
+import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
@@ -125,7 +125,7 @@ const isBelieved = (served: string, { trusted }: Observed, now: number): boolean
 describe('the certificate of admission', () => {
   it('is made where there is none, for both services, and every webhook trusts it', async () => {
     const kube = aCluster();
-    await tendCertificate(kube, start);
+    await renewCertificate(kube, start);
     const observed = await look(kube);
     const certificate = new X509Certificate(observed.served);
     expect(hosts.map((name) => certificate.checkHost(name))).toEqual(hosts);
@@ -134,10 +134,10 @@ describe('the certificate of admission', () => {
 
   it('stays while it is good, and nothing is written', async () => {
     const kube = aCluster();
-    await tendCertificate(kube, start);
+    await renewCertificate(kube, start);
     const before = await look(kube);
     kube.calls.length = 0;
-    await tendCertificate(kube, start + 50 * day);
+    await renewCertificate(kube, start + 50 * day);
     expect([await look(kube), kube.calls.filter(({ verb }) => verb !== 'get')]).toEqual([before, []]);
   });
 
@@ -147,7 +147,7 @@ describe('the certificate of admission', () => {
     const authorities = new Set<string>();
     let before = '';
     for (let now = start; now < start + 30 * 365 * day; now += 10 * day) {
-      await tendCertificate(kube, now);
+      await renewCertificate(kube, now);
       const observed = await look(kube);
       expect(isBelieved(observed.served, observed, now)).toBe(true);
       // A pod takes up a new Secret a minute later.
@@ -164,7 +164,7 @@ describe('the certificate of admission', () => {
     async (verb) => {
       for (let skipped = 0; skipped < 4; skipped++) {
         const kube = aCluster();
-        if (verb === 'replace') await tendCertificate(kube, start - 89 * day);
+        if (verb === 'replace') await renewCertificate(kube, start - 89 * day);
         let left = skipped;
         const failing: KubeClient = new Proxy(kube, {
           get: (target, name, receiver) => {
@@ -177,8 +177,8 @@ describe('the certificate of admission', () => {
             };
           },
         });
-        await tendCertificate(failing, start).catch(() => undefined);
-        await tendCertificate(kube, start);
+        await renewCertificate(failing, start).catch(() => undefined);
+        await renewCertificate(kube, start);
         const observed = await look(kube);
         expect(isBelieved(observed.served, observed, start)).toBe(true);
       }
@@ -196,19 +196,19 @@ describe('the certificate of admission', () => {
         annotations: { 'cert-manager.io/certificate-name': 'admission-tls' },
       },
     });
-    await tendCertificate(kube, start);
+    await renewCertificate(kube, start);
     expect(kube.calls.filter(({ verb }) => verb !== 'get')).toEqual([]);
   });
 
   it('is made anew where somebody broke it', async () => {
     const kube = aCluster();
-    await tendCertificate(kube, start);
+    await renewCertificate(kube, start);
     for (const name of [serverSecret, authoritySecret]) {
       kube.edit(secrets, { namespace: systemNamespace, name }, (secret) => {
         secret.data = { 'tls.crt': 'bm9uc2Vuc2U=' };
       });
     }
-    await tendCertificate(kube, start);
+    await renewCertificate(kube, start);
     const observed = await look(kube);
     expect(isBelieved(observed.served, observed, start)).toBe(true);
   });

@@ -46,7 +46,7 @@ const split = (bundle: string): readonly string[] =>
 const stillTrusted = (bundle: string, now: number): readonly string[] =>
   split(bundle).filter((pem) => (read(pem)?.validToDate.getTime() ?? 0) > now);
 
-const tendAuthority = (kept: Kept['authority'], now: number): Tended['authority'] => {
+const renewAuthority = (kept: Kept['authority'], now: number): Tended['authority'] => {
   const certificate = read(kept?.certificate);
   if (kept !== undefined && isFresh(certificate, lives.authority, now)) return kept;
   const made = createAuthority(authorityName, validFrom(now, lives.authority));
@@ -57,7 +57,7 @@ const tendAuthority = (kept: Kept['authority'], now: number): Tended['authority'
 const isFor = (certificate: X509Certificate, names: readonly string[]): boolean =>
   names.every((name) => certificate.checkHost(name) !== undefined);
 
-const tendServer = (kept: Pair | undefined, authority: Pair, ...[names, now]: [readonly string[], number]): Pair => {
+const renewServer = (kept: Pair | undefined, authority: Pair, ...[names, now]: [readonly string[], number]): Pair => {
   const certificate = read(kept?.certificate);
   const issuer = read(authority.certificate);
   const isGood =
@@ -71,8 +71,8 @@ const tendServer = (kept: Pair | undefined, authority: Pair, ...[names, now]: [r
 };
 
 /** What is to be there now; the same objects where nothing is to be done. */
-export const tendPairs = (kept: Kept, names: readonly string[], now: number): Tended => {
-  const authority = tendAuthority(kept.authority, now);
-  const server = tendServer(kept.server, authority, names, now);
+export const renewPairs = (kept: Kept, names: readonly string[], now: number): Tended => {
+  const authority = renewAuthority(kept.authority, now);
+  const server = renewServer(kept.server, authority, names, now);
   return { authority, server, isNew: { authority: authority !== kept.authority, server: server !== kept.server } };
 };

@@ -8,7 +8,7 @@ import { cdiPaths } from '#shared/exchange/upload/cdi.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 
-const config = { corsOrigins: [], longhornUrl: 'http://127.0.0.1:1', mostBytes: 1, patienceSeconds: 1 };
+const config = { corsOrigins: [], longhornUrl: 'http://127.0.0.1:1', mostBytes: 1, waitSeconds: 1 };
 
 const images = ['/v1/harvester/harvesterhci.io.virtualmachineimages', '/v1/harvesterhci.io.virtualmachineimages'];
 const routes: readonly (readonly [method: string, path: string])[] = [

@@ -11,7 +11,7 @@ export interface ExchangeConfig {
   readonly corsOrigins: readonly string[];
   readonly longhornUrl: string;
   readonly mostBytes: number;
-  readonly patienceSeconds: number;
+  readonly waitSeconds: number;
   /** Less than proxies wait, when left out. */
   readonly answerSeconds?: number | undefined;
   /** How Jobs of downloads are started; the defaults when left out. */
@@ -29,5 +29,5 @@ export const createExchangeDeps = (config: ExchangeConfig, kube: KubeClient, log
   longhornUrl: config.longhornUrl,
   mostBytes: config.mostBytes,
   answerSeconds: config.answerSeconds ?? 50,
-  patienceMs: config.patienceSeconds * 1000,
+  waitMs: config.waitSeconds * 1000,
 });

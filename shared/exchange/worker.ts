@@ -23,7 +23,7 @@ export interface WorkerWanted {
   readonly role: 'import' | 'serve';
   readonly port: number;
   /** Milliseconds to wait for it. */
-  readonly patienceMs: number;
+  readonly waitMs: number;
   readonly signal: AbortSignal;
   /** Whether there is no point in waiting any longer; throws a Problem that says why. */
   readonly check?: () => Promise<void>;
@@ -55,9 +55,9 @@ const notYet = (found: readonly Pod[]): Problem => {
   });
 };
 
-/** Throws a Problem: 503 when patience ends, or what `check` throws. */
+/** Throws a Problem: 503 when the wait times out, or what `check` throws. */
 export const findWorker = async ({ kube, keys, now }: WorkerDeps, wanted: WorkerWanted): Promise<Worker> => {
-  const deadline = now() + wanted.patienceMs;
+  const deadline = now() + wanted.waitMs;
   for (;;) {
     const found = await listPods(kube, wanted);
     const ip = found.find(isRunning)?.status?.podIP;

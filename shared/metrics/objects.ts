@@ -10,7 +10,7 @@ import type { ImageState } from '#shared/backends/image.ts';
 export const resourceOf = ({ plural, group }: ResourceType): string => `${plural}.${group}`;
 
 /** Milliseconds: cron-tick looks at everything each minute, and may be held up for a few. */
-const patience = 3 * 60_000;
+const grace = 3 * 60_000;
 
 /** What images and volumes say beyond that. */
 type Observed = ReconciledState & Partial<Pick<ImageState, 'lastFailure' | 'attemptsFailed' | 'deadline'>>;
@@ -57,7 +57,7 @@ export const createObjectCounter = (kinds: readonly ResourceType[], now: number)
   const queue = (resource: string, { reason, attemptsFailed = 0, deadline = '' }: Observed): void => {
     tallies.unsettled.add({ resource, reason });
     if (attemptsFailed > 0) tallies.retrying.add({ resource });
-    if (Date.parse(deadline) < now - patience) tallies.overdue.add({ resource });
+    if (Date.parse(deadline) < now - grace) tallies.overdue.add({ resource });
   };
   return { visit, metrics: () => Object.values(tallies).flatMap((tally) => tally.metrics()) };
 };

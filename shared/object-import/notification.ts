@@ -23,7 +23,7 @@ const Record = z.looseObject({
 const Records = z.looseObject({ Records: z.array(Record) });
 /** AWS sends it once a notification is configured. */
 const TestMessage = z.looseObject({ Service: z.string(), Event: z.literal('s3:TestEvent'), Bucket: z.string() });
-/** AWS sends it to an API destination, which is its own way to an HTTP door. */
+/** AWS sends it to an API destination, which is its own way to an HTTP server. */
 const BridgeEvent = z.looseObject({
   source: z.literal('aws.s3'),
   'detail-type': z.string(),

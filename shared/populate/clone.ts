@@ -62,9 +62,9 @@ export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoi
   if (source.holdsFiles === true && target.volumeMode === 'Block') return noPlaceForFiles(source);
   const small = tooSmall(source, target);
   if (small !== undefined) return { is: 'refused', reason: 'TargetTooSmall', message: small };
-  const hurdle = hurdleOf(source, target);
-  const strategy = hurdle === undefined ? ownMeans(source, target) : undefined;
-  if (strategy === undefined) return chooseCopy(source, hurdle ?? noMeans(source));
+  const obstacle = obstacleOf(source, target);
+  const strategy = obstacle === undefined ? ownMeans(source, target) : undefined;
+  if (strategy === undefined) return chooseCopy(source, obstacle ?? noMeans(source));
   if (strategy === 'csi-clone' && source.inUseBy !== undefined) return inUse(source, source.inUseBy);
   return { is: 'chosen', strategy, because: reasonsOf[strategy](source) };
 };
@@ -95,7 +95,7 @@ const tooSmall = (source: CloneSource, target: CloneTarget): string | undefined 
 };
 
 /** What keeps the storage's own means from being used at all. */
-const hurdleOf = (source: CloneSource, target: CloneTarget): string | undefined => {
+const obstacleOf = (source: CloneSource, target: CloneTarget): string | undefined => {
   const { storageClass, volumeMode, bytes, obstacle } = target;
   const { provisioner, metadata } = storageClass;
   if (obstacle !== undefined) return obstacle;

@@ -1,4 +1,4 @@
-// Addresses in sources that no transfer will connect to, refused at the door. What a name leads to is only known when it is looked up: the
+// Addresses in sources that no transfer will connect to, refused at admission. What a name leads to is only known when it is looked up: the
 // transfer judges that, after each resolution and redirect.
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import type { KubeObject } from '#shared/api/object.ts';

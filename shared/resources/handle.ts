@@ -5,11 +5,11 @@ import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
-import type { Change, Sidecar } from '#shared/backends/backend.ts';
+import type { Change, WatchedChild } from '#shared/backends/backend.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/follow.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
-import { isBegun, isDealtWith } from '#shared/resources/dealt-with.ts';
+import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
 import { type ReconcileDeps, type Target, reconcile } from '#shared/resources/reconcile.ts';
 import { reconcilers, reconcilerOf, reconcilerOfGroupKind } from '#shared/resources/registry.ts';
 import { holdsTemplates } from '#shared/resources/templates/observed.ts';
@@ -49,7 +49,7 @@ const reconcileChanged = async (
   reconciler: Reconciler,
   { ref, object, isNew }: Changed,
 ): Promise<Outcome> => {
-  const isOurs = isDealtWith(reconciler, object) || (!isNew && isBegun(reconciler, object));
+  const isOurs = isUpToDate(reconciler, object) || (!isNew && isBegun(reconciler, object));
   return isOurs ? done : reconcile(deps, ref, { which: 'news', made: isNew ? object : undefined });
 };
 
@@ -110,7 +110,7 @@ const reconcileFollowers = async (deps: ReconcileDeps, child: KubeObject, change
 
 const reconcileOwner = async (deps: ReconcileDeps, child: KubeObject, change: Change): Promise<Outcome> => {
   const followed = findFollower(deps, child);
-  if (followed === undefined || !followed.sidecar.matters(child, change)) return done;
+  if (followed === undefined || !followed.watchedChild.matters(child, change)) return done;
   const { type } = followed.reconciler.kind;
   const { uid, namespace, name } = followed.owner;
   return reconcile(
@@ -122,23 +122,23 @@ const reconcileOwner = async (deps: ReconcileDeps, child: KubeObject, change: Ch
 
 interface Follower {
   readonly reconciler: Reconciler;
-  readonly sidecar: Sidecar;
+  readonly watchedChild: WatchedChild;
   readonly owner: Owner;
 }
 
 /** Who follows a child: of the kinds that follow objects like it, the one its owner is of. */
 const findFollower = ({ backends }: ReconcileDeps, child: KubeObject): Follower | undefined => {
   for (const reconciler of reconcilers) {
-    for (const sidecar of reconciler.sidecars(backends)) {
-      const owner = isOfType(child, sidecar.type) ? sidecar.ownerOf(child) : undefined;
+    for (const watchedChild of reconciler.watchedChildren(backends)) {
+      const owner = isOfType(child, watchedChild.type) ? watchedChild.ownerOf(child) : undefined;
       if (owner !== undefined && reconcilerOfGroupKind(owner.groupKind) === reconciler)
-        return { reconciler, sidecar, owner };
+        return { reconciler, watchedChild, owner };
     }
   }
   return undefined;
 };
 
-const isOfType = (object: KubeObject, type: Sidecar['type']): boolean =>
+const isOfType = (object: KubeObject, type: WatchedChild['type']): boolean =>
   object.kind === type.kind && object.apiVersion === apiVersionOf(type);
 
 /** An event nobody could handle: it ends as a Kubernetes Event on the object it concerns, where people look. */

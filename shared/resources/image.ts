@@ -5,7 +5,7 @@ import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type Filled, type Image, isFinal, isFromServer } from '#shared/backends/image.ts';
-import { contentOf } from '#shared/backends/flight/content.ts';
+import { contentOf } from '#shared/backends/singleflight/content.ts';
 import { terminatingState } from '#shared/backends/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -76,9 +76,9 @@ const isBeingMade = ({ deleting, state }: Filled): boolean => {
 const refusalOf = (image: Image, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined => {
   const registration = registrationOf(backends, image.backend);
   if (!registration.served) return { reason: refusals.backend, message: registration.because };
-  const isAdrift = image.source?.type === 'object' && settings.objectStore === undefined;
+  const hasNoStore = image.source?.type === 'object' && settings.objectStore === undefined;
   return (
-    refusalOfFaults(image) ?? (isAdrift ? noObjectStore('the source') : refusalOfSource(image, registration.backend))
+    refusalOfFaults(image) ?? (hasNoStore ? noObjectStore('the source') : refusalOfSource(image, registration.backend))
   );
 };
 
@@ -115,7 +115,7 @@ export const imageReconciler = <T extends ImageObject>(
   kind: dialect.kind,
   read: (object) => dialect.toImage(object),
   toStatus: (object, image, state, now) => dialect.toStatus(object, image, state, now),
-  sidecars: (backends) => servedBy(backends).flatMap(({ sidecars }) => sidecars),
+  watchedChildren: (backends) => servedBy(backends).flatMap(({ watchedChildren }) => watchedChildren),
   reads: (backends) => servedBy(backends).flatMap(({ reads }) => reads),
   refusalOf,
   plannerOf: ({ backend }, backends) => {

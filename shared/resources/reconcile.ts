@@ -12,7 +12,7 @@ import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import { type ConfigLook, configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
-import { isDealtWith } from '#shared/resources/dealt-with.ts';
+import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata } from '#shared/resources/hold.ts';
@@ -139,7 +139,7 @@ const readTarget = async (
 const isAtRest = ({ reconciler, object, subject }: Pass, { which = 'unsettled', child }: Round): boolean => {
   if (child !== undefined && reconciler.isMovedBy?.(subject, child) === false) return true;
   if (which === 'all') return false;
-  return which === 'news' ? isDealtWith(reconciler, object) : reconciler.isSettled(subject);
+  return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(subject);
 };
 
 /** Whether nobody has taken hold of it yet: taking hold is a write that is void if it is no longer so. */

@@ -5,7 +5,7 @@ import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
 import type { Owner } from '#shared/api/owner.ts';
 import type { Action } from '#shared/backends/actions.ts';
-import type { PlanContext, Sidecar } from '#shared/backends/backend.ts';
+import type { PlanContext, WatchedChild } from '#shared/backends/backend.ts';
 import type { BackendRegistry } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
@@ -82,10 +82,10 @@ export interface Links<S extends Subject> {
 export interface Reconciler<T extends KubeObject = KubeObject, S extends Subject = Subject> {
   readonly kind: ServedKind<T>;
   /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
-  sidecars(backends: BackendRegistry): readonly Sidecar[];
+  watchedChildren(backends: BackendRegistry): readonly WatchedChild[];
   reads(backends: BackendRegistry): readonly ResourceType[];
   /** Kinds that are made and not followed, and what is done with them; left out: none. */
-  readonly makes?: readonly Pick<Sidecar, 'type' | 'verbs'>[];
+  readonly makes?: readonly Pick<WatchedChild, 'type' | 'verbs'>[];
   /** Total: what cannot be understood becomes a refusal. */
   read(object: T): S;
   /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */

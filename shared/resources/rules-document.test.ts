@@ -13,7 +13,7 @@ import { hyperCloudVolumeRules, pvcRules, volumeRules } from '#shared/resources/
 import { imageRules } from '#shared/resources/image-rules.ts';
 import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
-import { doorRows } from '#test/support/door-rows.ts';
+import { admissionRows } from '#test/support/admission-rows.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
 import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows } from '#test/support/exempt-rows.ts';
@@ -54,7 +54,7 @@ const titled = readdirSync(flows)
 
 /** Rules with a request that passes and one that is refused, or that is filled in and one that is kept. */
 const held = new Set([
-  ...doorRows.flatMap(({ ids }) => ids),
+  ...admissionRows.flatMap(({ ids }) => ids),
   ...[...imageRows, ...protectedRows, ...fillRows].map(({ id }) => id),
   ...titled,
 ]);

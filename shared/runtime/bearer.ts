@@ -1,4 +1,4 @@
-// Whether a request shows a token that its sender shares with us. Called by doors that callers without an account of the cluster come through.
+// Whether a request shows a token that its sender shares with us. Called by servers that callers without an account of the cluster come through.
 import { timingSafeEqual } from 'node:crypto';
 
 const isSame = (given: string, wanted: string): boolean => {

@@ -7,7 +7,7 @@ import { withDeadline } from '#shared/transfer/deadline.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';
-import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import { checkCapacity, planArchive, planTransfer } from '#shared/transfer/plan.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection, TransferFault, TransferReport } from '#shared/transfer/report.ts';
@@ -41,7 +41,7 @@ export interface RunOptions {
   /** When marks are left for a later process; replaced in tests. */
   readonly saving?: SavePolicy;
   /** Waits between tries of what is fetched; shortened in tests. */
-  readonly wait?: PatienceOptions['wait'];
+  readonly wait?: BackOffOptions['wait'];
 }
 
 interface Run {
@@ -130,9 +130,9 @@ const interruptions: ReadonlySet<TransferFault> = new Set([
   'Cancelled',
 ]);
 
-/** Passes until one ends, or patience does. Between passes the target is emptied. */
-const passes = async (run: Run, again: Pick<PatienceOptions, 'onRetry' | 'wait'>): Promise<PassResult> => {
-  const patience = createPatience({ retries: run.spec.limits.retries, signal: run.signal, ...again });
+/** Passes until one ends, or retries are used up. Between passes the target is emptied. */
+const passes = async (run: Run, again: Pick<BackOffOptions, 'onRetry' | 'wait'>): Promise<PassResult> => {
+  const backOff = createBackOff({ retries: run.spec.limits.retries, signal: run.signal, ...again });
   let wasMisled = false;
   for (;;) {
     run.resumedAt = 0;
@@ -149,7 +149,7 @@ const passes = async (run: Run, again: Pick<PatienceOptions, 'onRetry' | 'wait'>
         continue;
       }
       if (!isTransferError(error) || !error.startOver) throw error;
-      await patience.afterFailure(error);
+      await backOff.afterFailure(error);
     }
   }
 };

@@ -8,7 +8,7 @@ import type { Store } from '#shared/clients/store/store.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { BackupRun } from '#test/faults/backup.ts';
-import { forgiving, shakyKube, shakyStore } from '#test/faults/shaky.ts';
+import { logFailure, shakyKube, shakyStore } from '#test/faults/shaky.ts';
 import { type MemoryCluster, backedUp, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
 import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
@@ -131,7 +131,7 @@ export const runSharedStorm = async (seed: number, strength = 0.12): Promise<Bac
     if (step > 5 && step < steps && random.chance(0.2)) await deleteRestored(playing);
     for (const side of random.chance(0.5) ? all : all.toReversed()) {
       sides[side].time.clock += 60_000;
-      await forgiving(() => tickBackups(shaky[side], new AbortController().signal));
+      await logFailure(() => tickBackups(shaky[side], new AbortController().signal));
       work(side, sides[side]);
       check(playing);
     }

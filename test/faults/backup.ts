@@ -12,7 +12,7 @@ import { tickBackups } from '#shared/backup/tick.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { jobs } from '#shared/api/foreign/core.ts';
-import { forgiving, shakyKube, shakyStore } from '#test/faults/shaky.ts';
+import { logFailure, shakyKube, shakyStore } from '#test/faults/shaky.ts';
 import { type MemoryCluster, backedUp, createMemoryCluster } from '#test/support/backup-world.ts';
 import { aHyperCloudImage } from '#test/support/builders.ts';
 import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
@@ -89,7 +89,7 @@ const meddle = async (playing: Playing): Promise<void> => {
     deleted.add('c');
     await one.kube.delete(hyperCloud, { namespace: 'default', name: 'c' });
   }
-  if (deleted.has('c')) await forgiving(() => syncImage(shakyDeps, refOf('c')));
+  if (deleted.has('c')) await logFailure(() => syncImage(shakyDeps, refOf('c')));
 };
 
 /** Somebody clears away what nothing names, over the same store; what a Job has just made counts as old here. */
@@ -99,7 +99,7 @@ const sweepSometimes = async ({ random, one }: Playing, store: Store): Promise<v
   const now = () => one.time.clock;
   const wait = () => Promise.resolve();
   const signal = new AbortController().signal;
-  await forgiving(() => sweepTarget({ store, own, by: 'somebody', now, wait, signal, say: () => {} }));
+  await logFailure(() => sweepTarget({ store, own, by: 'somebody', now, wait, signal, say: () => {} }));
 };
 
 const check = ({ store, deleted, violations }: Playing): void => {
@@ -162,7 +162,7 @@ export const runBackupStorm = async (seed: number, strength = 0.15): Promise<Bac
   for (let step = 0; step < steps; step += 1) {
     one.time.clock += 60_000;
     await meddle(playing);
-    await forgiving(() => tickBackups(shakyDeps, new AbortController().signal));
+    await logFailure(() => tickBackups(shakyDeps, new AbortController().signal));
     finishJobs(playing);
     await sweepSometimes(playing, unsteady);
     check(playing);

@@ -60,7 +60,7 @@ export const shakyKube = (kube: KubeClient, random: Random, odds: () => number):
   });
 
 /** Deaths, and whatever is said in errors of ours, are for the next attempt; anything else is a bug. */
-export const forgiving = async (work: () => Promise<unknown>): Promise<void> => {
+export const logFailure = async (work: () => Promise<unknown>): Promise<void> => {
   try {
     await work();
   } catch (error) {

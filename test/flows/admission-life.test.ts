@@ -1,4 +1,4 @@
-// Rules that are held later than at the door, as people meet them: kubectl against a whole cluster.
+// Rules that are held later than at admission, as people meet them: kubectl against a whole cluster.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type Draft, aHyperCloudImage } from '#test/support/admission.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
-import { kubectlWith } from '#test/support/door.ts';
+import { kubectlWith } from '#test/support/admission-server.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
 const fromGolden = (name: string): Draft => ({
@@ -31,7 +31,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
 
   beforeAll(async () => {
     cluster = await startTestCluster();
-    dir = await mkdtemp(join(tmpdir(), 'bullion-door-'));
+    dir = await mkdtemp(join(tmpdir(), 'bullion-admission-'));
     await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
     asTenant = await tenant();
   });

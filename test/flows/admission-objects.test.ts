@@ -1,12 +1,12 @@
-// The rules at the door that look at other objects, through kubectl: embedded or real API server, our webhooks, and whatever a row says is there.
+// The rules at admission that look at other objects, through kubectl: embedded or real API server, our webhooks, and whatever a row says is there.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Asked, aHarvesterImage } from '#test/support/admission.ts';
 import { asWorker } from '#test/support/admission-worker.ts';
-import { type Door, asFunctions, sendAll, startDoor } from '#test/support/door.ts';
-import { createStage, grantRights } from '#test/support/door-scenes.ts';
+import { type AdmissionServer, asFunctions, sendAll, startAdmissionServer } from '#test/support/admission-server.ts';
+import { createStage, grantRights } from '#test/support/admission-scenes.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
 import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows } from '#test/support/exempt-rows.ts';
@@ -38,10 +38,10 @@ const verbOf = ({ object, oldObject }: Asked): 'create' | 'replace' | 'delete' =
 const objectOf = ({ object, oldObject }: Asked): object => (object ?? oldObject)!;
 
 describe.skipIf(!hasKubectl()).each(hosts)(
-  'the door of %s, where other objects count',
+  'admission of %s, where other objects count',
   { timeout: 300_000 },
   (_, functions) => {
-    let door: Door;
+    let server: AdmissionServer;
     const sent = { allowed: [] as Sent[], denied: [] as Sent[], exempt: [] as Sent[], filled: [] as Filled[] };
 
     const prepare = async (kube: KubeClient): Promise<void> => {
@@ -71,9 +71,9 @@ describe.skipIf(!hasKubectl()).each(hosts)(
     };
 
     beforeAll(async () => {
-      door = await startDoor(prepare, functions);
+      server = await startAdmissionServer(prepare, functions);
     });
-    afterAll(() => door?.close());
+    afterAll(() => server?.close());
 
     /** Sent in as few calls as there are verbs and users; what was said of each. */
     const sendInGroups = async (all: readonly Sent[], isWrong: (said: string | undefined, row: Sent) => boolean) => {
@@ -83,7 +83,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
         const [{ as, asked }] = group as [Sent];
         const flags = as === undefined ? [] : ['--as', as];
         const items = group.map((one) => objectOf(one.asked));
-        const { passed, refused } = await sendAll(door.kubectl, verbOf(asked), items, flags);
+        const { passed, refused } = await sendAll(server.kubectl, verbOf(asked), items, flags);
         const isWhole =
           passed.length + refused.length === group.length && (passed.length === 0 || refused.length === 0);
         const odd = group.flatMap((row, index) =>
@@ -110,7 +110,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
     it('fills in what is left open, and keeps what is written', async () => {
       const items = sent.filled.map(({ asked }) => objectOf(asked));
       const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
-      const { stdout, stderr } = await door.kubectl(args, { apiVersion: 'v1', kind: 'List', items });
+      const { stdout, stderr } = await server.kubectl(args, { apiVersion: 'v1', kind: 'List', items });
       expect(stderr).toBe('');
       const made = parseAllDocuments(stdout).map((document) => document.toJS() as object);
       const lists = made.flatMap((one) => ('items' in one ? (one.items as object[]) : [one]));
@@ -121,14 +121,14 @@ describe.skipIf(!hasKubectl()).each(hosts)(
 
     it('fills in the default class of the cluster (M4)', async () => {
       const { asked } = sent.filled.find(({ title }) => title.startsWith('M1'))!;
-      await door.kube.create(storageClasses, {
+      await server.kube.create(storageClasses, {
         apiVersion: 'storage.k8s.io/v1',
         kind: 'StorageClass',
         metadata: { name: 'standard', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
         provisioner: 'rows.example',
       });
       const args = ['create', '--dry-run=server', '--validate=false', '-o', 'yaml', '-f', '-'];
-      const { stdout } = await door.kubectl(args, objectOf(asked));
+      const { stdout } = await server.kubectl(args, objectOf(asked));
       expect(stdout).toMatch(/targetStorageClassName: standard/);
       expect(stdout).toMatch(/harvesterhci.io\/storageClassName: standard/);
     });
@@ -136,12 +136,12 @@ describe.skipIf(!hasKubectl()).each(hosts)(
     it('lets an image be applied again and again, and what was filled in stays', async () => {
       const { metadata, ...rest } = aHarvesterImage({ displayName: 'applied' }, { name: 'applied', uid: undefined });
       const apply = (more: object = {}) =>
-        door.kubectl(['apply', '--server-side', '-f', '-'], { ...rest, metadata: { ...metadata, ...more } });
+        server.kubectl(['apply', '--server-side', '-f', '-'], { ...rest, metadata: { ...metadata, ...more } });
       for (const more of [{}, {}, { labels: { mine: 'x' } }]) {
         const { stdout, stderr } = await apply(more);
         expect([stdout, stderr]).toEqual([expect.stringContaining('serverside-applied'), '']);
       }
-      const { stdout } = await door.kubectl(['get', 'vmimage', 'applied', '-o', 'yaml']);
+      const { stdout } = await server.kubectl(['get', 'vmimage', 'applied', '-o', 'yaml']);
       expect(stdout).toMatch(/harvesterhci.io\/imageDisplayName: applied\n +mine: x/);
       expect(stdout).toMatch(/targetStorageClassName: standard/);
     });
@@ -154,7 +154,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
         metadata: { name: 'second', annotations: mark },
         provisioner: 'rows.example',
       };
-      const { stdout, stderr } = await door.kubectl(['create', '--dry-run=server', '-f', '-'], second);
+      const { stdout, stderr } = await server.kubectl(['create', '--dry-run=server', '-f', '-'], second);
       expect(stdout).toMatch(/second created \(server dry run\)/);
       expect(stderr).toMatch(/Warning: nothing is known of the driver rows.example/);
       expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one counts/);
@@ -162,9 +162,9 @@ describe.skipIf(!hasKubectl()).each(hosts)(
 
     it('refuses for now where nobody can say whether an image may be observed (C11)', async () => {
       const { asked } = sent.allowed.find(({ title }) => title.startsWith('C10'))!;
-      const create = async () => sendAll(door.kubectl, 'create', [objectOf(asked)], ['--as', user]);
+      const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)], ['--as', user]);
       expect((await create()).passed).toHaveLength(1);
-      await door.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);
+      await server.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);
       // An authorizer may be a moment behind.
       await vi.waitFor(
         async () => expect((await create()).refused.join()).toMatch(/could not decide|failed calling webhook/),

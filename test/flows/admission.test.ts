@@ -1,9 +1,9 @@
-// The rules at the door that need no more than an object and its older self, through kubectl: embedded or real API server, and our webhooks.
+// The rules at admission that need no more than an object and its older self, through kubectl: embedded or real API server, and our webhooks.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Draft } from '#test/support/admission.ts';
-import { type DoorRow, doorRows } from '#test/support/door-rows.ts';
+import { type AdmissionRow, admissionRows } from '#test/support/admission-rows.ts';
 import { asWorker } from '#test/support/admission-worker.ts';
-import { type Door, asFunctions, startDoor } from '#test/support/door.ts';
+import { type AdmissionServer, asFunctions, startAdmissionServer } from '#test/support/admission-server.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
 const hosts = [
@@ -19,17 +19,17 @@ const named = ({ metadata: all, ...draft }: Draft, name: string): Draft => {
   return { ...draft, metadata: { ...metadata, ...(own ? { name } : {}) }, ...(spec === undefined ? {} : { spec }) };
 };
 
-describe.skipIf(!hasKubectl()).each(hosts)('the door of %s, through kubectl', { timeout: 300_000 }, (_, functions) => {
-  let door: Door;
+describe.skipIf(!hasKubectl()).each(hosts)('admission of %s, through kubectl', { timeout: 300_000 }, (_, functions) => {
+  let server: AdmissionServer;
   beforeAll(async () => {
-    door = await startDoor(() => Promise.resolve(), functions);
+    server = await startAdmissionServer(() => Promise.resolve(), functions);
   });
-  afterAll(() => door?.close());
+  afterAll(() => server?.close());
 
   /** One call for all: what kubectl says of each. Those that pass are named on standard output; errors come in the order of the rest. */
   const sendAll = async (verb: 'create' | 'replace', objects: readonly Draft[]): Promise<readonly string[]> => {
     const list = { apiVersion: 'v1', kind: 'List', items: objects };
-    const { stdout, stderr } = await door.kubectl([verb, '--dry-run=server', '--validate=false', '-f', '-'], list);
+    const { stdout, stderr } = await server.kubectl([verb, '--dry-run=server', '--validate=false', '-f', '-'], list);
     const errors = stderr.split(/\n(?=Error from server|The |error: )/);
     return objects.map(({ metadata }) => {
       const passed = stdout.split('\n').find((line) => line.includes(`/${String(metadata['name'])} `));
@@ -38,21 +38,21 @@ describe.skipIf(!hasKubectl()).each(hosts)('the door of %s, through kubectl', { 
   };
 
   type Pick = 'allowed' | 'denied';
-  const isAsItShould = (pick: Pick, { says }: DoorRow, said: string): boolean =>
+  const isAsItShould = (pick: Pick, { says }: AdmissionRow, said: string): boolean =>
     pick === 'denied' ? says.test(said) : /(created|replaced) \(server dry run\)/.test(said);
   /** Rows that went wrong, with what was said. */
-  const tryAll = async (verb: 'create' | 'replace', pick: Pick, rows: readonly DoorRow[]) => {
+  const tryAll = async (verb: 'create' | 'replace', pick: Pick, rows: readonly AdmissionRow[]) => {
     const said = await sendAll(
       verb,
-      rows.map((row) => named(row[pick], `${verb}-${doorRows.indexOf(row)}-${verb === 'create' ? pick : 'row'}`)),
+      rows.map((row) => named(row[pick], `${verb}-${admissionRows.indexOf(row)}-${verb === 'create' ? pick : 'row'}`)),
     );
     return rows.flatMap((row, index) =>
       isAsItShould(pick, row, said[index] ?? '') ? [] : [{ row, said: `${row.ids.join()} ${pick}: ${said[index]}` }],
     );
   };
 
-  const creations = doorRows.filter(({ before }) => before === undefined);
-  const updates = doorRows.filter(({ before }) => before !== undefined);
+  const creations = admissionRows.filter(({ before }) => before === undefined);
+  const updates = admissionRows.filter(({ before }) => before !== undefined);
 
   it.each(['allowed', 'denied'] as const)('of every rule about what is created, the %s object', async (pick) => {
     const wrong = await tryAll('create', pick, creations);
@@ -60,9 +60,9 @@ describe.skipIf(!hasKubectl()).each(hosts)('the door of %s, through kubectl', { 
   });
 
   it('of every rule about what is changed, the allowed and the denied change', async () => {
-    const items = updates.map((row) => named(row.before!, `replace-${doorRows.indexOf(row)}-row`));
+    const items = updates.map((row) => named(row.before!, `replace-${admissionRows.indexOf(row)}-row`));
     const list = { apiVersion: 'v1', kind: 'List', items };
-    await door.kubectl(['create', '--validate=false', '-f', '-'], list);
+    await server.kubectl(['create', '--validate=false', '-f', '-'], list);
     for (const pick of ['allowed', 'denied'] as const) {
       const wrong = await tryAll('replace', pick, updates);
       expect(wrong.map(({ said }) => said)).toEqual([]);

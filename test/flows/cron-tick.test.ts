@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kubeEvents, secrets } from '#shared/api/foreign/core.ts';
 import { validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
-import { tendCertificate } from '#shared/certificate/tend.ts';
+import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
@@ -47,10 +47,10 @@ describe("cron-tick's account", () => {
 
   it('makes the certificate of admission and has it trusted, and makes it anew when its time is over', async () => {
     const before = await trusted();
-    await tendCertificate(kube, Date.now());
+    await renewCertificate(kube, Date.now());
     const made = [await secretOf(authoritySecret), await secretOf(serverSecret), await trusted()];
     expect(made[2]).not.toBe(before);
-    await tendCertificate(kube, Date.now() + 20 * year);
+    await renewCertificate(kube, Date.now() + 20 * year);
     const anew = [await secretOf(authoritySecret), await secretOf(serverSecret), await trusted()];
     for (const [index, text] of anew.entries()) expect(text).not.toBe(made[index]);
   });

@@ -161,7 +161,7 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
     expect(asked).toEqual([]);
   });
 
-  it('a claim that was made for something else is refused at the door', async () => {
+  it('a claim that was made for something else is refused at admission', async () => {
     await cluster.kube.create(persistentVolumeClaims, aClaim('taken'));
     const made = cluster.kube.create(type, aDataVolume('taken', { source: http(), storage: sized() }));
     await expect(made).rejects.toThrow(/claim taken exists.*allowClaimAdoption/);

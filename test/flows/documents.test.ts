@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
-import { kubectlWith } from '#test/support/door.ts';
+import { kubectlWith } from '#test/support/admission-server.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
 const root = join(import.meta.dirname, '../..');

@@ -19,7 +19,7 @@ import { imageUpload } from '#test/support/virtctl.ts';
 const run = promisify(execFile);
 const mib = 2 ** 20;
 /** Of the proxy, between two reads and writes, in seconds. */
-const patience = 25;
+const timeLimit = 25;
 
 describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000 }, () => {
   const dir = temporaryDirectory();
@@ -40,8 +40,8 @@ describe.skipIf(nginxPath === undefined)('behind an ingress', { timeout: 300_000
       directives: `
       client_max_body_size 0;
       proxy_request_buffering off;
-      proxy_read_timeout ${patience}s;
-      proxy_send_timeout ${patience}s;`,
+      proxy_read_timeout ${timeLimit}s;
+      proxy_send_timeout ${timeLimit}s;`,
     });
   }, 120_000);
   afterAll(async () => {

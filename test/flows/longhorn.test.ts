@@ -288,7 +288,7 @@ describe('Harvester images on Longhorn', { timeout: 600_000 }, () => {
 });
 
 describe('a cluster without Longhorn', { timeout: 240_000 }, () => {
-  it('works, and says at the door what to write instead', async () => {
+  it('works, and says at admission what to write instead', async () => {
     const cluster = await startTestCluster({ longhorn: false });
     try {
       const object: HarvesterImage = {

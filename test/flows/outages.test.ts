@@ -17,7 +17,7 @@ import {
 import { type DiskCluster, startDiskCluster } from '#test/support/disk-cluster.ts';
 
 /** Seconds for one import, on a machine that is busy with others. */
-const patience = 150;
+const timeLimit = 150;
 
 interface Configuration extends KubeObject {
   readonly webhooks: readonly { readonly name: string; readonly clientConfig: { readonly url?: string } }[];
@@ -90,7 +90,7 @@ describe('outages', { timeout: 400_000 }, () => {
 
   it('admission that nobody answers stops new images with a word on it, and nothing else', async () => {
     const { kube } = cluster;
-    await settle(kube, anImage('there', { source: { http } }), patience);
+    await settle(kube, anImage('there', { source: { http } }), timeLimit);
     await kube.create(images, anImage('running', { source: { http } }));
     const restore = await cutAdmission();
     // The cluster goes on: what is no image of ours is neither asked about nor held up.
@@ -103,20 +103,20 @@ describe('outages', { timeout: 400_000 }, () => {
     await kube.delete(namespaces as unknown as ResourceType, { name: 'apart' });
     await untilGone(namespaces as unknown as ResourceType, 'apart');
     // So do images that are there: one is made, labelled, and both are removed with all they have.
-    expect((await followUntil(kube, 'running', isOver, patience)).at(-1)?.state).toBe('Available');
+    expect((await followUntil(kube, 'running', isOver, timeLimit)).at(-1)?.state).toBe('Available');
     await kube.mergePatch(images, { namespace, name: 'running' }, { metadata: { labels: { mine: 'yes' } } });
     await deleteImage(kube, 'running');
     await deleteImage(kube, 'there');
     expect(await leftOvers(kube, cluster.dataDir)).toEqual([]);
 
     await restore();
-    expect((await settle(kube, anImage('after', { source: { http } }), patience)).state).toBe('Available');
+    expect((await settle(kube, anImage('after', { source: { http } }), timeLimit)).state).toBe('Available');
     await deleteImage(kube, 'after');
   });
 
   it('a golden volume is protected by whoever can answer, and never deleted because nobody can', async () => {
     const { kube } = cluster;
-    await settle(kube, anImage('kept', { source: { http } }), patience);
+    await settle(kube, anImage('kept', { source: { http } }), timeLimit);
     const volume = (await kube.list(persistentVolumeClaims, { namespace })).items.find(({ metadata }) =>
       metadata.name.startsWith('kept'),
     )!;
@@ -145,7 +145,7 @@ describe('outages', { timeout: 400_000 }, () => {
     };
     const kinds = [images, persistentVolumeClaims, jobs] as readonly unknown[] as readonly ResourceType[];
     const disturbing = Promise.all(kinds.map(disturb));
-    const observed = await followUntil(kube, 'busy', isOver, patience).finally(() => {
+    const observed = await followUntil(kube, 'busy', isOver, timeLimit).finally(() => {
       isDone = true;
     });
     await disturbing;

@@ -35,7 +35,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
   let dir: string;
   let cluster: TestCluster;
   let client: S3Client;
-  let door: RunningServer | undefined;
+  let server: RunningServer | undefined;
   let r2: R2;
   let disks: Record<'one' | 'two', Buffer>;
   /** What R2 has to say, until it is let go. */
@@ -49,7 +49,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
   };
 
   /** As it is exposed in production: under its account, with the token that it shares with the Worker. */
-  const openDoor = async (port: number): Promise<RunningServer> => {
+  const openAdmissionServer = async (port: number): Promise<RunningServer> => {
     const config = parseConfig(z.object(objectImportSettings), {
       ...cluster.objectStore.environment,
       ALLOWED_ADDRESSES: '127.0.0.0/8',
@@ -57,7 +57,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
       KUBECONFIG: join(cluster.dataDir, 'accounts', 'import-object.kubeconfig'),
     });
     const app = createApp({ ...createObjectImportDeps(config, silentLogger), token: 'shared' });
-    return (door = await startServer({ app, log: silentLogger, port, drainMs: 1_000 }));
+    return (server = await startServer({ app, log: silentLogger, port, drainMs: 1_000 }));
   };
 
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
       credentials: { accessKeyId, secretAccessKey },
     });
     await client.send(new CreateBucketCommand({ Bucket }));
-    r2 = await startR2((await openDoor(0)).url);
+    r2 = await startR2((await openAdmissionServer(0)).url);
     cluster.objectStore.notify((body) => {
       if (unsaid === undefined) void r2.notify(inWordsOfR2(body));
       else unsaid.push(inWordsOfR2(body));
@@ -84,7 +84,7 @@ describe('objects of R2', { timeout: 180_000 }, () => {
   });
   afterAll(async () => {
     await r2?.close();
-    await door?.close();
+    await server?.close();
     client?.destroy();
     await cluster?.close();
     await rm(dir, { recursive: true, force: true });
@@ -115,11 +115,11 @@ describe('objects of R2', { timeout: 180_000 }, () => {
   });
 
   it('are not lost while the cluster is away', async () => {
-    const { port } = door!;
-    await door!.close();
+    const { port } = server!;
+    await server!.close();
     await put('away.qcow2', disks.one);
     await until(async () => expect(r2.logged().some((line) => line['key'] === 'away.qcow2')).toBe(true));
-    await openDoor(port);
+    await openAdmissionServer(port);
     await ready('away.qcow2', 'away', disks.one);
     expect(r2.deadLetters).toEqual([]);
   });

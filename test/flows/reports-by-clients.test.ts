@@ -16,7 +16,7 @@ import { type TransferProcess, startTransferProcess } from '#test/support/transf
 
 const run = promisify(execFile);
 const mib = 2 ** 20;
-const patience = { timeout: 60_000, interval: 100 };
+const timeLimit = { timeout: 60_000, interval: 100 };
 
 describe('what people who send and take images by hand have reported', { timeout: 120_000 }, () => {
   const dir = temporaryDirectory();
@@ -94,7 +94,7 @@ describe('what people who send and take images by hand have reported', { timeout
             () => true,
             () => false,
           ),
-        patience,
+        timeLimit,
       )
       .toBe(true);
     expect(await send('again', qcow2)).toEqual([200, '']);
@@ -146,10 +146,10 @@ describe('what people who send and take images by hand have reported', { timeout
     );
     const phase = async () =>
       (await cluster.kube.get(harvesterImageKind.type, { namespace, name: 'gone' }))?.status?.phase;
-    await expect.poll(phase, patience).toBe('Downloading');
+    await expect.poll(phase, timeLimit).toBe('Downloading');
     await remove('gone');
     expect(await slow).not.toBe('200');
-    await expect.poll(() => isThere('gone'), patience).toBe(false);
+    await expect.poll(() => isThere('gone'), timeLimit).toBe(false);
     expect(await leftOvers(cluster.kube, cluster.dataDir, 30)).toEqual([]);
   });
 });

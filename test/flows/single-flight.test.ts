@@ -14,7 +14,7 @@ import { noise } from '#test/support/disk.ts';
 import { type GoldenFlow, createGoldenFlow, seldom, untilOffered, versionOf } from '#test/support/golden.ts';
 import { type Origin, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
-const namespace = 'single-flight';
+const namespace = 'singleflight';
 const bytes = 4 * 2 ** 20;
 const digestOf = (file: Buffer): string => `sha256:${createHash('sha256').update(file).digest('hex')}`;
 const storage = { resources: { requests: { storage: '16Mi' } } };

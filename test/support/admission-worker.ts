@@ -1,6 +1,6 @@
 // `validate` and `mutate` as the Worker that infra/workers deploys, under workerd: for tests that ask them over an API server.
 import { Hono } from 'hono';
-import type { StartFunctions } from '#test/support/door.ts';
+import type { StartFunctions } from '#test/support/admission-server.ts';
 import { startPlainApi } from '#test/support/plain-api.ts';
 import { startWorkers } from '#test/support/workers.ts';
 

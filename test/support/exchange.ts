@@ -38,11 +38,11 @@ export const anUploadVolume = (name: string, spec: Partial<DataVolume['spec']> =
   },
 });
 
-const patienceMs = 200_000;
+const waitMs = 200_000;
 
 /** Also outside of a test. */
 const until = async <T>(read: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> => {
-  const deadline = Date.now() + patienceMs;
+  const deadline = Date.now() + waitMs;
   for (;;) {
     const value = await read();
     if (isSo(value)) return value;

@@ -47,7 +47,7 @@ export interface GoldenFlow {
   readonly remove: (type: ResourceType, name: string) => Promise<unknown>;
 }
 
-const patience = 240_000;
+const timeLimit = 240_000;
 
 /** Crons are reconciled by events; a tick each second, over all that is not settled, would take most of one processor. */
 export const seldom = { tickSeconds: 5 } as const;
@@ -62,7 +62,7 @@ const until = async <T extends KubeObject>(
   { kind }: ResourceType<T>,
   ...[name, read, isSo]: [string, () => Promise<T | undefined>, (object: T | undefined) => boolean]
 ): Promise<T> => {
-  const deadline = Date.now() + patience;
+  const deadline = Date.now() + timeLimit;
   for (;;) {
     const answer = await read().then((object) => ({ object }), unlessRetryable);
     const { object } = answer ?? {};

@@ -43,7 +43,7 @@ export interface Stage {
   readonly close: () => Promise<void>;
 }
 
-const patienceMs = 180_000;
+const waitMs = 180_000;
 
 const startClient = (args: readonly string[], clients: Set<ChildProcess>): Client => {
   const child = spawn(process.execPath, ['cli/main.ts', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -105,7 +105,7 @@ export const startStage = async (bytesPerSecond: number, seed: number): Promise<
     untilMore: async (way, bytes, signal) => {
       const enough = line[way]() + bytes;
       const isSo = () => line[way]() >= enough || signal?.aborted === true;
-      for (const deadline = Date.now() + patienceMs; !isSo(); await sleep(20)) {
+      for (const deadline = Date.now() + waitMs; !isSo(); await sleep(20)) {
         if (Date.now() > deadline) throw new Error(`only ${line[way]()} of ${enough} bytes were ${way}; seed ${seed}`);
       }
     },
@@ -114,7 +114,7 @@ export const startStage = async (bytesPerSecond: number, seed: number): Promise<
       const isSo = async (): Promise<boolean> =>
         signal?.aborted === true ||
         [...(await writtenByWorkers(cluster.dataDir))].some(([pid, now]) => now - (before.get(pid) ?? 0) > bytes);
-      for (const deadline = Date.now() + patienceMs; !(await isSo()); await sleep(50)) {
+      for (const deadline = Date.now() + waitMs; !(await isSo()); await sleep(50)) {
         if (Date.now() > deadline) throw new Error(`no worker wrote ${bytes} bytes; seed ${seed}`);
       }
     },

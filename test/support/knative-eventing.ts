@@ -110,8 +110,8 @@ export const createKnativeEventing =
         };
       },
     });
-    const door = await startServer({ app: createIngress(broker), port: options.port, log, drainMs: 1_000 });
-    const sink = brokerUrl(manifests, door.port);
+    const server = await startServer({ app: createIngress(broker), port: options.port, log, drainMs: 1_000 });
+    const sink = brokerUrl(manifests, server.port);
 
     run(assets.adapter, kubeconfigs.sources, {
       K_SINK: sink,
@@ -135,7 +135,7 @@ export const createKnativeEventing =
       stop: async () => {
         for (const child of children) child.kill('SIGKILL');
         await broker.stop();
-        await door.close();
+        await server.close();
         for (const server of servers.values()) await server.close();
         await wait(0);
       },

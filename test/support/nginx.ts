@@ -1,4 +1,4 @@
-// nginx before a server, as an ingress has it: with TLS, a path prefix that it takes away or not, its own limits and its own patience.
+// nginx before a server, as an ingress has it: with TLS, a path prefix that it takes away or not, its own limits and its own timeouts.
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';

@@ -12,22 +12,22 @@ import { type TestCase, type TestModule, type TestUserConfig, startVitest } from
 interface Pass {
   readonly modules: readonly TestModule[];
   /** Files during which an error came up that no test had thrown; undefined where nobody knows the file. */
-  readonly strays: readonly (string | undefined)[];
+  readonly orphans: readonly (string | undefined)[];
 }
 
 const runPass = async (files: readonly string[], options: TestUserConfig = {}): Promise<Pass> => {
   const vitest = await startVitest('test', [...files], { run: true, watch: false, ...options });
   const errors = vitest.state.getUnhandledErrors() as readonly { readonly VITEST_TEST_PATH?: string }[];
-  return { modules: vitest.state.getTestModules(), strays: errors.map((error) => error.VITEST_TEST_PATH) };
+  return { modules: vitest.state.getTestModules(), orphans: errors.map((error) => error.VITEST_TEST_PATH) };
 };
 
 const isGood = (module: TestModule): boolean => module.ok() && !['pending', 'queued'].includes(module.state());
 
 /** Files that have to be run again; `lost`: something is wrong that belongs to none. */
-const toRunAgain = ({ modules, strays }: Pass): { readonly files: readonly string[]; readonly lost: boolean } => {
+const toRunAgain = ({ modules, orphans }: Pass): { readonly files: readonly string[]; readonly lost: boolean } => {
   const bad = modules.filter((module) => !isGood(module)).map(({ moduleId }) => moduleId);
-  const files = [...new Set([...bad, ...strays.filter((file) => file !== undefined)])];
-  return { files, lost: modules.length === 0 || strays.includes(undefined) };
+  const files = [...new Set([...bad, ...orphans.filter((file) => file !== undefined)])];
+  return { files, lost: modules.length === 0 || orphans.includes(undefined) };
 };
 
 const statesOf = (modules: readonly TestModule[]) => {

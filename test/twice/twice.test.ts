@@ -23,7 +23,7 @@ const flowOf = (tries: number) => `
   it('goes on', () => expect(made.has('one')).toBe(true));
   it.skip('is left out', () => {});
 `;
-const stray = `it('leaves something behind', async () => {
+const orphan = `it('leaves something behind', async () => {
   setTimeout(() => { throw new Error('nobody waits for me'); }, 1);
   await new Promise((resolve) => setTimeout(resolve, 300));
 })`;
@@ -71,8 +71,8 @@ it.each<[what: string, files: Record<string, string>, outcome: Outcome]>([
   ],
   [
     'something is thrown that no test throws',
-    { 'stray.test.mjs': stray },
-    { status: 1, again: 'stray.test.mjs', counts: [1, 0, 0], named: [] },
+    { 'orphan.test.mjs': orphan },
+    { status: 1, again: 'orphan.test.mjs', counts: [1, 0, 0], named: [] },
   ],
 ])('%s', async (what, files, outcome) => {
   expect(await run(what.replaceAll(' ', '-'), files)).toEqual(outcome);

@@ -6,7 +6,7 @@ import type { ObjectHint } from '#shared/object-import/notification.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { newTrace, traceHeaders } from '#shared/runtime/trace.ts';
 
-export interface Door {
+export interface AdmissionServer {
   /** Where import-object is reached. */
   readonly url: string;
   /** NOTIFICATION_TOKEN of import-object. */
@@ -30,7 +30,7 @@ const mostWords = 300;
 
 /** Never throws. */
 export const createTell =
-  ({ url, token }: Door): Tell =>
+  ({ url, token }: AdmissionServer): Tell =>
   async (hint, { id, time }) => {
     const event = buildStoredObjectChanged(hint, {
       id,

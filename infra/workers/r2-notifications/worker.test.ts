@@ -34,7 +34,7 @@ const oddKeys = [
 describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => {
   const told: Told[] = [];
   let answerTo: (key: string) => Response;
-  let door: RunningServer | undefined;
+  let server: RunningServer | undefined;
   let r2: R2;
   const app = new Hono().post('/', async (c) => {
     const authorization = c.req.header('authorization') ?? null;
@@ -44,7 +44,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
     told.push({ key, id, source, authorization, traceparent });
     return answerTo(key);
   });
-  const open = async (port: number) => (door = await startServer({ app, log: silentLogger, port, drainMs: 100 }));
+  const open = async (port: number) => (server = await startServer({ app, log: silentLogger, port, drainMs: 100 }));
 
   beforeAll(async () => {
     // Of ports that nobody takes while it is closed.
@@ -53,7 +53,7 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
   });
   afterAll(async () => {
     await r2?.close();
-    await door?.close();
+    await server?.close();
   });
 
   const taken = () => new Response(null, { status: 204 });
@@ -88,8 +88,8 @@ describe('the Worker between R2 and import-object', { timeout: 240_000 }, () => 
 
   it('loses nothing while the cluster is away', async () => {
     answerTo = taken;
-    const { port } = door!;
-    await door!.close();
+    const { port } = server!;
+    await server!.close();
     await r2.notify(anR2Message('PutObject', 'away.img'));
     await until(() => expect(reasonsOf('away.img').join()).toContain('fetch failed'));
     await open(port);

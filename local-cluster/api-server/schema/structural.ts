@@ -1,4 +1,4 @@
-// The door of this folder for objects with a structural schema: prune, default, validate. Called by the API server.
+// The entry of this folder for objects with a structural schema: prune, default, validate. Called by the API server.
 
 import { invalid, type Cause } from './cause.ts';
 import { checkRules } from './cel-rules.ts';

@@ -9,7 +9,7 @@ import { need } from '#shared/backends/backingimage/need.ts';
 import { filledState, initialize } from '#shared/backends/backingimage/plan.ts';
 import { planDelete } from '#shared/backends/backingimage/removal.ts';
 import { type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
-import { sidecars } from '#shared/backends/backingimage/sidecars.ts';
+import { watchedChildren } from '#shared/backends/backingimage/watched-children.ts';
 import { mutator, validator } from '#shared/backends/backingimage/validator.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 
@@ -35,7 +35,7 @@ export const backingImage: Backend<ObservedBackingImage> = {
   updateVirtualSize,
   delete: planDelete,
   rootDiskOf: ({ state }) => ({ is: 'class', className: state.storageClassName ?? '' }),
-  sidecars,
+  watchedChildren,
   reads: reads.map((type) => type as unknown as ResourceType),
   validator,
   mutator,

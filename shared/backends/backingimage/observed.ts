@@ -21,7 +21,7 @@ export interface ObservedBackingImage {
   readonly storageClass?: StorageClass | undefined;
   /** Whether Longhorn is there; read only where a backing image is to be made. */
   readonly isInstalled: boolean;
-  /** The class that parameters come from where none were decided at the door. */
+  /** The class that parameters come from where none were decided at admission. */
   readonly template?: StorageClass | undefined;
   /** Read only where a backing image is to be made. */
   readonly origin?: ObservedOrigin | undefined;
@@ -82,7 +82,7 @@ const readStorageClass = async (kube: KubeClient, image: Image, backingImage: st
   return ours === undefined ? { foreign: present.find(({ metadata }) => metadata.name === own) } : { own: ours };
 };
 
-/** Parameters were decided at the door, unless the image came in another way. */
+/** Parameters were decided at admission, unless the image came in another way. */
 const readTemplate = async (kube: KubeClient, { storage }: Image): Promise<StorageClass | undefined> =>
   storage.classParameters === undefined ? readClass(kube, storage.className) : undefined;
 

@@ -74,14 +74,14 @@ const judgeVolume = async (
     kube.get(persistentVolumes, { name: spec.volumeName ?? '' }),
     kube.get(storageClasses, { name: spec.storageClassName ?? '' }),
   ]);
-  const hurdle = hurdleOf(volume, storageClass);
-  if (hurdle !== undefined) return refused(hurdle.reason, `${what} ${hurdle.message}`);
+  const obstacle = obstacleOf(volume, storageClass);
+  if (obstacle !== undefined) return refused(obstacle.reason, `${what} ${obstacle.message}`);
   const name = volume?.spec.csi?.volumeHandle ?? spec.volumeName ?? '';
   return ready('export-from-volume', { 'volume-name': name, 'export-type': 'raw' });
 };
 
 /** What Longhorn would refuse, or do and nobody could read. */
-const hurdleOf = (
+const obstacleOf = (
   volume: PersistentVolume | undefined,
   storageClass: StorageClass | undefined,
 ): { readonly reason: string; readonly message: string } | undefined => {

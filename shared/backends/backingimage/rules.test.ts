@@ -275,11 +275,11 @@ describe('what Longhorn is asked for', () => {
 
   it('for no parameter that no class of an image has', async () => {
     const kube = aCluster();
-    const stray = {
+    const orphan = {
       'csi.storage.k8s.io/controller-publish-secret-name': 'key',
       backingImageDataSourceParameters: '{}',
     };
-    const image = from({ type: 'upload' }, { storage: { classParameters: { ...secret, ...stray } } });
+    const image = from({ type: 'upload' }, { storage: { classParameters: { ...secret, ...orphan } } });
     const { actions } = initialize(image, await check(kube, image), { now: 0, settings: testSettings });
     const made = actions.find((action) => action.do === 'create' && action.object.kind === 'StorageClass');
     expect(made).toMatchObject({ object: { parameters: { ...secret, backingImage: expect.any(String) as string } } });
@@ -305,7 +305,7 @@ describe('what Longhorn is asked for', () => {
   });
 });
 
-describe('rules at the door', () => {
+describe('rules at admission', () => {
   const http: ImageSource = { type: 'http', url: 'https://x.example/a' };
   const named = (className: string, source: ImageSource = http): Image => anImage({ source, storage: { className } });
   it.each([

@@ -6,7 +6,7 @@ import { remove } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type ObservedCdi, runningPhases } from '#shared/backends/cdi/observed.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { isLeaving } from '#shared/backends/sidecar.ts';
+import { isLeaving } from '#shared/backends/watched-child.ts';
 import { failedState, isPast, isoTime, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
 import { inspectedOf } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';

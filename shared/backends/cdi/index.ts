@@ -15,7 +15,7 @@ import type { Backend } from '#shared/backends/backend.ts';
 import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts';
 import { hasNews } from '#shared/backends/cdi/following.ts';
 import { type ObservedCdi, check } from '#shared/backends/cdi/observed.ts';
-import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/sidecar.ts';
+import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/watched-child.ts';
 
 const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
@@ -32,7 +32,7 @@ export const cdi: Backend<ObservedCdi> = {
       : undefined,
   delete: planDelete,
   rootDiskOf: ({ ref }) => ({ is: 'copy', volume: ref.name }),
-  sidecars: [
+  watchedChildren: [
     follow<DataVolume>(dataVolumeKind.type, ['create', 'delete'], hasNews),
     follow(jobs, ['create', 'delete'], hasAttemptEnded),
     follow<PersistentVolumeClaim>(

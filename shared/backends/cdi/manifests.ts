@@ -55,7 +55,7 @@ const sourceOf = ({ ref, source, checksum, faults }: Image, { cloned, bundleName
   throw new InvalidInput(`nothing can be put into a DataVolume for ${ref.name}`, faults);
 };
 
-/** What the author of the image was allowed at the door is what the DataVolume may be made from. */
+/** What the author of the image was allowed at admission is what the DataVolume may be made from. */
 const grantsOf = ({ ref }: Image, { pvc }: Source): Readonly<Record<string, string>> => {
   if (pvc === undefined || pvc.namespace === ref.namespace) return {};
   return { [annotations.granted]: toGrantText([{ use: 'clone-claim', ...pvc }]) ?? '' };

@@ -27,7 +27,7 @@ import { markExported } from '#shared/backends/exporting.ts';
 import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
 import { diskBytesOf } from '#shared/backends/origin.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
-import { isLeaving } from '#shared/backends/sidecar.ts';
+import { isLeaving } from '#shared/backends/watched-child.ts';
 import {
   describeChild,
   failedState,

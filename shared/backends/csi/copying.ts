@@ -10,7 +10,7 @@ type Copied = Extract<ImageSource, { readonly type: 'clone' | 'export-from-volum
 export const isCopied = (source: ImageSource | undefined): source is Copied =>
   source?.type === 'clone' || source?.type === 'export-from-volume';
 
-/** Its author was asked at the door (`use-image`, `export-claim`), and nothing else lies in the namespace that is the image's own. */
+/** Its author was asked at admission (`use-image`, `export-claim`), and nothing else lies in the namespace that is the image's own. */
 const mayUse = () => true;
 
 export const readCopied = async (kube: KubeClient, source: Copied): Promise<Origin> => {

@@ -9,7 +9,7 @@ import type { Image, ImageState } from '#shared/backends/image.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
 import { planDelete } from '#shared/backends/csi/removal.ts';
 import { type ObservedCsi, check } from '#shared/backends/csi/observed.ts';
-import { sidecars } from '#shared/backends/csi/sidecars.ts';
+import { watchedChildren } from '#shared/backends/csi/watched-children.ts';
 import { filledState } from '#shared/backends/csi/snapshotting.ts';
 import { mutator, validator } from '#shared/backends/csi/validator.ts';
 import { populationOf } from '#shared/populate/volume.ts';
@@ -36,7 +36,7 @@ export const csi: Backend<ObservedCsi> = {
     volume: state.children?.volume ?? childNames.volume,
     snapshot: state.children?.snapshot,
   }),
-  sidecars,
+  watchedChildren,
   reads: [pods, storageClasses, storageProfiles, volumeSnapshotClasses, kubeEvents, harvesterImageKind.type].map(
     (type) => type as unknown as ResourceType,
   ),

@@ -15,14 +15,14 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
 import { isCopied, readCopied } from '#shared/backends/csi/copying.ts';
 import { mayBe, readSnapshot, readSnapshotting } from '#shared/backends/csi/snapshot-observed.ts';
-import { contentOf } from '#shared/backends/flight/content.ts';
-import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
-import { readFlight } from '#shared/backends/flight/read.ts';
+import { contentOf } from '#shared/backends/singleflight/content.ts';
+import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
+import { readSingleflight } from '#shared/backends/singleflight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import type { Origin } from '#shared/backends/origin.ts';
 import { readReaders } from '#shared/backends/readers.ts';
 import { readClass, readDescribed, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
-import { isLeaving } from '#shared/backends/sidecar.ts';
+import { isLeaving } from '#shared/backends/watched-child.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
@@ -42,7 +42,7 @@ export interface ObservedCsi {
   /** What it is to be a copy of; read only where the volume is to be made. */
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the volume is to be made, and what goes in is known beforehand. */
-  readonly flight?: ObservedFlight | undefined;
+  readonly singleflight?: ObservedSingleflight | undefined;
   /** Read the volume; looked for only where the image is to be removed or started over. */
   readonly readers?: readonly Job[];
   readonly pods: readonly Pod[];
@@ -210,8 +210,8 @@ const readSharing = async (kube: KubeClient, image: Image, described: Part): Pro
   const content = contentOfImage(image);
   const { storageClass } = described;
   if (content === undefined || storageClass === undefined) return described;
-  const flight = await readFlight(kube, image.ref, { content, className: storageClass.metadata.name });
-  return { ...described, flight, ...(await readSourceSnapshot(kube, image)) };
+  const singleflight = await readSingleflight(kube, image.ref, { content, className: storageClass.metadata.name });
+  return { ...described, singleflight, ...(await readSourceSnapshot(kube, image)) };
 };
 
 /** Nobody but an image that says what it is to hold, or to be a copy of, can be one. */

@@ -1,4 +1,4 @@
-// An image whose bytes somebody of its namespace has or fetches already: its golden volume begins as a copy of that one (backends/flight).
+// An image whose bytes somebody of its namespace has or fetches already: its golden volume begins as a copy of that one (backends/singleflight).
 import { type StorageClass, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
@@ -6,8 +6,8 @@ import { planCloning } from '#shared/backends/cloning.ts';
 import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { markExported } from '#shared/backends/exporting.ts';
-import { decideFlight } from '#shared/backends/flight/flight.ts';
-import { holdKept } from '#shared/backends/flight/hold.ts';
+import { decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
+import { holdKept } from '#shared/backends/singleflight/hold.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
@@ -25,26 +25,26 @@ export const planShared = (
   fetch: (image: Image) => Plan,
   context: PlanContext,
 ): Plan => {
-  if (observed.flight === undefined) return fetch(image);
-  const flight = decideFlight(image.ref, observed.flight, (origin) => {
+  if (observed.singleflight === undefined) return fetch(image);
+  const singleflight = decideSingleflight(image.ref, observed.singleflight, (origin) => {
     const choice = chooseClone(origin.clone, targetFor(image, observed, origin, context));
     return choice.is === 'chosen' ? undefined : choice.message;
   });
-  switch (flight.is) {
+  switch (singleflight.is) {
     case 'under way':
       return fetch(image);
     case 'leading': {
-      const plan = fetch({ ...image, state: { ...image.state, fetchReason: flight.because } });
-      return { ...plan, actions: [...flight.actions, ...plan.actions] };
+      const plan = fetch({ ...image, state: { ...image.state, fetchReason: singleflight.because } });
+      return { ...plan, actions: [...singleflight.actions, ...plan.actions] };
     }
     case 'following': {
       const shared = { ...image, state: { ...image.state, fetchReason: undefined } };
-      return flight.origin.is === 'waiting'
-        ? { actions: flight.actions, state: restingState(shared, flight.origin) }
+      return singleflight.origin.is === 'waiting'
+        ? { actions: singleflight.actions, state: restingState(shared, singleflight.origin) }
         : planCopied(
             shared,
             observed,
-            { origin: flight.origin, reason: 'SharedContent', say: 'the bytes are there: ' },
+            { origin: singleflight.origin, reason: 'SharedContent', say: 'the bytes are there: ' },
             context,
           );
     }
@@ -91,7 +91,7 @@ interface Copied {
 }
 
 const planCopied = (image: Image, observed: Sharing, { origin, reason, say }: Copied, context: PlanContext): Plan => {
-  const { storageClass, profile, sourceSnapshot, flight } = observed;
+  const { storageClass, profile, sourceSnapshot, singleflight } = observed;
   const target = targetFor(image, observed, origin, context);
   const cloning = planCloning(image, { origin, sourceSnapshot }, target, context);
   switch (cloning.is) {
@@ -105,7 +105,7 @@ const planCopied = (image: Image, observed: Sharing, { origin, reason, say }: Co
       break;
   }
   const { record, dataSource, touched } = cloning;
-  const shape = { storageClass, profile, bytes: () => target.bytes, content: flight?.name, record, dataSource };
+  const shape = { storageClass, profile, bytes: () => target.bytes, content: singleflight?.name, record, dataSource };
   const volume = buildGoldenVolume(image, shape);
   const job = record.strategy === 'copy' ? buildImportJob(image, volume, context.settings) : undefined;
   const made = { volume: volume.metadata.name, ...(job === undefined ? {} : { job: job.metadata.name }) };
@@ -113,7 +113,7 @@ const planCopied = (image: Image, observed: Sharing, { origin, reason, say }: Co
   const message = `${say}copying ${origin.clone.what} (${record.because})`;
   return {
     actions: [
-      ...(flight === undefined ? [] : holdKept(image.ref, flight.name, origin)),
+      ...(singleflight === undefined ? [] : holdKept(image.ref, singleflight.name, origin)),
       ...touched,
       create(persistentVolumeClaims, volume),
       ...(job === undefined ? [] : [create(jobs, job)]),

@@ -78,7 +78,7 @@ interface Size {
 }
 
 const makeVolume = (image: Image, observed: ObservedCsi, size: Size, context: PlanContext): Plan => {
-  const { storageClass, profile, flight } = observed;
+  const { storageClass, profile, singleflight } = observed;
   const { filesystemOverhead } = context.settings;
   const least = leastBytesOf(storageClass, profile);
   const volume = buildGoldenVolume(image, {
@@ -86,7 +86,7 @@ const makeVolume = (image: Image, observed: ObservedCsi, size: Size, context: Pl
     profile,
     bytes: (mode) => size.bytes ?? Math.max(least, volumeBytesFor(size.diskBytes ?? 0, mode, filesystemOverhead)),
     inspected: size.inspected,
-    content: flight?.name,
+    content: singleflight?.name,
   });
   const job = buildImportJob(image, volume, context.settings);
   const kept = keepSpool(image, { spool: observed.spool, target: volume, fileBytes: image.offered?.size }, context);

@@ -24,15 +24,15 @@ export const parseChecksum = (text: string, bare?: DigestAlgorithm): Parsed<Chec
 
 const checkDigest = (algorithm: DigestAlgorithm, hex: string, isBare: boolean): Parsed<Checksum> => {
   const length = digestLengths[algorithm];
-  const stray = /[^0-9a-f]/u.exec(hex);
+  const orphan = /[^0-9a-f]/u.exec(hex);
   if (hex.length !== length) {
     const hint = isBare ? `; for another algorithm write ${suggestionFor(hex)}` : '';
     return {
       problem: `has ${hex.length} characters, and a ${algorithm} digest has ${length} hexadecimal ones${hint}`,
     };
   }
-  if (stray !== null) {
-    return { problem: `has ${JSON.stringify(stray[0])} at ${stray.index + 1}, and a digest has 0-9 and a-f only` };
+  if (orphan !== null) {
+    return { problem: `has ${JSON.stringify(orphan[0])} at ${orphan.index + 1}, and a digest has 0-9 and a-f only` };
   }
   return { value: { algorithm, hex } };
 };

@@ -40,7 +40,7 @@ const write = async (store: Store, letters: string, pause?: () => Promise<void>)
     store,
     prefix: dataPrefix,
     chunkBytes,
-    patience: { retries: 3, onRetry: () => {} },
+    backOff: { retries: 3, onRetry: () => {} },
     signal: new AbortController().signal,
     onProgress: () => {},
     ...(pause === undefined ? {} : { pause }),

@@ -1,4 +1,4 @@
-// The SDK's requests over our own HTTP client: its address policy, its patience and its words for failures apply to object stores, too.
+// The SDK's requests over our own HTTP client: its address policy, its time-outs and its words for failures apply to object stores, too.
 import { Readable } from 'node:stream';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import type { HttpClient, HttpGet, HttpResponse } from '#shared/clients/http/client.ts';

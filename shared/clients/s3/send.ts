@@ -27,7 +27,7 @@ const connect = (sdk: Sdk, options: S3Options, region: string): SdkClient =>
     forcePathStyle: options.pathStyle,
     ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
     requestHandler: createRequestHandler(options.http),
-    // Whoever calls has more patience, and knows better what for.
+    // Whoever calls has more time, and knows better what for.
     maxAttempts: 1,
     // What stores of other makers refuse. Bodies are signed, and with that checked.
     requestChecksumCalculation: 'WHEN_REQUIRED',

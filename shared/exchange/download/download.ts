@@ -9,7 +9,7 @@ import { dispositionOf, fileNameOf, formOf, queryOf } from '#shared/exchange/dow
 import { openServing } from '#shared/exchange/download/serving.ts';
 import { toWeb } from '#shared/exchange/download/to-web.ts';
 import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
-import { patientAgent } from '#shared/exchange/http/patient.ts';
+import { unhurriedAgent } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { downloadFromLonghorn } from '#shared/exchange/longhorn/download.ts';
 import { findTarget } from '#shared/exchange/target.ts';
@@ -51,7 +51,7 @@ const askPod = async (
     try {
       return await request(`${url}/file?${queryOf(form)}`, {
         method: incoming.method === 'HEAD' ? 'HEAD' : 'GET',
-        dispatcher: patientAgent(),
+        dispatcher: unhurriedAgent(),
         signal,
         headers: {
           authorization: `Bearer ${token}`,

@@ -54,7 +54,7 @@ export const openServing = async (deps: ExchangeDeps, volume: DownloadVolume, si
     uid,
     role: 'serve',
     port: downloadPort,
-    patienceMs: deps.patienceMs,
+    waitMs: deps.waitMs,
     signal,
     check,
   });

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
-import { patientAgent } from '#shared/exchange/http/patient.ts';
+import { unhurriedAgent } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
@@ -41,7 +41,7 @@ export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffe
   try {
     answer = await request(`${placeOf(api)}?action=upload&size=${size}`, {
       method: 'POST',
-      dispatcher: patientAgent(),
+      dispatcher: unhurriedAgent(),
       signal: api.signal,
       headers: {
         'content-type': `multipart/form-data; boundary=${boundary}`,
@@ -61,7 +61,7 @@ export const sendToLonghorn = async (api: LonghornApi, file: AsyncIterable<Buffe
 /** The file, packed with gzip. Throws a Problem. */
 export const takeFromLonghorn = async (api: LonghornApi): Promise<Readable> => {
   const { statusCode, body } = await request(`${placeOf(api)}/download`, {
-    dispatcher: patientAgent(),
+    dispatcher: unhurriedAgent(),
     signal: api.signal,
   }).catch((error: unknown) => {
     throw unreachable(error);

@@ -53,8 +53,8 @@ const requireKept = ({ length, inspection, hasChecksum }: LonghornUpload): numbe
 };
 
 /** Longhorn starts what takes the bytes. Throws a Problem when it does not. */
-const untilPending = async ({ kube, now, patienceMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
-  const deadline = now() + patienceMs;
+const untilPending = async ({ kube, now, waitMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
+  const deadline = now() + waitMs;
   for (;;) {
     const found = await kube.get(backingImageDataSources, { namespace: longhornNamespace, name: target.backingImage });
     const { currentState = '', message = '' } = found?.status ?? {};
@@ -71,8 +71,8 @@ const untilPending = async ({ kube, now, patienceMs }: ExchangeDeps, { target, s
 };
 
 /** What Longhorn makes of the file is the client's to hear as well. */
-const untilDecided = async ({ kube, now, patienceMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
-  for (const deadline = now() + patienceMs; now() < deadline; await sleep(pollMs, undefined, { signal })) {
+const untilDecided = async ({ kube, now, waitMs }: ExchangeDeps, { target, signal }: LonghornUpload) => {
+  for (const deadline = now() + waitMs; now() < deadline; await sleep(pollMs, undefined, { signal })) {
     const observed = await findTarget(kube, target.name);
     const { stage, failures = 0, lastFailure = observed.message } = observed;
     if (stage === 'done') return;

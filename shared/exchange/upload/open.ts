@@ -10,7 +10,7 @@ import { uploadPort } from '#shared/populate/job-source.ts';
 
 export interface UploadDeps extends WorkerDeps {
   /** Milliseconds to wait for a pod. */
-  readonly patienceMs: number;
+  readonly waitMs: number;
 }
 
 export interface OpenUpload {
@@ -57,9 +57,9 @@ const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>
 
 const pollMs = 150;
 
-/** The target once something receives bytes for it. Throws a Problem: 503 when patience ends. */
+/** The target once something receives bytes for it. Throws a Problem: 503 when the wait times out. */
 export const untilReceived = async (deps: UploadDeps, target: Target, signal: AbortSignal): Promise<Target> => {
-  const deadline = deps.now() + deps.patienceMs;
+  const deadline = deps.now() + deps.waitMs;
   for (let observed = target; ; observed = await findTarget(deps.kube, target.name)) {
     requireOpen(observed);
     if (observed.receiver !== undefined || observed.backingImage !== undefined) return observed;
@@ -88,7 +88,7 @@ export const openUpload = async (deps: UploadDeps, asked: Target, signal: AbortS
     uid: receiver,
     role: 'import',
     port: uploadPort,
-    patienceMs: deps.patienceMs,
+    waitMs: deps.waitMs,
     signal,
     check: () => checkTarget(deps.kube, target.name),
   });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
-import { patientAgent } from '#shared/exchange/http/patient.ts';
+import { unhurriedAgent } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import type { Worker } from '#shared/exchange/worker.ts';
 import { Announcement } from '#shared/transfer/upload/spool.ts';
@@ -71,7 +71,7 @@ const isRefusedConnection = (error: unknown): boolean =>
   ['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT'].includes(String((error as { code?: unknown }).code));
 
 /** Milliseconds for a look: a pod whose node has died says nothing, not even no. */
-const lookPatienceMs = 15_000;
+const readTimeoutMs = 15_000;
 
 /** Far longer than it takes a pod to write down what it has, and to answer beyond what it was let wait. */
 const longestSilenceMs = 60_000;
@@ -84,16 +84,16 @@ const listenPauseMs = 250;
 export const lookAtUpload = async (
   { url, token }: Worker,
   signal: AbortSignal,
-  patienceMs = lookPatienceMs,
+  waitMs = readTimeoutMs,
 ): Promise<UploadState> => {
   for (let attempt = 1; ; attempt++) {
     try {
       const { statusCode, headers, body } = await request(`${url}/upload`, {
         method: 'HEAD',
-        dispatcher: patientAgent(),
+        dispatcher: unhurriedAgent(),
         headers: { authorization: `Bearer ${token}` },
-        headersTimeout: patienceMs,
-        bodyTimeout: patienceMs,
+        headersTimeout: waitMs,
+        bodyTimeout: waitMs,
         signal,
       });
       await body.dump();
@@ -129,7 +129,7 @@ export const sendToUpload = async ({ url, token }: Worker, sending: Sending): Pr
   try {
     const answer = await request(`${url}/upload`, {
       method: 'PATCH',
-      dispatcher: patientAgent(),
+      dispatcher: unhurriedAgent(),
       headersTimeout: silenceMs + 1000 * (waits ?? 0),
       bodyTimeout: silenceMs,
       signal,

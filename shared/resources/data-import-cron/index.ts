@@ -14,7 +14,7 @@ import { servedKinds } from '#shared/api/kinds.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
-import type { Sidecar } from '#shared/backends/backend.ts';
+import type { WatchedChild } from '#shared/backends/backend.ts';
 import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/ending.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
 import { planRemoval } from '#shared/resources/data-import-cron/removal.ts';
@@ -34,7 +34,7 @@ import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts'
 const planner: Planner<CronSubject, ObservedCron> = { check, plan, remove: planRemoval };
 
 /** Every change may be what the cron waits for; most of them are few. */
-const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: Sidecar['verbs']): Sidecar => ({
+const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: WatchedChild['verbs']): WatchedChild => ({
   type: type as unknown as ResourceType,
   verbs,
   ownerOf,
@@ -98,7 +98,7 @@ const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {
 
 export const dataImportCronReconciler: Reconciler<DataImportCron, CronSubject> = {
   kind: dataImportCronKind,
-  sidecars: () => [
+  watchedChildren: () => [
     // A source that watches a kind the cluster does not have never becomes ready, and holds up the others.
     ...(isServed(dataVolumes) ? [follow(dataVolumes, ['create', 'delete'])] : []),
     follow(dataSourceKind.type, ['create', 'patch', 'delete']),

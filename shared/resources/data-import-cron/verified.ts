@@ -3,7 +3,7 @@
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import type { Action } from '#shared/backends/actions.ts';
-import { contentName, fileContent } from '#shared/backends/flight/content.ts';
+import { contentName, fileContent } from '#shared/backends/singleflight/content.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';

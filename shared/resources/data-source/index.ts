@@ -38,7 +38,7 @@ const unusable = (reason: string, message: string): DataSourceState => ({ phase:
 
 export const dataSourceReconciler: Reconciler<DataSource, DataSourceSubject> = {
   kind: dataSourceKind,
-  sidecars: () => [],
+  watchedChildren: () => [],
   reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots].map((type) => type as unknown as ResourceType),
   read: readDataSource,
   toStatus,

@@ -5,7 +5,7 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { remove } from '#shared/backends/actions.ts';
-import { follow } from '#shared/backends/sidecar.ts';
+import { follow } from '#shared/backends/watched-child.ts';
 import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { readSubject } from '#shared/resources/read-subject.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -100,7 +100,7 @@ const conditionsOf = ({ status }: Downloader, generation: number, state: Downloa
 export const downloaderReconciler: Reconciler<Downloader, DownloaderSubject> = {
   kind: downloaderKind,
   // It has no children; declared for the right to remove what nobody wants any more.
-  sidecars: () => [follow(downloaderKind.type, ['delete'], () => false)],
+  watchedChildren: () => [follow(downloaderKind.type, ['delete'], () => false)],
   reads: () => [images as unknown as ResourceType],
   read,
   toStatus: (object, { generation }, state, now): DownloaderStatus => ({

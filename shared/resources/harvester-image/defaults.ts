@@ -1,4 +1,4 @@
-// What a Harvester image leaves open, filled in at the door. Ids are those of Harvester's own mutations where there is one.
+// What a Harvester image leaves open, filled in at admission. Ids are those of Harvester's own mutations where there is one.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';

@@ -10,7 +10,7 @@ import {
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
-import { follow } from '#shared/backends/sidecar.ts';
+import { follow } from '#shared/backends/watched-child.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isMadeByHand } from '#shared/populate/profile.ts';
 import { type ClassFacts, describeClass } from '#shared/populate/storage-profile.ts';
@@ -79,7 +79,7 @@ const refusedWith = (state: ProfileState, reason: string, message: string): Prof
 export const storageProfileReconciler: Reconciler<StorageProfile, ProfileSubject> = {
   kind: storageProfileKind,
   // They have no owner of ours; declared for the right to make and to annotate them.
-  sidecars: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
+  watchedChildren: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
   reads: () =>
     [storageClasses, volumeSnapshotClasses, persistentVolumes].map((type) => type as unknown as ResourceType),
   read,

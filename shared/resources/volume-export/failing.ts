@@ -4,7 +4,7 @@ import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, create, remove, removeJob } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import { isFinal } from '#shared/backends/image.ts';
-import { isLeaving } from '#shared/backends/sidecar.ts';
+import { isLeaving } from '#shared/backends/watched-child.ts';
 import { failedState, terminatingState } from '#shared/backends/state.ts';
 import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
 import type { Step } from '#shared/resources/reconciler.ts';

@@ -13,7 +13,7 @@ import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/h
 import { finalizers } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
-import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import { follow, hasAttemptEnded, isSnapshotDecided } from '#shared/backends/watched-child.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, noObjectStore, refusalOfFaults, refusals } from '#shared/resources/fillable.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
@@ -22,7 +22,7 @@ import { removeExport } from '#shared/resources/volume-export/failing.ts';
 import { planExport } from '#shared/resources/volume-export/plan.ts';
 import { type ObservedExport, checkExport, claimNameOf } from '#shared/resources/volume-export/observed.ts';
 
-const sidecars = [
+const watchedChildren = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
   follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
   // Bound by the Job that mounts it; that it goes is of interest to a retry.
@@ -45,14 +45,14 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
   kind: volumeExportKind,
   read: toExport,
   toStatus: (object, subject, state, now) => toExportStatus(object, subject, state, now),
-  sidecars: () => sidecars,
+  watchedChildren: () => watchedChildren,
   reads: () => reads as readonly ResourceType[],
   // The pod that shows a local export: nobody waits for it.
   makes: [{ type: erased(pods), verbs: ['create', 'delete'] }],
   refusalOf: (subject, _, { objectStore }) => {
     const { destination } = subject;
-    const isAdrift = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;
-    return refusalOfFaults(subject) ?? (isAdrift ? noObjectStore('the destination') : undefined);
+    const hasNoStore = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;
+    return refusalOfFaults(subject) ?? (hasNoStore ? noObjectStore('the destination') : undefined);
   },
   // Whoever exports to a key aborts unfinished uploads of it: there must be one, and the store knows no namespaces.
   uniqueNameOf: ({ destination, state }) =>

@@ -7,7 +7,7 @@ import type { PlanContext } from '#shared/backends/backend.ts';
 import { followTransfer } from '#shared/backends/following.ts';
 import { isFinal, isRetryDue } from '#shared/backends/image.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
-import { isLeaving } from '#shared/backends/sidecar.ts';
+import { isLeaving } from '#shared/backends/watched-child.ts';
 import { spanOf } from '#shared/backends/writer.ts';
 import {
   countAttempts,

@@ -2,11 +2,11 @@
 import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { decideFlight } from '#shared/backends/flight/flight.ts';
-import { holdKept } from '#shared/backends/flight/hold.ts';
+import { decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
+import { holdKept } from '#shared/backends/singleflight/hold.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
 import type { ClaimProfile } from '#shared/populate/profile.ts';
-import { planClone, whyNot } from '#shared/resources/volume/cloning.ts';
+import { planClone, cloneObstacle } from '#shared/resources/volume/cloning.ts';
 import { contentMark, isGolden } from '#shared/resources/volume/content.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
 import { buildLookJob } from '#shared/resources/volume/job.ts';
@@ -18,26 +18,26 @@ import type { Inspection } from '#shared/transfer/report.ts';
 
 /** What others fetch already is cloned from theirs; what nobody fetches yet is told to be fetched here, before anything is made. */
 export const planClaim = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {
-  const { flight: found, storageClass } = observed;
+  const { singleflight: found, storageClass } = observed;
   const open =
     storageClass === undefined ? undefined : openModes(volume, { ...observed, storageClass }, sourceModes(observed));
   if (open !== undefined) return rest(volume, { reason: 'ErrClaimNotValid', message: open });
   if (found === undefined || storageClass === undefined) return planFrom(volume, observed, context);
   const obstacle = obstacleOf(volume, storageClass);
-  const flight = decideFlight(volume.ref, found, (origin) =>
-    whyNot(volume, { ...observed, origin, storageClass }, context, obstacle),
+  const singleflight = decideSingleflight(volume.ref, found, (origin) =>
+    cloneObstacle(volume, { ...observed, origin, storageClass }, context, obstacle),
   );
-  switch (flight.is) {
+  switch (singleflight.is) {
     case 'under way':
       return planFrom(volume, observed, context);
     case 'leading': {
-      const plan = planFrom(fetchedFor(volume, flight.because), observed, context);
-      return { ...plan, actions: [...flight.actions, ...plan.actions] };
+      const plan = planFrom(fetchedFor(volume, singleflight.because), observed, context);
+      return { ...plan, actions: [...singleflight.actions, ...plan.actions] };
     }
     case 'following': {
-      const { origin } = flight;
+      const { origin } = singleflight;
       const shared = fetchedFor(volume, undefined);
-      if (origin.is === 'waiting') return { ...rest(shared, origin), actions: flight.actions };
+      if (origin.is === 'waiting') return { ...rest(shared, origin), actions: singleflight.actions };
       const { actions, state } = planClone(shared, { ...observed, origin, storageClass }, context, obstacle);
       return { actions: actions.length === 0 ? [] : [...holdKept(volume.ref, found.name, origin), ...actions], state };
     }

@@ -47,7 +47,7 @@ export const targetFor = (
 };
 
 /** Why it cannot become a copy of this one now; `undefined`: it can. */
-export const whyNot = (
+export const cloneObstacle = (
   volume: Volume,
   observed: ObservedClone,
   context: PlanContext,

@@ -1,7 +1,7 @@
-// What a volume is to hold, as far as that is known beforehand, and whether others may be cloned from it (backends/flight).
+// What a volume is to hold, as far as that is known beforehand, and whether others may be cloned from it (backends/singleflight).
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
-import { contentOf, fileContent } from '#shared/backends/flight/content.ts';
+import { contentOf, fileContent } from '#shared/backends/singleflight/content.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
@@ -18,5 +18,7 @@ export const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
   found[cdiLabels.cron] !== undefined || found[labels.role] === 'volume';
 
 /** Label of its claim by which others find the content. */
-export const contentMark = (volume: Volume, { flight }: Pick<ObservedVolume, 'flight'>): string | undefined =>
-  flight !== undefined && isGolden(volume) ? flight.name : undefined;
+export const contentMark = (
+  volume: Volume,
+  { singleflight }: Pick<ObservedVolume, 'singleflight'>,
+): string | undefined => (singleflight !== undefined && isGolden(volume) ? singleflight.name : undefined);

@@ -63,14 +63,14 @@ export const readPlace = async (kube: KubeClient, volume: Volume, namespace: str
 };
 
 /** What has to be taken away with a volume, since no owner reference does it. */
-export interface Strays {
+export interface Orphans {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly jobs: readonly Job[];
   readonly snapshots: readonly VolumeSnapshot[];
   readonly volumes: readonly PersistentVolume[];
 }
 
-export const readStrays = async (kube: KubeClient, { ref }: Volume): Promise<Strays> => {
+export const readOrphans = async (kube: KubeClient, { ref }: Volume): Promise<Orphans> => {
   const elsewhere = async <T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> => {
     const items = await listIfServed(kube, type, { labelSelector: childrenOf(ref.uid) });
     return items.filter(({ metadata }) => metadata.namespace !== ref.namespace);

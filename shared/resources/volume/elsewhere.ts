@@ -10,7 +10,7 @@ import type { ImageState } from '#shared/backends/image.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { planClone } from '#shared/resources/volume/cloning.ts';
-import type { ObservedStage, Strays } from '#shared/resources/volume/elsewhere-observed.ts';
+import type { ObservedStage, Orphans } from '#shared/resources/volume/elsewhere-observed.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
 import { planArrival, planDeparture, releaseAction } from '#shared/resources/volume/handover.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
@@ -102,11 +102,11 @@ const moved = (volume: Volume, { namespace }: ObservedStage, { actions, state }:
 };
 
 /** Deleted in the middle: what lies elsewhere goes, and a persistent volume on its way is left to be reclaimed. */
-export const removeStrays = ({ ref }: Volume, strays: Strays): readonly Action[] => [
-  ...strays.volumes.map((volume) => releaseAction(volume, ref.uid)),
-  ...strays.jobs.flatMap((job) => removeJob(job)),
-  ...strays.claims.flatMap((claim) => remove(persistentVolumeClaims, claim)),
-  ...strays.snapshots.flatMap((snapshot) => remove(volumeSnapshots, snapshot)),
+export const removeOrphans = ({ ref }: Volume, orphans: Orphans): readonly Action[] => [
+  ...orphans.volumes.map((volume) => releaseAction(volume, ref.uid)),
+  ...orphans.jobs.flatMap((job) => removeJob(job)),
+  ...orphans.claims.flatMap((claim) => remove(persistentVolumeClaims, claim)),
+  ...orphans.snapshots.flatMap((snapshot) => remove(volumeSnapshots, snapshot)),
 ];
 
 /** What a try that failed has left there. */

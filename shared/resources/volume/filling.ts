@@ -12,7 +12,7 @@ import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, guestLabels, populatedPatch } from '#shared/populate/volume.ts';
 import { needsBinder, planBinder } from '#shared/resources/volume/binding.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
-import { planKeepsake } from '#shared/resources/volume/keepsake.ts';
+import { planRetainedCopy } from '#shared/resources/volume/retained-copy.ts';
 import { planLate } from '#shared/resources/volume/late.ts';
 import { buildFillJob } from '#shared/resources/volume/job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
@@ -132,20 +132,20 @@ const planByJob = (volume: Volume, observed: Filling, context: PlanContext): Pla
   const { inspection, digests } = run.report;
   const counted = { ...volume, state: countAttempts(volume.state, run) };
   const population = known ?? { inspection, digests };
-  const keeping = planKeepsake(counted, observed.keepsake, { claim, population, pods: observed.pods }, context);
+  const keeping = planRetainedCopy(counted, observed.retainedCopy, { claim, population, pods: observed.pods }, context);
   if (keeping.is === 'under way') return keeping.plan;
   const filled = fill(counted, observed, population);
   return { ...filled, actions: [...keeping.actions, ...filled.actions] };
 };
 
 const planUnstarted = (volume: Volume, observed: Filling, context: PlanContext): Plan => {
-  const { claim, storageClass, flight } = observed;
+  const { claim, storageClass, singleflight } = observed;
   const isBound = claim.status?.phase === 'Bound';
   if (!isBound && isHeldBack(volume, storageClass)) return restForConsumer(volume, claim);
-  if (flight === undefined || storageClass === undefined) return startJob(volume, observed, context);
+  if (singleflight === undefined || storageClass === undefined) return startJob(volume, observed, context);
   const start = (late: Volume, target: PersistentVolumeClaim) =>
     startJob(late, { ...observed, claim: target }, context);
-  return planLate(volume, { ...observed, flight, storageClass }, start, context);
+  return planLate(volume, { ...observed, singleflight, storageClass }, start, context);
 };
 
 const planUnfinished = (

@@ -1,4 +1,4 @@
-// Single flight where no snapshot can be kept of a disk: classes that make none, and classes that wait for a consumer.
+// Singleflight where no snapshot can be kept of a disk: classes that make none, and classes that wait for a consumer.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';

@@ -1,5 +1,5 @@
 // A copy of a fetched disk that is kept for those who wait for the same bytes, where no snapshot can be: a Job of ours makes it while nobody uses the
-// disk yet. Called by keepsake.ts.
+// disk yet. Called by retainedCopy.ts.
 import {
   type Job,
   type Pod,
@@ -9,7 +9,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type Action, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { holderOf } from '#shared/backends/flight/hold.ts';
+import { holderOf } from '#shared/backends/singleflight/hold.ts';
 import { readOwn } from '#shared/backends/reading.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

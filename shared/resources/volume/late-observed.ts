@@ -1,8 +1,8 @@
 // Who else has the bytes of a volume whose place its consumer chose, read once that is known; and who of them can be reached from there.
 import { isDeepStrictEqual } from 'node:util';
 import { type PersistentVolumeClaim, type StorageClass, persistentVolumes } from '#shared/api/foreign/core.ts';
-import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
-import { readFlight } from '#shared/backends/flight/read.ts';
+import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
+import { readSingleflight } from '#shared/backends/singleflight/read.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
@@ -19,13 +19,13 @@ export const readLate = async (
   kube: KubeClient,
   volume: Volume,
   { claim, storageClass }: Placed,
-): Promise<{ readonly flight?: ObservedFlight; readonly outOfReach?: ReadonlySet<string> }> => {
+): Promise<{ readonly singleflight?: ObservedSingleflight; readonly outOfReach?: ReadonlySet<string> }> => {
   const content = contentOfVolume(volume);
   const isDecided = claim.status?.phase !== 'Bound' || recordOf(claim) !== undefined;
   if (content === undefined || isDecided || storageClass === undefined || !isHeldBack(volume, storageClass)) return {};
-  const flight = await readFlight(kube, volume.ref, { content, className: storageClass.metadata.name });
-  const claims = flight.kept.flatMap(({ claim: kept }) => kept ?? []);
-  return { flight, outOfReach: await readOutOfReach(kube, claim, claims) };
+  const singleflight = await readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
+  const claims = singleflight.kept.flatMap(({ claim: kept }) => kept ?? []);
+  return { singleflight, outOfReach: await readOutOfReach(kube, claim, claims) };
 };
 
 /** Nodes that can reach a volume; `undefined`: all of them. */

@@ -4,8 +4,8 @@ import { type PersistentVolumeClaim, type StorageClass, persistentVolumeClaims }
 import { patch } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
-import { type ObservedFlight, decideFlight } from '#shared/backends/flight/flight.ts';
-import { holdKept } from '#shared/backends/flight/hold.ts';
+import { type ObservedSingleflight, decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
+import { holdKept } from '#shared/backends/singleflight/hold.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { recordAnnotation } from '#shared/populate/clone-record.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
@@ -18,7 +18,7 @@ import type { Volume } from '#shared/resources/volume/volume.ts';
 export type Late = ObservedVolume & {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass;
-  readonly flight: ObservedFlight;
+  readonly singleflight: ObservedSingleflight;
 };
 
 /** Starts the Job that fills the claim. */
@@ -46,25 +46,25 @@ const unfitFor =
   };
 
 export const planLate = (volume: Volume, observed: Late, start: Start, context: PlanContext): Plan => {
-  const { claim, flight: found } = observed;
-  const flight = decideFlight(volume.ref, found, unfitFor(volume, observed, context));
-  switch (flight.is) {
+  const { claim, singleflight: found } = observed;
+  const singleflight = decideSingleflight(volume.ref, found, unfitFor(volume, observed, context));
+  switch (singleflight.is) {
     case 'under way':
       return start(volume, claim, context);
     case 'leading': {
-      const plan = start(fetchedFor(volume, flight.because), claim, context);
-      return { ...plan, actions: [...flight.actions, ...plan.actions] };
+      const plan = start(fetchedFor(volume, singleflight.because), claim, context);
+      return { ...plan, actions: [...singleflight.actions, ...plan.actions] };
     }
     case 'following':
-      return flight.origin.is === 'waiting'
-        ? { ...rest(fetchedFor(volume, undefined), flight.origin), actions: flight.actions }
-        : planCopied(fetchedFor(volume, undefined), { ...observed, origin: flight.origin }, start, context);
+      return singleflight.origin.is === 'waiting'
+        ? { ...rest(fetchedFor(volume, undefined), singleflight.origin), actions: singleflight.actions }
+        : planCopied(fetchedFor(volume, undefined), { ...observed, origin: singleflight.origin }, start, context);
   }
 };
 
 /** The claim says how it is filled before the Job does so. */
 const planCopied = (volume: Volume, observed: Copied, start: Start, context: PlanContext): Plan => {
-  const { claim, flight, origin } = observed;
+  const { claim, singleflight, origin } = observed;
   const cloning = planCloning(volume, { origin }, targetOf(volume, observed, context), context);
   if (cloning.is !== 'chosen') return start(volume, claim, context);
   const { record, touched } = cloning;
@@ -77,7 +77,7 @@ const planCopied = (volume: Volume, observed: Copied, start: Start, context: Pla
   const { actions, state } = start({ ...volume, state: { ...volume.state, clone } }, copied, context);
   return {
     actions: [
-      ...holdKept(volume.ref, flight.name, origin),
+      ...holdKept(volume.ref, singleflight.name, origin),
       ...touched,
       patch(persistentVolumeClaims, claim, { metadata: { annotations } }),
       ...actions,

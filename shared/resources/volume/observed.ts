@@ -14,8 +14,8 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
-import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
-import { readFlight } from '#shared/backends/flight/read.ts';
+import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
+import { readSingleflight } from '#shared/backends/singleflight/read.ts';
 import { isRetryDue } from '#shared/backends/image.ts';
 import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
 import { readRestored, withRestoreClass } from '#shared/backends/restoring.ts';
@@ -26,11 +26,11 @@ import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import {
   type ObservedStage,
-  type Strays,
+  type Orphans,
   mayLieElsewhere,
   readPlace,
   readStage,
-  readStrays,
+  readOrphans,
 } from '#shared/resources/volume/elsewhere-observed.ts';
 import {
   type Origin,
@@ -41,7 +41,7 @@ import {
 } from '#shared/backends/origin.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { findPromised } from '#shared/resources/volume/promised.ts';
-import { type Keepsake, mayBeKept, readKeepsake } from '#shared/resources/volume/keepsake.ts';
+import { type RetainedCopy, mayBeKept, readRetainedCopy } from '#shared/resources/volume/retained-copy.ts';
 import { readLate } from '#shared/resources/volume/late-observed.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { needsBinder } from '#shared/resources/volume/binding.ts';
@@ -69,11 +69,11 @@ export interface ObservedVolume {
   /** Read only where the claim is to be made; `undefined` for sources of bytes. */
   readonly origin?: Origin | undefined;
   /** Who else wants the same bytes; read only where the claim is to be made, and what goes in is known beforehand. */
-  readonly flight?: ObservedFlight | undefined;
+  readonly singleflight?: ObservedSingleflight | undefined;
   /** Names of claims with these bytes that lie where the volume, whose place its consumer chose, cannot be copied from. */
   readonly outOfReach?: ReadonlySet<string> | undefined;
   /** What is to be kept of it for others that want the same bytes. */
-  readonly keepsake?: Keepsake | undefined;
+  readonly retainedCopy?: RetainedCopy | undefined;
   readonly warnings?: readonly KubeEvent[] | undefined;
   /** One with its data that is promised to the claim; looked for only where the claim is to be made, and its user says so. */
   readonly promised?: PersistentVolume | undefined;
@@ -82,7 +82,7 @@ export interface ObservedVolume {
   /** The persistent volume that was handed over to the claim, while that is not marked as filled. */
   readonly handed?: PersistentVolume | undefined;
   /** Read only of a volume that is being deleted. */
-  readonly strays?: Strays | undefined;
+  readonly orphans?: Orphans | undefined;
 }
 
 /** How a kind of golden image is found ready, by `<kind>.<group>`. */
@@ -96,7 +96,7 @@ export const checkVolume = async (
   volume: Volume,
   readers: OriginReaders,
 ): Promise<ObservedVolume> => {
-  if (volume.deleting) return { pods: [], strays: await readStrays(kube, volume) };
+  if (volume.deleting) return { pods: [], orphans: await readOrphans(kube, volume) };
   if (volume.state.phase === 'Failed' && !isRetryDue(volume)) return { pods: [] };
   const { own: job } = await readOwn(kube, jobs, volume.ref, transferJobName('import', volume.ref));
   const { own: claim, foreign } = await readOwn(kube, persistentVolumeClaims, volume.ref, volume.claim.name);
@@ -126,11 +126,11 @@ const readWithClaim = async (
   if (isFetched && !mayBeKept(volume)) return { pods: workers };
   const storageClass = await readClass(kube, claim.spec.storageClassName);
   const warnings = await readWarnings(kube, volume, [claim, job, ...workers]);
-  const keepsake = isFetched ? await readKeepsake(kube, volume, storageClass) : undefined;
+  const retainedCopy = isFetched ? await readRetainedCopy(kube, volume, storageClass) : undefined;
   const late = job === undefined ? await readLate(kube, volume, { claim, storageClass }) : {};
   const binder = await readBinder(kube, volume, { claim, storageClass });
   const [handed, restored] = [await readHanded(kube, claim), await readRestored(kube, volume.ref, claim)];
-  return { pods: workers, storageClass, warnings, keepsake, handed, restored, ...late, ...binder };
+  return { pods: workers, storageClass, warnings, retainedCopy, handed, restored, ...late, ...binder };
 };
 
 const readBinder = async (
@@ -177,19 +177,19 @@ const readAround = async (kube: KubeClient, volume: Volume, found: ReadyOrigin |
   const storageClass = await readClass(kube, className ?? found?.className, isForDisk);
   const origin = await withRestoreClass(kube, found, storageClass);
   const profile = await readProfileFor(kube, volume, storageClass);
-  const flight = await readFlightOf(kube, volume, storageClass);
-  return { origin, storageClass, profile, ...(flight === undefined ? {} : { flight }) };
+  const singleflight = await readSingleflightOf(kube, volume, storageClass);
+  return { origin, storageClass, profile, ...(singleflight === undefined ? {} : { singleflight }) };
 };
 
 /** `undefined` where there is nothing to share yet: the content is not known beforehand, or a consumer is to say first where the volume lies. */
-const readFlightOf = async (
+const readSingleflightOf = async (
   kube: KubeClient,
   volume: Volume,
   storageClass: StorageClass | undefined,
-): Promise<ObservedFlight | undefined> => {
+): Promise<ObservedSingleflight | undefined> => {
   const content = contentOfVolume(volume);
   if (content === undefined || storageClass === undefined || isHeldBack(volume, storageClass)) return undefined;
-  return readFlight(kube, volume.ref, { content, className: storageClass.metadata.name });
+  return readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
 };
 
 /** It completes the claim, and says how volumes are cloned. */

@@ -15,13 +15,13 @@ import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
 import { finalizers } from '#shared/api/names.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import type { Sidecar } from '#shared/backends/backend.ts';
+import type { WatchedChild } from '#shared/backends/backend.ts';
 import { type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
-import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/watched-child.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { fillable, refusalOfFaults } from '#shared/resources/fillable.ts';
-import { removeStrays } from '#shared/resources/volume/elsewhere.ts';
+import { removeOrphans } from '#shared/resources/volume/elsewhere.ts';
 import { mayLieElsewhere } from '#shared/resources/volume/elsewhere-observed.ts';
 import { contentLinkOf, contentGroupKind } from '#shared/resources/content-link.ts';
 import { contentOfVolume } from '#shared/resources/volume/content.ts';
@@ -56,7 +56,7 @@ const claims = follow<PersistentVolumeClaim>(
 const isTakenOver = ({ metadata }: KubeObject): boolean =>
   metadata.annotations?.[cdiAnnotations.uploadTarget] !== undefined && metadata.ownerReferences === undefined;
 
-const sidecars: readonly Sidecar[] = [
+const watchedChildren: readonly WatchedChild[] = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
   {
     ...claims,
@@ -107,7 +107,7 @@ export const volumeReconciler = <T extends KubeObject>(
     ...fillable.notesOf(before, after, volume),
     ...(dialect.notesOf?.(before, after, volume) ?? []),
   ],
-  sidecars: () => sidecars,
+  watchedChildren: () => watchedChildren,
   reads: () => reads,
   refusalOf: refusalOfFaults,
   isMovedBy,
@@ -116,8 +116,12 @@ export const volumeReconciler = <T extends KubeObject>(
     plan: (volume, observed, context) => planVolume(volume, observed as ObservedVolume, context),
     // What it made here carries its owner reference, and no order matters.
     remove: (volume, observed) => {
-      const { strays } = observed as ObservedVolume;
-      return { actions: strays === undefined ? [] : removeStrays(volume, strays), state: volume.state, removed: true };
+      const { orphans } = observed as ObservedVolume;
+      return {
+        actions: orphans === undefined ? [] : removeOrphans(volume, orphans),
+        state: volume.state,
+        removed: true,
+      };
     },
   }),
   fetches: (volume) => ['http', 's3', 'registry'].includes(bytesOf(volume)?.type ?? ''),

@@ -36,9 +36,9 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     );
     return readFileSync(disk);
   };
-  const patience = { retries: 2, onRetry: () => {}, wait: () => Promise.resolve() };
+  const backOff = { retries: 2, onRetry: () => {}, wait: () => Promise.resolve() };
   const back = (store: Store): Promise<WrittenChunks> =>
-    writeChunks({ path: disk, store, prefix, patience, signal: new AbortController().signal, onProgress: () => {} });
+    writeChunks({ path: disk, store, prefix, backOff, signal: new AbortController().signal, onProgress: () => {} });
   const restore = async (key: string) => {
     const target = join(mkdtempSync(join(root, 'target-')), 'disk.img');
     const spec = TransferSpec.parse({
@@ -124,7 +124,7 @@ describe('a disk in chunks', { timeout: 240_000 }, () => {
     expect((await restore(indexKey(prefix, made.disk))).report.outcome).toBe('succeeded');
   });
 
-  it('goes on where a store was down, and gives up after its patience', async () => {
+  it('goes on where a store was down, and gives up after its retries', async () => {
     makeDisk();
     const store = createFolderStore(place);
     let refusals = 0;

@@ -35,12 +35,12 @@ export const runBackup = async (spec: TransferSpec, { signal, meter, onRetry }: 
   try {
     meter.enter('Converting', 99);
     const onProgress = (fraction: number) => meter.advance(fraction);
-    const patience = { retries: limits.retries, onRetry };
+    const backOff = { retries: limits.retries, onRetry };
     const { size, ...made } = await writeChunks({
       path: source.path,
       store,
       prefix: backup.into.key,
-      patience,
+      backOff,
       signal,
       onProgress,
     });

@@ -26,8 +26,8 @@ export interface ChunkedOptions {
   readonly inner: Source;
   readonly key: string;
   readonly store: Store;
-  /** One try of a read after the other, as long as patience lasts. */
-  readonly patiently: <T>(work: () => Promise<T>) => Promise<T>;
+  /** One try of a read after the other, while retries are left. */
+  readonly withRetries: <T>(work: () => Promise<T>) => Promise<T>;
   readonly signal: AbortSignal;
 }
 
@@ -77,7 +77,7 @@ const readChunk = async (options: ChunkedOptions, opened: Opened, at: number): P
   const digest = index.chunks[at] ?? null;
   if (digest === null) return [opened.zeroes.subarray(0, length), 0];
   const key = chunkKey(prefix, digest);
-  const found = await options.patiently(() => options.store.read(key, mostPacked(length)));
+  const found = await options.withRetries(() => options.store.read(key, mostPacked(length)));
   if (found === undefined) throw damaged(`chunk ${key} is missing`);
   const bytes = await unpack(found.bytes, length, key);
   if (bytes.length !== length || sha256Of(bytes) !== digest)

@@ -13,7 +13,7 @@ import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { type ObservedSweeps, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
-import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 
 /** Chosen by measurement: README.md. */
 export const usualChunkBytes = 4 * 2 ** 20;
@@ -33,7 +33,7 @@ export interface ChunkWrite {
   readonly prefix: string;
   /** Guest bytes of a chunk; left out: what was chosen. Other sizes are for measuring. */
   readonly chunkBytes?: number | undefined;
-  readonly patience: Omit<PatienceOptions, 'signal'>;
+  readonly backOff: Omit<BackOffOptions, 'signal'>;
   readonly signal: AbortSignal;
   /** Ends a pause between looks at a sweep that goes on; left out: a few seconds. Throws the signal's reason. */
   readonly pause?: ((signal: AbortSignal) => Promise<void>) | undefined;
@@ -62,8 +62,8 @@ interface Writing extends ChunkWrite {
   sent: { chunks: number; bytes: number; readonly keys: Set<string> };
 }
 
-const patiently = async <T>({ patience, signal }: ChunkWrite, work: () => Promise<T>): Promise<T> => {
-  const own = createPatience({ ...patience, signal });
+const withRetries = async <T>({ backOff, signal }: ChunkWrite, work: () => Promise<T>): Promise<T> => {
+  const own = createBackOff({ ...backOff, signal });
   for (;;) {
     try {
       signal.throwIfAborted();
@@ -87,7 +87,7 @@ const isZero = (bytes: Buffer, zeroes: Buffer): boolean => bytes.equals(zeroes.s
 
 /** A name that is taken by then was taken by the same bytes; `isDamaged`: what has it is not them, and is written over. */
 const put = async (writing: Writing, key: string, bytes: Buffer, isDamaged: boolean): Promise<void> => {
-  await patiently(writing, () =>
+  await withRetries(writing, () =>
     writing.store.write(key, bytes, isDamaged ? undefined : 'nothing').catch((error: unknown) => {
       if (!isTaken(error)) throw error;
     }),
@@ -103,7 +103,7 @@ const keepChunk = async (writing: Writing, index: number): Promise<void> => {
   const key = chunkKey(writing.prefix, digest);
   if (writing.sent.keys.has(key)) return;
   writing.sent.keys.add(key);
-  const present = await patiently(writing, () => writing.store.sizeOf(key));
+  const present = await withRetries(writing, () => writing.store.sizeOf(key));
   if (present !== undefined && present > 0) return;
   const packed = await compress(bytes, { params: { [zlib.ZSTD_c_compressionLevel]: level } });
   await put(writing, key, packed, present !== undefined);
@@ -148,7 +148,7 @@ const tableOf = ({ volume, digests, chunkBytes }: Writing): Table => {
 
 const keepTable = async (writing: Writing, { disk, bytes }: Table): Promise<void> => {
   const key = indexKey(writing.prefix, disk);
-  const present = await patiently(writing, () => writing.store.sizeOf(key));
+  const present = await withRetries(writing, () => writing.store.sizeOf(key));
   if (present !== bytes.length) await put(writing, key, bytes, present !== undefined);
 };
 
@@ -157,14 +157,14 @@ const pauseMs = 5000;
 const whenQuiet = async (writing: Writing): Promise<ObservedSweeps> => {
   const { store, prefix, signal, pause = (until) => delay(pauseMs, undefined, { signal: until }) } = writing;
   for (;;) {
-    const observed = await patiently(writing, () => readSweeps(store, prefix));
+    const observed = await withRetries(writing, () => readSweeps(store, prefix));
     if (isQuiet(observed, Date.now())) return observed;
     await pause(signal);
   }
 };
 
 const isStill = async (writing: Writing, before: ObservedSweeps): Promise<boolean> =>
-  isSameSweep(before, await patiently(writing, () => readSweeps(writing.store, writing.prefix)));
+  isSameSweep(before, await withRetries(writing, () => readSweeps(writing.store, writing.prefix)));
 
 /** What was found there counts only where nobody swept between the first look and the table: before it is written, and once it is. */
 const keepUnswept = async (writing: Writing): Promise<Table> => {

@@ -67,7 +67,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, optio
   if (form === undefined) return words(response, 400, 'BadRequest', 'there is no such format');
   const file = await options.shelf.take(form);
   if (file === undefined) return words(response, 503, 'Busy', 'too many are reading this volume: try again');
-  // Its client lost patience meanwhile: the next one needs not wait.
+  // Its client gave up meanwhile: the next one needs not wait.
   if (response.destroyed) return options.shelf.putBack(form, file);
   try {
     const read = (name: string): string | undefined => {

@@ -38,7 +38,7 @@ export const createShelf = (options: ShelfOptions): Shelf => {
   return {
     take: async (form) => {
       const key = JSON.stringify(form);
-      // Whoever comes back after a proxy has lost patience finds what was begun for him, and does not begin it again.
+      // Whoever comes back after a proxy timed out finds what was begun for him, and does not begin it again.
       await opening.get(key)?.catch(() => undefined);
       const at = idle.findIndex((kept) => kept.key === key);
       const [kept] = at < 0 ? [] : idle.splice(at, 1);

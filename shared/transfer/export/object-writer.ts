@@ -5,7 +5,7 @@ import { combineCrc32 } from '#shared/transfer/export/crc32.ts';
 import type { Seal, SealRequest } from '#shared/transfer/export/message.ts';
 import { type PartPlan, mostParts } from '#shared/transfer/export/parts.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 
 export interface ObjectWriterOptions {
   readonly s3: S3Client;
@@ -16,7 +16,7 @@ export interface ObjectWriterOptions {
   /** `plan.buffers` of `plan.partBytes`. */
   readonly buffers: readonly SharedArrayBuffer[];
   readonly seal: (request: SealRequest) => Promise<Seal>;
-  readonly patience: Omit<PatienceOptions, 'signal'>;
+  readonly backOff: Omit<BackOffOptions, 'signal'>;
   /** Makes the store's errors ours. */
   readonly toFault: (error: unknown) => unknown;
   readonly signal: AbortSignal;
@@ -62,7 +62,7 @@ const createPartSender = (options: ObjectWriterOptions) => {
   const { s3, object, uploadId, buffers, hasCrc32, signal } = options;
   return async ({ number, buffer, length }: Part): Promise<SentPart> => {
     const { sha256, crc32 } = await options.seal({ part: buffer, length });
-    const patience = createPatience({ ...options.patience, signal });
+    const backOff = createBackOff({ ...options.backOff, signal });
     const body = new Uint8Array(buffers[buffer] ?? new SharedArrayBuffer(0), 0, length);
     const check = hasCrc32 ? { sha256, crc32 } : { sha256 };
     for (;;) {
@@ -71,7 +71,7 @@ const createPartSender = (options: ObjectWriterOptions) => {
         return { etag, crc32, length };
       } catch (error) {
         signal.throwIfAborted();
-        await patience.afterFailure(options.toFault(error));
+        await backOff.afterFailure(options.toFault(error));
       }
     }
   };
@@ -89,7 +89,7 @@ interface WholeUpload {
 /** An answer that got lost may have been a success: then the upload is gone and the object is there. */
 const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Promise<CompletedUpload> => {
   const { s3, object, uploadId, hasCrc32, signal } = options;
-  const patience = createPatience({ ...options.patience, signal });
+  const backOff = createBackOff({ ...options.backOff, signal });
   const { etags, crc32, size } = upload;
   for (let tries = 1; ; tries++) {
     try {
@@ -99,7 +99,7 @@ const complete = async (options: ObjectWriterOptions, upload: WholeUpload): Prom
       const isGone = tries > 1 && error instanceof S3Failure && error.code === 'UploadNotFound';
       const found = isGone ? await s3.head(object).catch(() => undefined) : undefined;
       if (found?.size === size) return { etag: found.etag, versionId: found.versionId, crc32: undefined };
-      await patience.afterFailure(options.toFault(error));
+      await backOff.afterFailure(options.toFault(error));
     }
   }
 };

@@ -69,7 +69,7 @@ const nothing: PassResult = { inspection: { format: 'raw', compression: 'none' }
 const withStore = async (spec: TransferSpec, object: StoredObject, context: ExportContext): Promise<PassResult> => {
   const { s3, close } = await openStore(object, spec);
   const { signal, log, onRetry, meter } = context;
-  const upload = { s3, object, signal, log, patience: { retries: spec.limits.retries, onRetry } };
+  const upload = { s3, object, signal, log, backOff: { retries: spec.limits.retries, onRetry } };
   try {
     if (spec.mode === 'export') return await toStore(spec, upload, meter);
     await (spec.mode === 'abort' ? clearUploads(upload) : discardObject(upload));

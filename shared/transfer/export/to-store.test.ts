@@ -76,7 +76,7 @@ describe.skipIf(!hasTools('qemu-img', 'zstd'))('an export to a store', { timeout
       object: { bucket, key: 'object' },
       path: volume,
       hasGuestDigest: true,
-      patience: { retries: 2, onRetry: () => {}, wait: () => Promise.resolve() },
+      backOff: { retries: 2, onRetry: () => {}, wait: () => Promise.resolve() },
       signal: new AbortController().signal,
       log: () => {},
       onProgress: () => {},

@@ -111,7 +111,7 @@ const make = async (making: Making): Promise<ExportedObject> => {
 };
 
 const makeUpload = async (request: StoreExport, volume: ExportVolume, plan: PartPlan, upload: Upload) => {
-  const { s3, object, form, patience } = request;
+  const { s3, object, form, backOff } = request;
   // Whatever goes wrong ends the parts on their way before the upload is aborted.
   const stop = new AbortController();
   const signal = AbortSignal.any([request.signal, stop.signal]);
@@ -135,7 +135,7 @@ const makeUpload = async (request: StoreExport, volume: ExportVolume, plan: Part
     plan,
     buffers,
     seal,
-    patience,
+    backOff,
     toFault: toStoreFault,
     signal,
   });

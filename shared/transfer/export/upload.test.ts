@@ -11,7 +11,7 @@ const refusing = (code: S3Fault): UploadContext => {
   return {
     s3: { remove: refuse, multipart: { list: refuse, abort: refuse } } as unknown as S3Client,
     object: { bucket: 'exports', key: 'root.qcow2' },
-    patience: { retries: 0, onRetry: () => undefined },
+    backOff: { retries: 0, onRetry: () => undefined },
     signal: new AbortController().signal,
     log: () => undefined,
   };

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
-import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 
 export interface Upload {
   readonly uploadId: string;
@@ -14,7 +14,7 @@ export interface Upload {
 export interface UploadContext {
   readonly s3: S3Client;
   readonly object: ObjectKey;
-  readonly patience: Omit<PatienceOptions, 'signal'>;
+  readonly backOff: Omit<BackOffOptions, 'signal'>;
   readonly signal: AbortSignal;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -22,8 +22,8 @@ export interface UploadContext {
 /** Longest wait for an abort, in milliseconds; a cancelled job must be gone within a second. */
 const abortMs = { failed: 10_000, cancelled: 500 } as const;
 
-const patiently = async <T>({ patience, signal }: UploadContext, work: () => Promise<T>): Promise<T> => {
-  const own = createPatience({ ...patience, signal });
+const withRetries = async <T>({ backOff, signal }: UploadContext, work: () => Promise<T>): Promise<T> => {
+  const own = createBackOff({ ...backOff, signal });
   for (;;) {
     try {
       return await work();
@@ -73,7 +73,7 @@ const unlessNoBucket = async (work: () => Promise<void>): Promise<void> => {
 
 /** As the last act of an export that came to nothing: tried again while that can help, and what cannot be done is said. */
 export const clearUploads = (context: UploadContext): Promise<void> =>
-  patiently(context, () => unlessNoBucket(() => abortUploads(context)));
+  withRetries(context, () => unlessNoBucket(() => abortUploads(context)));
 
 /** Gives `work` a begun upload; where it throws, nothing of it stays. */
 export const withUpload = async <T>(
@@ -82,7 +82,7 @@ export const withUpload = async <T>(
   work: (upload: Upload) => Promise<T>,
 ): Promise<T> => {
   await abortLeftovers(context);
-  const upload = await patiently(context, () => beginChecked(context, contentType));
+  const upload = await withRetries(context, () => beginChecked(context, contentType));
   try {
     return await work(upload);
   } catch (error) {
@@ -101,5 +101,5 @@ export const withUpload = async <T>(
 /** Removes the object and whatever unfinished uploads of it there are. */
 export const discardObject = async (context: UploadContext): Promise<void> => {
   await abortLeftovers(context);
-  await patiently(context, () => unlessNoBucket(() => context.s3.remove(context.object)));
+  await withRetries(context, () => unlessNoBucket(() => context.s3.remove(context.object)));
 };

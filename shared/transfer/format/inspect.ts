@@ -1,4 +1,4 @@
-// The door to the formats: what a disk's header tells, and the proof that the whole file is sound.
+// The entry to the formats: what a disk's header tells, and the proof that the whole file is sound.
 import type { ImageFormat } from '#shared/transfer/format/detect.ts';
 import type { DiskHeader, DiskReader } from '#shared/transfer/format/disk.ts';
 import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';

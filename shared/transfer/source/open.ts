@@ -15,7 +15,7 @@ import { createFolderStore } from '#shared/clients/store/folder.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { createChunkedSource } from '#shared/transfer/chunks/source.ts';
 import { openFile } from '#shared/transfer/source/file.ts';
-import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import { createS3Source } from '#shared/transfer/source/s3/create.ts';
 import { toTransferError } from '#shared/transfer/source/s3/object-http.ts';
 import { openStore } from '#shared/transfer/source/s3/store.ts';
@@ -28,7 +28,7 @@ export interface SourceContext {
   /** Told of each transient fault before it is waited out. */
   readonly onRetry: (error: unknown, waitMs: number) => void;
   /** Waits between tries; the clock does where it is left out. */
-  readonly wait?: PatienceOptions['wait'];
+  readonly wait?: BackOffOptions['wait'];
   /** What is being waited for, for the status; `undefined`: it goes on. */
   readonly onWait: (text: string | undefined) => void;
   /** Where an upload arrives. */
@@ -92,13 +92,13 @@ const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }
   createChunkedSource({
     ...kept,
     signal,
-    patiently: async (work) => {
-      const patience = createPatience({ retries: limits.retries, signal, onRetry, wait });
+    withRetries: async (work) => {
+      const backOff = createBackOff({ retries: limits.retries, signal, onRetry, wait });
       for (;;) {
         try {
           return await work();
         } catch (error) {
-          await patience.afterFailure(toTransferError(error));
+          await backOff.afterFailure(toTransferError(error));
         }
       }
     },

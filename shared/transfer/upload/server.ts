@@ -104,11 +104,11 @@ const patch = async (request: IncomingMessage, options: UploadServerOptions): Pr
   const seconds = waitOf(request);
   const work = take(request, options, { begins, offset, waits: seconds !== undefined });
   if (seconds === undefined) return work;
-  const patience = afterLastByte(request, seconds);
+  const backOff = afterLastByte(request, seconds);
   try {
-    return await Promise.race([work, patience.over]);
+    return await Promise.race([work, backOff.over]);
   } finally {
-    patience.stop();
+    backOff.stop();
   }
 };
 

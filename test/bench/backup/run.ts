@@ -58,7 +58,7 @@ const inChunks = async (disks: readonly string[], chunkBytes: number, dir: strin
       store,
       prefix: 'b/',
       chunkBytes,
-      patience: { retries: 0, onRetry: () => {} },
+      backOff: { retries: 0, onRetry: () => {} },
       signal: new AbortController().signal,
       onProgress: () => {},
     });

@@ -6,7 +6,7 @@ import { type ConfigMap, collection, selector, toShown } from '#test/faults/api-
 import type { Http, OpenWatch } from '#test/support/api-server/http.ts';
 
 /** Milliseconds in which a watch must have shown everything there is. */
-const patience = 60_000;
+const backOff = 60_000;
 
 export interface Follower {
   /** Follows from where it was; resolves when everything up to now has been shown and compared. Goes on until the server dies. */
@@ -44,7 +44,7 @@ export const createFollower = (ledger: Ledger): Follower => {
     isExpired = false;
     watch = await http.watch(`${collection}?watch=1&${selector}&resourceVersion=${cursor}`, onLine);
     const mark = await writeMark(http);
-    const deadline = Date.now() + patience;
+    const deadline = Date.now() + backOff;
     while (!isExpired && events.at(-1)?.version !== mark) {
       if (Date.now() > deadline) throw new Error(`the watch from ${cursor} does not show version ${mark}`);
       await sleep(2);

@@ -8,7 +8,7 @@ import {
   parseContentLength,
   parseContentRange,
 } from '#shared/transfer/source/http/answer.ts';
-import { type Session, ask, patiently, readUpTo, refuse } from '#shared/transfer/source/http/session.ts';
+import { type Session, ask, withRetries, readUpTo, refuse } from '#shared/transfer/source/http/session.ts';
 import { type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
 /** Statuses by which servers say, rightly or wrongly, that they will not serve this range. */
@@ -80,4 +80,4 @@ const probeOnce = async (session: Session): Promise<SourceFacts> => {
   return probeWhole(session);
 };
 
-export const probe = (session: Session): Promise<SourceFacts> => patiently(session, () => probeOnce(session));
+export const probe = (session: Session): Promise<SourceFacts> => withRetries(session, () => probeOnce(session));

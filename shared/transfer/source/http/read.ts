@@ -2,7 +2,7 @@
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { changedFault, isOtherObject, parseContentRange } from '#shared/transfer/source/http/answer.ts';
-import { type Session, ask, giveUp, patiently, refuse, requirePinned } from '#shared/transfer/source/http/session.ts';
+import { type Session, ask, giveUp, withRetries, refuse, requirePinned } from '#shared/transfer/source/http/session.ts';
 
 const rangesLost = (session: Session): TransferError => {
   session.rangesBroken = true;
@@ -59,7 +59,7 @@ const readOnce = async (session: Session, offset: number, target: Uint8Array): P
 };
 
 export const readInto = (session: Session, offset: number, target: Uint8Array): Promise<void> =>
-  target.length === 0 ? Promise.resolve() : patiently(session, () => readOnce(session, offset, target));
+  target.length === 0 ? Promise.resolve() : withRetries(session, () => readOnce(session, offset, target));
 
 export const read = async (session: Session, offset: number, length: number): Promise<Buffer> => {
   const bytes = Buffer.allocUnsafe(length);

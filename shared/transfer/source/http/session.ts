@@ -4,7 +4,7 @@ import { HttpFailure, type HttpFault } from '#shared/clients/http/errors.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type Patience, type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOff, type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { type Identity, expiryOf, refusalWords, statusFault } from '#shared/transfer/source/http/answer.ts';
 
@@ -19,7 +19,7 @@ export interface HttpSourceOptions {
   readonly onRetry: (error: unknown, waitMs: number) => void;
   readonly now?: () => number;
   /** Waits between tries; replaced in tests. */
-  readonly wait?: PatienceOptions['wait'];
+  readonly wait?: BackOffOptions['wait'];
 }
 
 /** The object that reads are pinned to. */
@@ -69,24 +69,24 @@ const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
 export const toTransferError = (error: unknown): unknown =>
   error instanceof HttpFailure ? new TransferError(faultOfFailure[error.code], error.message, { cause: error }) : error;
 
-export const patienceOf = ({ options }: Session): Patience =>
-  createPatience({
+export const backOffOf = ({ options }: Session): BackOff =>
+  createBackOff({
     retries: options.retries,
     signal: options.signal,
     onRetry: options.onRetry,
     wait: options.wait,
   });
 
-/** Repeats `work` while patience lasts. */
-export const patiently = async <T>(session: Session, work: () => Promise<T>): Promise<T> => {
-  const patience = patienceOf(session);
+/** Repeats `work` while retries are left. */
+export const withRetries = async <T>(session: Session, work: () => Promise<T>): Promise<T> => {
+  const backOff = backOffOf(session);
   for (;;) {
     try {
       return await work();
     } catch (error) {
       const fault = toTransferError(error);
       if (fault instanceof TransferError && fault.startOver) throw fault;
-      await patience.afterFailure(fault);
+      await backOff.afterFailure(fault);
     }
   }
 };

@@ -12,7 +12,7 @@ import {
   type Session,
   ask,
   giveUp,
-  patienceOf,
+  backOffOf,
   refuse,
   requirePinned,
   toTransferError,
@@ -137,7 +137,7 @@ const checkEnd = (session: Session, position: number): void => {
 };
 
 export async function* stream(session: Session): AsyncGenerator<Buffer, void, undefined> {
-  const patience = patienceOf(session);
+  const backOff = backOffOf(session);
   const trail = createTrail();
   for (;;) {
     const reached = trail.reached();
@@ -146,14 +146,14 @@ export async function* stream(session: Session): AsyncGenerator<Buffer, void, un
       for await (const chunk of freshBytes(session, reached)) {
         position = trail.add(chunk);
         checkExcess(session, position);
-        patience.progressed(chunk.length);
+        backOff.progressed(chunk.length);
         yield chunk;
       }
       return checkEnd(session, position);
     } catch (error) {
       const fault = position === 0 ? toTransferError(error) : whenUnpinned(session, toTransferError(error));
       if (fault instanceof TransferError && fault.startOver) throw fault;
-      await patience.afterFailure(fault);
+      await backOff.afterFailure(fault);
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Descriptor, ImageManifest } from '#shared/clients/registry/manifes
 import { selectPlatform } from '#shared/clients/registry/platform.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type PatienceOptions, createPatience } from '#shared/transfer/patience.ts';
+import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import { type FoundDisk, findDisk } from '#shared/transfer/source/registry/disk.ts';
 import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
 import { readLabels } from '#shared/transfer/source/registry/labels.ts';
@@ -19,7 +19,7 @@ export interface RegistrySourceOptions {
   readonly retries: number;
   readonly signal: AbortSignal;
   readonly onRetry: (error: unknown, waitMs: number) => void;
-  readonly wait?: PatienceOptions['wait'];
+  readonly wait?: BackOffOptions['wait'];
   readonly close: () => Promise<void>;
 }
 
@@ -29,13 +29,13 @@ interface Opened {
   readonly head: readonly Buffer[];
 }
 
-const patiently = async <T>(options: RegistrySourceOptions, work: () => Promise<T>): Promise<T> => {
-  const patience = createPatience(options);
+const withRetries = async <T>(options: RegistrySourceOptions, work: () => Promise<T>): Promise<T> => {
+  const backOff = createBackOff(options);
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      await patience.afterFailure(toTransferError(error));
+      await backOff.afterFailure(toTransferError(error));
     }
   }
 };
@@ -72,7 +72,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): Source => 
   const context: LayerContext = {
     client: options.client,
     image: options.image,
-    createPatience: () => createPatience(options),
+    createBackOff: () => createBackOff(options),
     received: (bytes) => {
       receivedBytes += bytes;
     },
@@ -85,7 +85,7 @@ export const createRegistrySource = (options: RegistrySourceOptions): Source => 
   return {
     probe: async (): Promise<SourceFacts> => {
       await drop();
-      const found = await patiently(options, () => readImage(options));
+      const found = await withRetries(options, () => readImage(options));
       layers = found.layers;
       const labels = await readLabels(context, found);
       opened = await open(context, layers);

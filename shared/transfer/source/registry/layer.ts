@@ -6,13 +6,13 @@ import type { Reference } from '#shared/clients/registry/reference.ts';
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { detectCompression } from '#shared/transfer/format/detect.ts';
-import type { Patience } from '#shared/transfer/patience.ts';
+import type { BackOff } from '#shared/transfer/back-off.ts';
 import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
 
 export interface LayerContext {
   readonly client: RegistryClient;
   readonly image: Reference;
-  readonly createPatience: () => Patience;
+  readonly createBackOff: () => BackOff;
   /** Told of bytes as they arrive. */
   readonly received: (bytes: number) => void;
 }
@@ -29,16 +29,16 @@ async function* freshBytes(context: LayerContext, layer: Descriptor, position: n
   }
 }
 
-/** The blob as published. Throws TransferError: after patience, or ImageCorrupt at the end when it is not what its digest says. */
+/** The blob as published. Throws TransferError: once retries are used up, or ImageCorrupt at the end when it is not what its digest says. */
 export async function* blobBytes(context: LayerContext, layer: Descriptor): AsyncGenerator<Buffer, void, undefined> {
   const hash = createHash(algorithmOf(layer.digest));
-  const patience = context.createPatience();
+  const backOff = context.createBackOff();
   let position = 0;
   while (position < layer.size) {
     try {
       for await (const fresh of freshBytes(context, layer, position)) {
         position = advance(layer, position, fresh.length);
-        patience.progressed(fresh.length);
+        backOff.progressed(fresh.length);
         hash.update(fresh);
         yield fresh;
       }
@@ -46,7 +46,7 @@ export async function* blobBytes(context: LayerContext, layer: Descriptor): Asyn
     } catch (error) {
       const fault = toTransferError(error);
       if (fault instanceof TransferError && fault.startOver) throw fault;
-      await patience.afterFailure(fault);
+      await backOff.afterFailure(fault);
     }
   }
   const digest = `${algorithmOf(layer.digest)}:${hash.digest('hex')}`;

@@ -5,7 +5,7 @@ import { create, remove } from '#shared/backends/actions.ts';
 import type { Backend, Plan } from '#shared/backends/backend.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { readOwn } from '#shared/backends/reading.ts';
-import { follow } from '#shared/backends/sidecar.ts';
+import { follow } from '#shared/backends/watched-child.ts';
 import { terminatingState, unchanged, usableState, waitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
@@ -46,7 +46,7 @@ export const memory: Backend<Observed> = {
     removed: kept === undefined,
   }),
   rootDiskOf: (image) => ({ is: 'copy', volume: nameOf(image) }),
-  sidecars: [follow(configMaps, ['create', 'delete'], () => true)],
+  watchedChildren: [follow(configMaps, ['create', 'delete'], () => true)],
   reads: [],
   validator: { create: () => [], update: () => [], delete: () => [] },
   mutator: { classParameters: () => undefined },

@@ -6,7 +6,7 @@ import {
   aHyperCloudImage as hyperCloud,
 } from '#test/support/admission.ts';
 
-export interface DoorRow {
+export interface AdmissionRow {
   /** As RULES.md has it; several where one line holds them all. */
   readonly ids: readonly string[];
   readonly allowed: Draft;
@@ -51,13 +51,13 @@ const classed = image({ targetStorageClassName: 'a' }, annotated('a'));
 const clone = { sourceType: 'clone', url: undefined };
 const pvc = { volumeMode: 'Block', accessModes: ['ReadWriteOnce'], ...sized('3Gi') };
 
-const row = (ids: string, allowed: Draft, ...[denied, says]: [Draft, RegExp]): DoorRow => ({
+const row = (ids: string, allowed: Draft, ...[denied, says]: [Draft, RegExp]): AdmissionRow => ({
   ids: ids.split(' '),
   allowed,
   denied,
   says,
 });
-const update = (ids: string, before: Draft, allowed: Draft, ...[denied, says]: [Draft, RegExp]): DoorRow => ({
+const update = (ids: string, before: Draft, allowed: Draft, ...[denied, says]: [Draft, RegExp]): AdmissionRow => ({
   ...row(ids, allowed, denied, says),
   before,
 });
@@ -66,10 +66,10 @@ const described = (draft: Draft): Draft => ({
   metadata: { ...draft.metadata, labels: { ...(draft.metadata['labels'] as object), touched: 'yes' } },
 });
 /** A fixed field changed. */
-const fixed = (ids: string, before: Draft, spec: Loose, says: RegExp): DoorRow =>
+const fixed = (ids: string, before: Draft, spec: Loose, says: RegExp): AdmissionRow =>
   update(ids, before, described(before), { ...before, spec: { ...before.spec, ...spec } }, says);
 
-const harvesterRows: readonly DoorRow[] = [
+const harvesterRows: readonly AdmissionRow[] = [
   row('C2', image({ displayName: 'Debian 12 (bookworm)' }), image({ displayName: '' }), /spec\.displayName/),
   row('C4', classed, image({ targetStorageClassName: 'a' }, annotated('b')), /targetStorageClassName.*differs/),
   row('C5', image(), image({ url: undefined }), /spec\.url.*is required/),
@@ -92,13 +92,13 @@ const harvesterRows: readonly DoorRow[] = [
   fixed('U9', image(), { displayName: 'other' }, /displayName cannot be changed/),
 ];
 
-const hyperCloudRows: readonly DoorRow[] = [
+const hyperCloudRows: readonly AdmissionRow[] = [
   row('H2', hyperCloud({ pvc }), hyperCloud({ pvc: { volumeMode: 'Block' } }), /requests\.storage.*is missing/),
   row('H3', hyperCloud(), hyperCloud({ source: {} }), /spec\.source/),
   fixed('H6', hyperCloud(), { source: { http: 'https://images.example/other' } }, /cannot be changed/),
 ];
 
-const dataVolumeRows: readonly DoorRow[] = [
+const dataVolumeRows: readonly AdmissionRow[] = [
   fixed('1', dataVolume(http), { source: { blank: {} } }, /spec.*(immutable|cannot be changed|Cannot update)/is),
   row('2', dataVolume(http), dataVolume(http, { storage }, { name: 'x'.repeat(254) }), /253/),
   row('4', dataVolume(http), dataVolume(http, {}), /spec\.storage/),
@@ -148,7 +148,7 @@ const dataVolumeRows: readonly DoorRow[] = [
   ),
 ];
 
-const cronRows: readonly DoorRow[] = [
+const cronRows: readonly AdmissionRow[] = [
   row('32', cron(), cron({}, { name: 'x'.repeat(64) }), /63/),
   fixed('33', cron(), { schedule: '0 4 * * *' }, /spec/),
   row('34', cron(), withTemplate({ source: { blank: {} } }), /spec\.template\.spec\.source/),
@@ -166,4 +166,9 @@ const cronRows: readonly DoorRow[] = [
   ),
 ];
 
-export const doorRows: readonly DoorRow[] = [...harvesterRows, ...hyperCloudRows, ...dataVolumeRows, ...cronRows];
+export const admissionRows: readonly AdmissionRow[] = [
+  ...harvesterRows,
+  ...hyperCloudRows,
+  ...dataVolumeRows,
+  ...cronRows,
+];

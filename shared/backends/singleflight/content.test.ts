@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Wanted, contentName, contentOf } from '#shared/backends/flight/content.ts';
+import { type Wanted, contentName, contentOf } from '#shared/backends/singleflight/content.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const hex = 'b'.repeat(64);

@@ -1,14 +1,14 @@
 // A disk that was fetched will be written to by its machine. Before it is handed over, something is kept of it for whoever comes to want the same
-// bytes (backends/flight): a snapshot where the class makes any and binds at once; else a copy, which takes as much room again, and is made only where
+// bytes (backends/singleflight): a snapshot where the class makes any and binds at once; else a copy, which takes as much room again, and is made only where
 // somebody waits for it. One for a content and class, owned by all who have it from there, and gone with the last of them.
 import { leases } from '#shared/api/foreign/coordination.ts';
 import { type Pod, type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots, type VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { create } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
-import { contentName } from '#shared/backends/flight/content.ts';
-import { isAwaited } from '#shared/backends/flight/flight.ts';
-import { holderOf } from '#shared/backends/flight/hold.ts';
+import { contentName } from '#shared/backends/singleflight/content.ts';
+import { isAwaited } from '#shared/backends/singleflight/singleflight.ts';
+import { holderOf } from '#shared/backends/singleflight/hold.ts';
 import { readOwn, readSnapshotClass } from '#shared/backends/reading.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -18,7 +18,7 @@ import { contentOfVolume, isGolden } from '#shared/resources/volume/content.ts';
 import { type Keeping, type KeptCopy, type Source, planCopy, readCopy } from '#shared/resources/volume/kept-copy.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-export type Keepsake = KeptSnapshot | KeptCopy;
+export type RetainedCopy = KeptSnapshot | KeptCopy;
 
 interface KeptSnapshot {
   readonly is: 'snapshot';
@@ -34,11 +34,11 @@ const over: Keeping = { is: 'over', actions: [] };
 export const mayBeKept = (volume: Volume): boolean => contentOfVolume(volume) !== undefined && !isGolden(volume);
 
 /** `undefined` where there can be none, or need be none: a golden volume is kept itself. */
-export const readKeepsake = async (
+export const readRetainedCopy = async (
   kube: KubeClient,
   volume: Volume,
   storageClass: StorageClass | undefined,
-): Promise<Keepsake | undefined> => {
+): Promise<RetainedCopy | undefined> => {
   const content = contentOfVolume(volume);
   if (content === undefined || storageClass === undefined || isGolden(volume)) return undefined;
   const { namespace } = volume.ref;
@@ -64,16 +64,16 @@ interface Fetched extends Source {
 }
 
 /** It is for others, and nothing fails for it. */
-export const planKeepsake = (
+export const planRetainedCopy = (
   volume: Volume,
-  keepsake: Keepsake | undefined,
+  retainedCopy: RetainedCopy | undefined,
   fetched: Fetched,
   context: PlanContext,
 ): Keeping => {
-  if (keepsake === undefined) return over;
-  return keepsake.is === 'copy'
-    ? planCopy(volume, keepsake, fetched, context)
-    : planSnapshot(volume, keepsake, fetched.population, context);
+  if (retainedCopy === undefined) return over;
+  return retainedCopy.is === 'copy'
+    ? planCopy(volume, retainedCopy, fetched, context)
+    : planSnapshot(volume, retainedCopy, fetched.population, context);
 };
 
 const planSnapshot = (

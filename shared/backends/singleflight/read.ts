@@ -5,19 +5,19 @@ import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapsh
 import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf } from '#shared/api/object.ts';
-import { contentLabels, contentName, isOfContent } from '#shared/backends/flight/content.ts';
-import type { ObservedFlight } from '#shared/backends/flight/flight.ts';
+import { contentLabels, contentName, isOfContent } from '#shared/backends/singleflight/content.ts';
+import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
 import { type ReadyOrigin, readClaimOrigin, readSnapshotOrigin } from '#shared/backends/origin.ts';
 import { listIfServed } from '#shared/backends/reading.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 /** The lease and its holder are read before what is kept: a holder that is done is then found there. */
-export const readFlight = async (
+export const readSingleflight = async (
   kube: KubeClient,
   ref: ObjectRef,
   { content, className }: { readonly content: string; readonly className: string },
-): Promise<ObservedFlight> => {
+): Promise<ObservedSingleflight> => {
   const name = contentName(content, className);
   const { namespace = 'default' } = ref;
   const lease = await kube.get(leases, { namespace, name });

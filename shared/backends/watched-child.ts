@@ -3,14 +3,14 @@ import type { Job } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
-import type { Change, Sidecar } from '#shared/backends/backend.ts';
+import type { Change, WatchedChild } from '#shared/backends/backend.ts';
 
 /** One declaration; `matters` sees the child typed. */
 export const follow = <T extends KubeObject>(
   type: ResourceType<T>,
-  verbs: Sidecar['verbs'],
+  verbs: WatchedChild['verbs'],
   matters: (child: T) => boolean,
-): Sidecar => ({
+): WatchedChild => ({
   type: type as unknown as ResourceType,
   verbs,
   ownerOf,

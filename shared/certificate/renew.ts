@@ -8,7 +8,7 @@ import {
 import { type Secret, secrets } from '#shared/api/foreign/core.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type Kept, tendPairs } from '#shared/certificate/plan.ts';
+import { type Kept, renewPairs } from '#shared/certificate/plan.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 const { configuration, authoritySecret, serverSecret, hosts } = admissionCertificate;
@@ -56,7 +56,7 @@ const trust = async (kube: KubeClient, type: ResourceType<WebhookConfiguration>,
 };
 
 /** `now` is milliseconds since the epoch. Throws AppErrors of the client; the next call goes on from wherever it came to. */
-export const tendCertificate = async (kube: KubeClient, now: number): Promise<void> => {
+export const renewCertificate = async (kube: KubeClient, now: number): Promise<void> => {
   const find = (name: string) => kube.get(secrets, { namespace: systemNamespace, name });
   const serverBefore = await find(serverSecret);
   if (isLookedAfter(serverBefore)) return;
@@ -66,7 +66,7 @@ export const tendCertificate = async (kube: KubeClient, now: number): Promise<vo
     authority: authorityPair && { ...authorityPair, trusted: toText(authorityBefore?.data?.['ca.crt']) },
     server: pairOf(serverBefore),
   };
-  const { authority, server, isNew } = tendPairs(kept, hosts, now);
+  const { authority, server, isNew } = renewPairs(kept, hosts, now);
   const { trusted } = authority;
   // In this order a server never shows what nobody trusts yet, wherever this is cut short.
   if (isNew.authority) {

@@ -4,12 +4,12 @@ import { AppError, isRetryable } from '#shared/runtime/errors.ts';
 
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;
-/** A server may ask for more patience than our own back-off, but not for all of the attempt's time. */
+/** A server may ask for a longer wait than our own back-off, but not for all of the attempt's time. */
 const longestAskedWaitMs = 300_000;
 /** Once this much has arrived, over as many connections as it took, tries are as many as at first. */
 const progressBytes = 8 * 1024 * 1024;
 
-export interface PatienceOptions {
+export interface BackOffOptions {
   /** Tries after the first that bring no progress. */
   readonly retries: number;
   readonly signal: AbortSignal;
@@ -21,7 +21,7 @@ export interface PatienceOptions {
   readonly random?: () => number;
 }
 
-export interface Patience {
+export interface BackOff {
   /** Waits before the next try, or throws `error` when it is permanent or tries are used up. */
   afterFailure(error: unknown): Promise<void>;
   /** Bytes arrived: enough of them make earlier failures forgotten. */
@@ -38,7 +38,7 @@ const waitFor = (failures: number, error: unknown, random: () => number): number
   return asked === undefined ? own : Math.max(own, Math.min(asked * 1000, longestAskedWaitMs));
 };
 
-export const createPatience = (options: PatienceOptions): Patience => {
+export const createBackOff = (options: BackOffOptions): BackOff => {
   let failures = 0;
   let sinceRenewal = 0;
   return {

@@ -6,7 +6,7 @@ import type { Reconciler } from '#shared/resources/reconciler.ts';
  * Whether an object has been dealt with: some pass has observed this spec and holds the object, so that its children, the
  * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
  */
-export const isDealtWith = (reconciler: Reconciler, object: KubeObject): boolean => {
+export const isUpToDate = (reconciler: Reconciler, object: KubeObject): boolean => {
   const subject = reconciler.read(object);
   const { observedGeneration } =
     (object as { readonly status?: { readonly observedGeneration?: number } }).status ?? {};

@@ -30,7 +30,7 @@ export interface Said {
   readonly stderr: string;
 }
 
-export interface Door {
+export interface AdmissionServer {
   /** Of the administrator. */
   readonly kube: KubeClient;
   readonly kubectl: (args: readonly string[], input?: object) => Promise<Said>;
@@ -53,12 +53,12 @@ export const asFunctions: StartFunctions = async (kubeconfigPath) => {
   return { app, close: async () => undefined };
 };
 
-/** `prepare` fills the cluster before there is anybody at the door. */
-export const startDoor = async (
+/** `prepare` fills the cluster before there is anybody at admission. */
+export const startAdmissionServer = async (
   prepare: (kube: KubeClient) => Promise<void>,
   startFunctions: StartFunctions = asFunctions,
-): Promise<Door> => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'bullion-door-'));
+): Promise<AdmissionServer> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bullion-admission-'));
   const undo = createUndo();
   undo.add(() => rm(dataDir, { recursive: true, force: true }));
   try {
@@ -98,7 +98,7 @@ const admissionAccount = async (kube: KubeClient, kubeconfigPath: string, dataDi
 };
 
 export const kubectlWith =
-  (kubeconfigPath: string, cacheDir: string): Door['kubectl'] =>
+  (kubeconfigPath: string, cacheDir: string): AdmissionServer['kubectl'] =>
   (args, input) =>
     new Promise((resolve) => {
       const child = execFile(
@@ -119,7 +119,7 @@ export interface Answers {
 
 /** One call for all of them, each a dry run. */
 export const sendAll = async (
-  kubectl: Door['kubectl'],
+  kubectl: AdmissionServer['kubectl'],
   verb: 'create' | 'replace' | 'delete',
   ...[items, flags = []]: [readonly object[], (readonly string[])?]
 ): Promise<Answers> => {

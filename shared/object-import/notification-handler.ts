@@ -27,7 +27,7 @@ const limit = bodyLimit({
 });
 
 /** Answers plain notifications, and lets events pass. */
-export const notificationDoor = (deps: ObjectImportDeps, token: string | undefined): MiddlewareHandler =>
+export const takeNotifications = (deps: ObjectImportDeps, token: string | undefined): MiddlewareHandler =>
   createMiddleware(async (c, next) => {
     if (!isPlain(c.req.raw)) return next();
     if (token !== undefined && !showsToken(c.req.raw.headers, token)) {

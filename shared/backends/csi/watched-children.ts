@@ -1,8 +1,8 @@
 // The children the csi backend follows, and which of their changes can move an image on.
 import { type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import type { Sidecar } from '#shared/backends/backend.ts';
-import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/sidecar.ts';
+import type { WatchedChild } from '#shared/backends/backend.ts';
+import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/watched-child.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 
@@ -10,7 +10,7 @@ import { populationOf } from '#shared/populate/volume.ts';
 const isCopied = (volume: PersistentVolumeClaim): boolean =>
   volume.status?.phase === 'Bound' && recordOf(volume) !== undefined && populationOf(volume) === undefined;
 
-export const sidecars: readonly Sidecar[] = [
+export const watchedChildren: readonly WatchedChild[] = [
   follow(jobs, ['create', 'delete'], hasAttemptEnded),
   follow<PersistentVolumeClaim>(
     persistentVolumeClaims,

@@ -1,9 +1,9 @@
 // The children the backingimage backend follows.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages } from '#shared/api/foreign/longhorn.ts';
-import type { Sidecar } from '#shared/backends/backend.ts';
+import type { WatchedChild } from '#shared/backends/backend.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
-import { follow } from '#shared/backends/sidecar.ts';
+import { follow } from '#shared/backends/watched-child.ts';
 
 /**
  * Whether it tells anything new: a copy that moves, the first that is ready, the end of the last. That it was made is known, that it waits is
@@ -25,7 +25,7 @@ const isNews = (image: BackingImage): boolean => {
 const readyOnes = ({ status }: BackingImage): number =>
   Object.values(status?.diskFileStatusMap ?? {}).filter(({ state }) => state === 'ready').length;
 
-export const sidecars: readonly Sidecar[] = [
+export const watchedChildren: readonly WatchedChild[] = [
   follow(backingImages, ['create', 'patch', 'delete'], isNews),
   // Only that it is gone matters: it is made again.
   follow(storageClasses, ['create', 'delete'], () => false),

@@ -3,7 +3,7 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 
 /** What the API or a target says is logged; the next tick tries again. */
-export const forgiving = async (
+export const logFailure = async (
   { log }: Pick<BackupDeps, 'log'>,
   what: string,
   work: () => Promise<unknown>,

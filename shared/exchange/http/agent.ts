@@ -8,5 +8,5 @@ let agent: Agent | undefined;
  * closes those whose body it did not want to the end, and a body cannot be sent again. Made when it is first asked for, so that no start loads
  * what it stands on.
  */
-export const patientAgent = (): Agent =>
+export const unhurriedAgent = (): Agent =>
   (agent ??= new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 }));

@@ -1,4 +1,4 @@
-// Reference counting of what is kept for others of a fetched disk (resources/volume/keepsake.ts): it is owned by all who have their bytes from it, and goes
+// Reference counting of what is kept for others of a fetched disk (resources/volume/retained-copy.ts): it is owned by all who have their bytes from it, and goes
 // with the last of them. Pure; called by whoever is cloned from it.
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';

@@ -1,16 +1,16 @@
-// Single flight: of the volumes in one namespace that would hold the same bytes in the same storage class, one fetches them, and the others
+// Singleflight: of the volumes in one namespace that would hold the same bytes in the same storage class, one fetches them, and the others
 // are cloned from it. Who fetches holds a lease of a name fixed by the content: the API server lets one create it, whoever else tries
 // learns of a conflict and looks again, and who waits says so on it. Every golden volume and snapshot that holds the content is labelled with it, so
 // that the bytes are never fetched again while one of them is left, whoever of them goes. Only golden ones count: any other is the disk of a machine,
 // which writes to it, and who is cloned from it would have that machine's disk in place of the image; of such a one something is kept before the
-// machine may begin (resources/volume/keepsake.ts). Whoever fetches what others had already says why. Pure.
+// machine may begin (resources/volume/retained-copy.ts). Whoever fetches what others had already says why. Pure.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
 import { type Origin, type ReadyOrigin, waitFor } from '#shared/backends/origin.ts';
 
-export interface ObservedFlight {
+export interface ObservedSingleflight {
   /** Fixed by content and class. */
   readonly name: string;
   readonly lease: Lease | undefined;
@@ -20,7 +20,7 @@ export interface ObservedFlight {
   readonly kept: readonly ReadyOrigin[];
 }
 
-export type Flight =
+export type Singleflight =
   /** Fetch: `actions` come before anything else is made. `because`: why so, although others have or had the same; left out: nobody else had. */
   | { readonly is: 'leading'; readonly actions: readonly Action[]; readonly because?: string | undefined }
   /** It fetches already. */
@@ -82,7 +82,7 @@ const isOut = (fetcher: KubeObject | undefined): boolean => {
 };
 
 /** Why the bytes are to be fetched, although others of the namespace have or had them. */
-const whyAgain = ({ kept: [there], fetcher }: ObservedFlight, isUnfit: Unfit): string | undefined => {
+const whyAgain = ({ kept: [there], fetcher }: ObservedSingleflight, isUnfit: Unfit): string | undefined => {
   if (there !== undefined)
     return `${there.clone.what} holds the same, and cannot be copied here: ${isUnfit(there) ?? ''}`;
   if (fetcher === undefined || !completed.includes(phaseOf(fetcher))) return undefined;
@@ -90,7 +90,7 @@ const whyAgain = ({ kept: [there], fetcher }: ObservedFlight, isUnfit: Unfit): s
   return `${what}, and nothing is kept of it that could be copied: nobody waited for it then, and its volume may have been written to since`;
 };
 
-export const decideFlight = (ref: ObjectRef, observed: ObservedFlight, isUnfit: Unfit): Flight => {
+export const decideSingleflight = (ref: ObjectRef, observed: ObservedSingleflight, isUnfit: Unfit): Singleflight => {
   const { name, lease, fetcher, kept } = observed;
   const first = kept.find((origin) => isUnfit(origin) === undefined);
   if (first !== undefined) return { is: 'following', origin: first, actions: [] };
