@@ -26,6 +26,7 @@ interface Schema {
   readonly enum?: readonly unknown[];
   readonly minimum?: number;
   readonly format?: string;
+  readonly pattern?: string;
   readonly 'x-kubernetes-int-or-string'?: boolean;
 }
 interface Column {
@@ -97,8 +98,10 @@ const least = (schema: Schema, field = ''): unknown => {
   return leastOf[schema.type ?? '']?.(schema) ?? textOf(schema, field);
 };
 
-const textOf = ({ format }: Schema, field: string): unknown =>
-  format === 'date-time' ? '2026-01-01T00:00:00Z' : (words[field] ?? 'text');
+const textOf = ({ format, pattern = '' }: Schema, field: string): unknown =>
+  format === 'date-time'
+    ? '2026-01-01T00:00:00Z'
+    : (words[field] ?? ['text', '0.06'].find((text) => new RegExp(pattern).test(text)) ?? 'text');
 
 const leastOf: Readonly<Record<string, (schema: Schema) => unknown>> = {
   object: ({ required = [], properties = {} }) =>

@@ -220,7 +220,7 @@ describe('pages of other origins', () => {
       },
       410,
     ],
-    ['of CDI without a token', '/v1beta1/upload', { headers: { authorization: '' }, body: Buffer.from('x') }, 400],
+    ['of CDI without a token', '/v1beta1/upload', { headers: { authorization: '' }, body: Buffer.from('x') }, 401],
   ])('can read a refusal %s, where they are ours', async (_what, path, asked, status) => {
     expect(await ask(path, asked)).toMatchObject({ status, allowed: ours });
     const strange = await ask(path, { ...asked, origin: 'https://evil.example' });
