@@ -1,6 +1,6 @@
 // A claim that is not filled yet: by its storage, which restores or clones, or by a Job. Once its bytes are there, it is marked.
 import { travellingLabels } from '#shared/api/cdi/names.ts';
-import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, amend, create, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
@@ -84,11 +84,21 @@ const marksOf = ({ claim: { filled, preallocated } }: Volume, claim: PersistentV
   return { ...filled, ...(isByJob ? preallocated : {}) };
 };
 
-/** The Job of a volume that was filled through a claim of its own: its pods hold that, also once they have ended. */
-export const releaseMeans = (volume: Volume, claim: PersistentVolumeClaim, job: Job | undefined): readonly Action[] =>
-  recordOf(claim)?.from?.restored === true
-    ? removeJob(job)
-    : releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job);
+/**
+ * What an ended transfer still holds: a claim does not go while a pod names it, also one that has ended. Where the transfer read a claim of its own,
+ * its Job goes. Where it read somebody else's, only the pods do: the Job's name keeps a late pass from copying into a disk that is in use by now.
+ */
+export const releaseSource = (
+  volume: Volume,
+  claim: PersistentVolumeClaim,
+  { job, pods: workers }: Pick<ObservedVolume, 'job' | 'pods'>,
+): readonly Action[] => {
+  const record = recordOf(claim);
+  if (record?.from?.restored === true) return removeJob(job);
+  const copied = record?.strategy === 'copy' ? workers.flatMap((pod) => remove(pods, pod)) : [];
+  return [...copied, ...releaseSpool({ ref: volume.ref, source: bytesOf(volume) }, job)];
+};
+
 const sourceLabels = (claim: PersistentVolumeClaim): Readonly<Record<string, string>> =>
   travellingLabels(recordOf(claim)?.labels);
 
@@ -101,7 +111,7 @@ const tellOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<str
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
 const fill = (
   volume: Volume,
-  { claim, job, spool, sourceSnapshot, restored, handed }: Filling,
+  { claim, job, pods: workers, spool, sourceSnapshot, restored, handed }: Filling,
   population: Population,
 ): Plan => ({
   actions: [
@@ -112,7 +122,7 @@ const fill = (
     ...tellOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
     patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim), sourceLabels(claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
-    ...releaseMeans(volume, claim, job),
+    ...releaseSource(volume, claim, { job, pods: workers }),
   ],
   state: usableState(volume, claim, population),
 });

@@ -244,7 +244,11 @@ const rows: readonly Row[] = [
     'what it was restored into goes once it is copied',
     aVolume({ state: { phase: 'Verifying' } }),
     { claim: aClaim(clone('copy')), job: complete, pods: [copied], storageClass, restored: aRestored },
-    ['delete PersistentVolumeClaim restored', 'patch PersistentVolumeClaim disk-vmv-pvc'],
+    [
+      'delete PersistentVolumeClaim restored',
+      'patch PersistentVolumeClaim disk-vmv-pvc',
+      'delete Pod import-22222222-2222-4222-8222-222222222222-a',
+    ],
     { phase: 'Available' },
   ],
   [
@@ -347,7 +351,7 @@ const rows: readonly Row[] = [
     { phase: 'Downloading', attempts: 1 },
   ],
   [
-    'a copy that succeeded is marked',
+    'a copy that succeeded is marked, and its pod no longer holds the source',
     aVolume(),
     {
       claim: aClaim(clone('copy')),
@@ -355,7 +359,7 @@ const rows: readonly Row[] = [
       job: complete,
       pods: [aPod(complete, 'a', 'Succeeded', { report: aSuccess() })],
     },
-    ['patch PersistentVolumeClaim disk-vmv-pvc'],
+    ['patch PersistentVolumeClaim disk-vmv-pvc', 'delete Pod import-22222222-2222-4222-8222-222222222222-a'],
     { phase: 'Available' },
   ],
   [

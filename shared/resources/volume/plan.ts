@@ -22,7 +22,7 @@ import { type Population, populationOf } from '#shared/populate/volume.ts';
 import { planAdopted } from '#shared/resources/volume/adopting.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
-import { planFilling, releaseMeans } from '#shared/resources/volume/filling.ts';
+import { planFilling, releaseSource } from '#shared/resources/volume/filling.ts';
 import { isPromiseOpen, planBinding, planPromised } from '#shared/resources/volume/promised.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { rest, usableState } from '#shared/resources/volume/state.ts';
@@ -57,7 +57,9 @@ const planUnmade = (volume: Volume, observed: ObservedVolume, context: PlanConte
 
 /** A crash may have come between marking the claim and writing down how it was filled. */
 const countedState = ({ state }: Volume, { job, pods }: ObservedVolume, { now }: PlanContext): ImageState =>
-  job === undefined || state.phase === 'Available' ? state : countAttempts(state, readTransfer(job, pods, now));
+  job === undefined || pods.length === 0 || state.phase === 'Available'
+    ? state
+    : countAttempts(state, readTransfer(job, pods, now));
 
 /** What was usable once is never filled again, whatever became of the mark. */
 const populationKnown = ({ state }: Volume): Population | undefined =>
@@ -102,10 +104,10 @@ const planLeaving = (volume: Volume, { claim, job }: ObservedVolume, context: Pl
 /** A snapshot that was taken for this clone alone has done its work. */
 const planUsable = (
   volume: Volume,
-  { claim, job, sourceSnapshot }: ObservedVolume & { readonly claim: PersistentVolumeClaim },
+  { claim, job, pods, sourceSnapshot }: ObservedVolume & { readonly claim: PersistentVolumeClaim },
   population: Population,
 ): Plan => ({
-  actions: [...remove(volumeSnapshots, sourceSnapshot), ...releaseMeans(volume, claim, job)],
+  actions: [...remove(volumeSnapshots, sourceSnapshot), ...releaseSource(volume, claim, { job, pods })],
   state: usableState(volume, claim, population),
 });
 
