@@ -1,7 +1,7 @@
 // Rules about storage classes and what encrypts them, one row each.
 import { type Asked, type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { image, storageClass } from '#test/support/row-objects.ts';
-import type { ProtectedRow } from '#test/support/rule-row.ts';
+import { type ExemptRow, type ProtectedRow, exempt } from '#test/support/rule-row.ts';
 
 const secretParameters = (name: string, ...stages: readonly string[]): Loose =>
   Object.fromEntries(
@@ -39,7 +39,7 @@ const opened: Draft = {
 };
 
 /** Of an image of another namespace: its author had a right to the Secret, or had none. */
-export const foreignClass = storageClass(
+const foreignClass = storageClass(
   'lh-uid-9',
   {
     labels: {
@@ -51,7 +51,7 @@ export const foreignClass = storageClass(
   },
   encrypting,
 );
-export const foreignImage = (granted: boolean): Draft =>
+const foreignImage = (granted: boolean): Draft =>
   aHarvesterImage(
     { backend: 'backingimage', storageClassParameters: encrypting },
     {
@@ -63,9 +63,9 @@ export const foreignImage = (granted: boolean): Draft =>
         : {},
     },
   );
-export const deletedKey = { oldObject: key('key') };
+const deletedKey = { oldObject: key('key') };
 /** Changes of the Secret after which the volumes open as before. */
-export const harmlessChanges: readonly (readonly [what: string, asked: Asked])[] = [
+const harmlessChanges: readonly (readonly [what: string, asked: Asked])[] = [
   ['a label', { object: key('key', {}, { labels: { a: 'b' } }), oldObject: key('key') }],
   ['another field', { object: key('key', { note: 'eA==' }), oldObject: key('key') }],
   ['the cipher of volumes to come', { object: key('key', { CRYPTO_KEY_CIPHER: 'eA==' }), oldObject: key('key') }],
@@ -196,4 +196,45 @@ export const classRows: readonly ProtectedRow[] = [
     denied: deletedKey,
     says: /storage class lh-uid-9/,
   },
+];
+
+/** Made without a right of its author, before it was asked for, or past admission. */
+const stolen: Draft = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'pvc-9' },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'lh-uid-9',
+    csi: {
+      driver: 'driver.longhorn.io',
+      volumeHandle: 'pvc-9',
+      nodeStageSecretRef: { name: 'key', namespace: 'default' },
+    },
+  },
+};
+
+/** What passes although a Secret of that name is an encryption key somewhere. */
+export const exemptKeyRows: readonly ExemptRow[] = [
+  exempt(
+    'protected/encryption-key-in-use',
+    'a key that an image of elsewhere names without a right',
+    [foreignClass, foreignImage(false), stolen],
+    deletedKey,
+  ),
+  exempt(
+    'protected/encryption-key-in-use',
+    'a key that is named by a class whose image is gone',
+    [foreignClass],
+    deletedKey,
+  ),
+  ...harmlessChanges.map(([what, asked]) =>
+    exempt(
+      'protected/encryption-key-in-use',
+      `a key Secret beside whose key changes ${what}`,
+      [foreignClass, foreignImage(true)],
+      asked,
+    ),
+  ),
 ];

@@ -1,13 +1,6 @@
 // What passes although it looks like what the rules refuse: asked of the functions, and of API servers.
-import { type Asked, type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
-import {
-  advised,
-  deletedKey,
-  foreignClass,
-  foreignImage,
-  goodAdvice,
-  harmlessChanges,
-} from '#test/support/class-rows.ts';
+import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { advised, exemptKeyRows, goodAdvice } from '#test/support/class-rows.ts';
 import {
   claim,
   disk,
@@ -25,7 +18,7 @@ import {
   unfinished,
   withoutMark,
 } from '#test/support/row-objects.ts';
-import type { ExemptRow } from '#test/support/rule-row.ts';
+import { type ExemptRow, exempt } from '#test/support/rule-row.ts';
 
 const elsewhere: Draft = { ...image, metadata: { ...image.metadata, namespace: 'elsewhere' } };
 const marks = owned('volume')['annotations'] as Loose;
@@ -48,51 +41,8 @@ const pod: Draft = {
 };
 const isOver = (type: string): Draft => ({ ...exporting, status: { conditions: [{ type, status: 'True' }] } });
 
-const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[], Asked]): ExemptRow => ({
-  ids: ids.split(' '),
-  what,
-  given,
-  asked,
-});
-
-/** Made without a right of its author, before it was asked for, or past admission. */
-const stolen: Draft = {
-  apiVersion: 'v1',
-  kind: 'PersistentVolume',
-  metadata: { name: 'pvc-9' },
-  spec: {
-    capacity: { storage: '1Gi' },
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: 'lh-uid-9',
-    csi: {
-      driver: 'driver.longhorn.io',
-      volumeHandle: 'pvc-9',
-      nodeStageSecretRef: { name: 'key', namespace: 'default' },
-    },
-  },
-};
-
 export const exemptRows: readonly ExemptRow[] = [
-  exempt(
-    'protected/encryption-key-in-use',
-    'a key that an image of elsewhere names without a right',
-    [foreignClass, foreignImage(false), stolen],
-    deletedKey,
-  ),
-  exempt(
-    'protected/encryption-key-in-use',
-    'a key that is named by a class whose image is gone',
-    [foreignClass],
-    deletedKey,
-  ),
-  ...harmlessChanges.map(([what, asked]) =>
-    exempt(
-      'protected/encryption-key-in-use',
-      `a key Secret beside whose key changes ${what}`,
-      [foreignClass, foreignImage(true)],
-      asked,
-    ),
-  ),
+  ...exemptKeyRows,
   exempt('protected/golden-volume-in-use', 'a golden claim whose image is gone', [], { oldObject: claim() }),
   exempt('protected/golden-volume-in-use', 'a golden claim of an image whose name another one has taken', [gone], {
     oldObject: claim(),

@@ -3,7 +3,7 @@ import type { Asked, Draft, Loose } from '#test/support/admission.ts';
 
 /** A rule that needs no more than an object and its older self. */
 export interface AdmissionRow {
-  /** As RULES.md has it. */
+  /** Table and id of the rule, as RULES.md has it. */
   readonly id: string;
   readonly allowed: Draft;
   readonly denied: Draft;
@@ -14,7 +14,6 @@ export interface AdmissionRow {
 
 /** A rule that looks at other objects: a request that passes, and one that does not. */
 export interface ProtectedRow {
-  /** Table and id of the rule, as RULES.md has it. */
   readonly id: string;
   readonly what: string;
   /** What is in the cluster. */
@@ -65,3 +64,9 @@ export const described = (draft: Draft): Draft => ({
 /** A fixed field changed. */
 export const fixed = (id: string, before: Draft, spec: Loose, says: RegExp): AdmissionRow =>
   update(id, before, described(before), { ...before, spec: { ...before.spec, ...spec } }, says);
+export const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[], Asked]): ExemptRow => ({
+  ids: ids.split(' '),
+  what,
+  given,
+  asked,
+});
