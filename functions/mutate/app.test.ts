@@ -38,20 +38,20 @@ const settled = (name: string) => ({
 describe('a Harvester image gets', () => {
   const image = aHarvesterImage;
 
-  it('M1 its backend and retries where the CRD did not fill them in, and keeps what was written', async () => {
+  it('its backend and retries where the CRD did not fill them in, and keeps what was written (defaults/backend-and-retry)', async () => {
     const bare = image({ backend: undefined, retry: undefined });
     expect(await mutate({ object: bare })).toMatchObject({ spec: { backend: 'backingimage', retry: 3 } });
     expect(await mutate({ object: image({ retry: 0 }) })).toMatchObject({ spec: { backend: 'csi', retry: 0 } });
   });
 
-  it('M2 a label of its display name, whatever the user wrote into it', async () => {
+  it('a label of its display name, whatever the user wrote into it (defaults/display-name-label)', async () => {
     const forged = image({}, { labels: { [nameLabel]: 'other', mine: 'x' } });
     expect(await mutate({ object: forged })).toMatchObject({
       metadata: { labels: { [nameLabel]: 'leap', mine: 'x' } },
     });
   });
 
-  it('M2 a digest as label where the display name is no label value', async () => {
+  it('a digest as label where the display name is no label value (defaults/display-name-label)', async () => {
     const { metadata } = await mutate({ object: image({ displayName: 'Debian 12 (bookworm)' }) });
     expect((metadata['labels'] as Record<string, string>)[nameLabel]).toMatch(/^sha256-[0-9a-f]{48}$/);
   });
@@ -60,16 +60,16 @@ describe('a Harvester image gets', () => {
     ['its annotation', image({}, { annotations: { [classAnnotation]: 'fast' } }), 'fast'],
     ['its field', image({ targetStorageClassName: 'fast' }), 'fast'],
     ['the default of the cluster', image(), 'standard'],
-  ])('M4 its storage class from %s, in both places', async (_where, object, name) => {
+  ])('its storage class from %s, in both places (defaults/one-storage-class)', async (_where, object, name) => {
     expect(await mutate({ object })).toMatchObject(settled(name));
   });
 
-  it('M4 no storage class where the cluster has no default', async () => {
+  it('no storage class where the cluster has no default (defaults/one-storage-class)', async () => {
     const { spec, metadata } = await mutate({ object: image() }, clusterOf(aClass('fast')));
     expect([spec?.['targetStorageClassName'], metadata['annotations']]).toEqual([undefined, undefined]);
   });
 
-  it('M4 no other storage class than the two it wrote, which validation refuses', async () => {
+  it('no other storage class than the two it wrote, which validation refuses (defaults/one-storage-class)', async () => {
     const object = image({ targetStorageClassName: 'a' }, { annotations: { [classAnnotation]: 'b' } });
     expect(await mutate({ object })).toMatchObject({
       metadata: { annotations: { [classAnnotation]: 'b' } },
@@ -77,12 +77,12 @@ describe('a Harvester image gets', () => {
     });
   });
 
-  it('M4 its storage class back when a client applies a manifest that does not know of it', async () => {
+  it('its storage class back when a client applies a manifest that does not know of it (defaults/one-storage-class)', async () => {
     const oldObject = image({ targetStorageClassName: 'fast' }, { annotations: { [classAnnotation]: 'fast' } });
     expect(await mutate({ object: image({ description: 'new' }), oldObject })).toMatchObject(settled('fast'));
   });
 
-  it('M4 no storage class on update that it never had', async () => {
+  it('no storage class on update that it never had (defaults/one-storage-class)', async () => {
     const { spec } = await mutate({ object: image({ description: 'new' }), oldObject: image() });
     expect(spec).not.toHaveProperty('targetStorageClassName');
   });

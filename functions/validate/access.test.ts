@@ -63,8 +63,8 @@ describe('an author who may not', () => {
     ['clone a claim', dataVolume(claimSource), 'spec.source.pvc'],
     ['restore a snapshot', dataVolume(snapshotSource), 'spec.source.snapshot'],
     ['use what a DataSource leads to', dataVolume(reference), 'spec.sourceRef'],
-    ['export a claim (C22)', exported(), 'spec.pvcName'],
-    ['use an image (C10)', cloned, 'spec.securityParameters.sourceImageName'],
+    ['export a claim (harvester/claim-allowed)', exported(), 'spec.pvcName'],
+    ['use an image (harvester/source-image-allowed)', cloned, 'spec.securityParameters.sourceImageName'],
   ])('%s learns that alone', async (_what, object, field) => {
     const { answer } = await admit({ object }, having([], dataSource({ pvc: { name: 'secret-claim' } })));
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: 'Forbidden' } });

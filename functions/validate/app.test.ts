@@ -190,24 +190,24 @@ describe('creating a Harvester image', () => {
   const annotated = (name: string) => ({ annotations: { 'harvesterhci.io/storageClassName': name } });
   const rows: readonly Row[] = [
     [
-      'C4 one storage class',
+      'one storage class (harvester/one-storage-class)',
       image({ targetStorageClassName: 'a' }, annotated('a')),
       image({ targetStorageClassName: 'a' }, annotated('b')),
       ['spec.targetStorageClassName', 'differs from metadata.annotations[harvesterhci.io/storageClassName]'],
     ],
     [
-      'C5 a URL to download',
+      'a URL to download (harvester/url-given)',
       image(),
       image({ url: undefined }),
       ['spec.url', 'is required when sourceType is "download"'],
     ],
     [
-      'C5 a URL that is not empty',
+      'a URL that is not empty (harvester/url-given)',
       image(),
       image({ url: '' }),
       ['spec.url', 'is required when sourceType is "download"'],
     ],
-    ['C6 a URL that is one', image(), image({ url: 'nowhere' }), ['spec.url', 'is no URL']],
+    ['a URL that is one (harvester/url-valid)', image(), image({ url: 'nowhere' }), ['spec.url', 'is no URL']],
     [
       'a checksum with its algorithm',
       image({ checksum: `md5:${sha256.slice(0, 32)}` }),
@@ -255,14 +255,18 @@ describe('creating a Harvester image', () => {
   });
 
   it.each([
-    ['C8', 'clone', ['spec.securityParameters.sourceImageName', 'spec.securityParameters.sourceImageNamespace']],
-    ['C21', 'export-from-volume', ['spec.pvcNamespace', 'spec.pvcName']],
+    [
+      'harvester/source-image-given',
+      'clone',
+      ['spec.securityParameters.sourceImageName', 'spec.securityParameters.sourceImageNamespace'],
+    ],
+    ['harvester/claim-given', 'export-from-volume', ['spec.pvcNamespace', 'spec.pvcName']],
   ])('asks what the image is made from (%s)', async (_rule, sourceType, fields) => {
     const denial = await denialOf({ object: image({ sourceType, url: undefined }) });
     expect(Object.keys((denial as { readonly causes: object }).causes)).toEqual(fields);
   });
 
-  it('refuses a URL beside a source that has none (C7)', async () => {
+  it('refuses a URL beside a source that has none (harvester/no-url)', async () => {
     expect(await denialOf({ object: image({ sourceType: 'upload' }) })).toMatchObject({
       causes: { 'spec.url': 'must be empty when sourceType is "upload"' },
     });
@@ -281,7 +285,7 @@ describe('creating a Harvester image', () => {
   );
 });
 
-describe('display names (C3)', () => {
+describe('display names (harvester/unique-display-name)', () => {
   const held = (metadata: object = {}, spec: object = {}): Draft =>
     aHarvesterImage(
       { ...spec },
@@ -336,16 +340,20 @@ describe('updating an image', () => {
 
   it.each([
     [
-      'U2 the annotation changed',
+      'the annotation changed (harvester/fixed-class-annotation)',
       change({}, { annotations: { 'harvesterhci.io/storageClassName': 'b' } }),
       'metadata.annotations[harvesterhci.io/storageClassName]',
     ],
     [
-      'U2 the annotation removed',
+      'the annotation removed (harvester/fixed-class-annotation)',
       change({}, { annotations: {} }),
       'metadata.annotations[harvesterhci.io/storageClassName]',
     ],
-    ['U4 the target changed', change({ targetStorageClassName: 'b' }), 'spec.targetStorageClassName'],
+    [
+      'the target changed (harvester/class-matches-annotation)',
+      change({ targetStorageClassName: 'b' }),
+      'spec.targetStorageClassName',
+    ],
   ])('refuses %s', async (_rule, object, field) => {
     expect(await denialOf({ object, oldObject: before })).toMatchObject({
       code: 422,

@@ -2,8 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { createApp as createMutate } from '#functions/mutate/app.ts';
 import { createApp } from '#functions/validate/app.ts';
-import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
-import { protectedRules } from '#shared/resources/protected/rules.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Asked, type Draft, ask, clusterOf, patched, rightOf, withAccess } from '#test/support/admission.ts';
 import { imageRows } from '#test/support/image-rows.ts';
@@ -29,11 +27,5 @@ describe('protected objects', () => {
 
   it.each(exemptRows)('do not include $what ($ids)', async ({ given, rights = [], asked }) => {
     expect(await validate(asked, given, rights)).toMatchObject({ allowed: true });
-  });
-
-  it('have a row for each rule', () => {
-    const ids = new Set(protectedRows.map(({ id }) => id));
-    const rules = [...protectedRules, ...storageClassRules].filter(({ id }) => id !== 'class');
-    expect(rules.filter(({ id }) => !ids.has(id))).toEqual([]);
   });
 });

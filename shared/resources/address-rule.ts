@@ -2,7 +2,7 @@
 // transfer judges that, after each resolution and redirect.
 import type { AddressPolicy } from '#shared/clients/http/address.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { faultIf } from '#shared/resources/rule.ts';
+import { type RequestRule, faultIf } from '#shared/resources/rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 /** Fields of a source that hold a URL, whichever kind it is of. */
@@ -21,6 +21,13 @@ export const addressFaults = (object: KubeObject, isRefused: AddressPolicy): rea
     const message = `leads to ${address}, which means the machine itself, its link or a metadata service: no transfer connects there, save to ALLOWED_ADDRESSES`;
     return faultIf(true, field, message);
   });
+
+export const addressRule = (isRefused: AddressPolicy): RequestRule<KubeObject, unknown> => ({
+  id: 'address',
+  on: 'CREATE',
+  reason: 'Invalid',
+  check: ({ object }) => addressFaults(object, isRefused),
+});
 
 const valueAt = (object: unknown, path: string): unknown =>
   path

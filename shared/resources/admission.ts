@@ -37,7 +37,7 @@ import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
 import { type AddressPolicy, createAddressPolicy } from '#shared/clients/http/address.ts';
-import { addressFaults } from '#shared/resources/address-rule.ts';
+import { addressRule } from '#shared/resources/address-rule.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
 type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
@@ -125,12 +125,6 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
   const kinds = admittedKinds(backends);
   let policy: AddressPolicy | undefined;
   const isRefused: AddressPolicy = (address) => (policy ??= createAddressPolicy(allowedAddresses))(address);
-  const isFollowable: RequestRule<KubeObject, unknown> = {
-    id: 'address',
-    on: 'CREATE',
-    reason: 'Invalid',
-    check: ({ object }) => addressFaults(object, isRefused),
-  };
   return async (request) => {
     const held = await reviewProtected(request, kube);
     if (held !== undefined || request.operation === 'DELETE') return held ?? allowed;
@@ -142,7 +136,11 @@ export const createValidator = (kube: KubeClient, { cdi, allowedAddresses = [] }
     // Before anything is looked up that the answer might tell of.
     const forbidden = await reviewAccess(request, object, kind.sources ?? noSources, kube);
     if (forbidden !== undefined) return forbidden;
-    return judge([...kind.rules, isFollowable], toRuleRequest(kind, object, { request, kube }), request.operation);
+    return judge(
+      [...kind.rules, addressRule(isRefused)],
+      toRuleRequest(kind, object, { request, kube }),
+      request.operation,
+    );
   };
 };
 

@@ -7,7 +7,7 @@ import type { Fault } from '#shared/runtime/errors.ts';
 
 /** What can be said of an object by looking at it. Checked at creation. */
 export interface SpecRule<T extends KubeObject> {
-  /** Stable and short; tests have a row for each. */
+  /** A word, stable and unique in its table; RULES.md has a row for each. */
   readonly id: string;
   readonly check: (object: T) => readonly Fault[];
 }

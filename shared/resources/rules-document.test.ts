@@ -1,7 +1,8 @@
-// RULES.md is true: every rule of the originals is in it once, every line it names is in a table, and every rule that is held is sent through kubectl.
+// RULES.md, the rule tables and the rows that are sent through kubectl name the same rules: what one of them has and another lacks fails here.
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { backends } from '#shared/backends/registry.ts';
+import { addressRule } from '#shared/resources/address-rule.ts';
 import { cronTemplateRules } from '#shared/resources/data-import-cron/template-rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
@@ -13,98 +14,143 @@ import { hyperCloudVolumeRules, pvcRules, volumeRules } from '#shared/resources/
 import { imageRules } from '#shared/resources/image-rules.ts';
 import { storageClassRules } from '#shared/resources/protected/class-rules.ts';
 import { protectedRules } from '#shared/resources/protected/rules.ts';
+import { volumeExportRequestRules, volumeExportRules } from '#shared/resources/volume-export/rules.ts';
 import { admissionRows } from '#test/support/admission-rows.ts';
 import { fillRows } from '#test/support/fill-rows.ts';
 import { imageRows } from '#test/support/image-rows.ts';
 import { exemptRows } from '#test/support/exempt-rows.ts';
 import { protectedRows } from '#test/support/protected-rows.ts';
 
-const text = readFileSync(new URL('RULES.md', import.meta.url), 'utf8');
-const rows = text
+const root = new URL('../../', import.meta.url);
+const textOf = (path: string): string => readFileSync(new URL(path, root), 'utf8');
+/** TypeScript files of these folders. */
+const sourcesIn = (...folders: readonly string[]): readonly string[] =>
+  folders.flatMap((folder) =>
+    readdirSync(new URL(`${folder}/`, root), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts'))
+      .map((path) => `${folder}/${path}`),
+  );
+
+interface Line {
+  /** `<table>/<id>` */
+  readonly id: string;
+  /** Numbers of the rule in its original. */
+  readonly original: string;
+  readonly by: string;
+}
+
+const lines: readonly Line[] = textOf('shared/resources/RULES.md')
   .split('\n')
-  .filter((line) => /^\| [A-Z]?\d+ \|/.test(line))
   .map((line) => line.split('|').map((cell) => cell.trim()))
-  .map(([, id = '', rule = '', by = '']) => ({ id, rule, by }));
+  .filter(([, id = '']) => /^[a-z0-9-]+\/[a-z0-9-]+$/.test(id))
+  .map(([, id = '', , original = '', by = '']) => ({ id, original, by }));
+const ids = lines.map(({ id }) => id);
 
 type Rules = readonly { readonly id: string }[];
 const tables: Readonly<Record<string, Rules>> = {
+  any: [addressRule(() => false)],
+  images: imageRules(backends, { backend: '', source: '' }),
   harvester: [...harvesterImageRules, ...harvesterImageRequestRules],
-  hypercloud: hyperCloudImageRules,
-  volume: [...pvcRules, ...volumeRules, ...hyperCloudVolumeRules('pvc')],
-  'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
-  cron: [...dataImportCronRules, ...cronTemplateRules],
+  defaults: harvesterImageDefaults(backends),
   protected: protectedRules,
   class: storageClassRules,
-  defaults: harvesterImageDefaults(backends),
-  images: imageRules(backends, { backend: '', source: '' }),
+  'data-volume': [...dataVolumeRules, ...dataVolumeRequestRules, ...dataVolumeDefaults],
+  cron: [...dataImportCronRules, ...cronTemplateRules],
+  hypercloud: hyperCloudImageRules,
+  pvc: [...pvcRules, ...hyperCloudVolumeRules('pvc')],
+  volume: [...volumeRules, ...hyperCloudVolumeRules('volume')],
+  export: [...volumeExportRules, ...volumeExportRequestRules],
 };
+const ruled = Object.entries(tables).flatMap(([table, rules]) => rules.map(({ id }) => `${table}/${id}`));
+
+/** What else holds rules. */
 const elsewhere = ['schema', 'access', 'finalizer', 'backend', 'reading', 'api server'];
-const wayOf = ({ by }: (typeof rows)[number]): 'held' | 'better' | 'not ours' => {
-  if (by.startsWith('**better**: ')) return 'better';
-  return by.startsWith('**not ours**: ') ? 'not ours' : 'held';
+
+type Way = 'table' | 'elsewhere' | 'others' | 'better' | 'not ours';
+const wayOf = ({ by }: Line): Way | undefined => {
+  if (by === 'table') return 'table';
+  if (elsewhere.includes(by)) return 'elsewhere';
+  const reason = /^\*\*(better|not ours)\*\*: .{20}/.exec(by)?.[1] as 'better' | 'not ours' | undefined;
+  const others = /^rules of (.+)$/.exec(by)?.[1]?.split(', ') ?? [];
+  const areThere = others.length > 0 && others.every((name) => [...Object.keys(tables), ...elsewhere].includes(name));
+  return reason ?? (areThere ? 'others' : undefined);
 };
 
-/** Titles of tests that send the rules they name in brackets. */
-const flows = new URL('../../test/flows/', import.meta.url);
-const titled = readdirSync(flows)
-  .filter((file) => /^admission.*\.test\.ts$/.test(file))
-  .map((file) => readFileSync(new URL(file, flows), 'utf8'))
-  .flatMap((source) => [...source.matchAll(/\bit\(\s*'[^'\n]*\(([A-Z]?\d+(?:, [A-Z]?\d+)*)\)'/g)])
-  .flatMap(([, ids = '']) => ids.split(', '));
+/** Rules in brackets in a text, of tables that RULES.md has. */
+const bracketed = (text: string): readonly string[] => {
+  const rule = `(?:${[...new Set(ids.map((id) => id.split('/')[0]))].join('|')})/[\\w-]+`;
+  return [...text.matchAll(new RegExp(`\\((${rule}(?:, ${rule})*)\\)`, 'g'))].flatMap(([, all = '']) =>
+    all.split(', '),
+  );
+};
+const titles = sourcesIn('test/flows')
+  .filter((path) => /\/admission[^/]*\.test\.ts$/.test(path))
+  .flatMap((path) => textOf(path).match(/\bit\(\s*'[^'\n]*'/g) ?? [])
+  .flatMap(bracketed);
 
 /** Rules with a request that passes and one that is refused, or that is filled in and one that is kept. */
-const held = new Set([
-  ...admissionRows.flatMap(({ ids }) => ids),
-  ...[...imageRows, ...protectedRows, ...fillRows].map(({ id }) => id),
-  ...titled,
-]);
+const held = [...[...admissionRows, ...imageRows, ...protectedRows, ...fillRows].map(({ id }) => id), ...titles];
 /** Rules with a request that passes although the original refuses it. */
-const better = new Set([...exemptRows.flatMap(({ ids }) => ids), ...titled]);
+const better = [...exemptRows.flatMap((row) => row.ids), ...titles];
 
-/** What is always let through has no request that is refused. */
-const isPassing = (id: string): boolean => id === 'D1' && better.has(id);
-
+/** How often each is there. */
+const sorted = (all: Iterable<string>): readonly string[] => [...all].toSorted((a, b) => a.localeCompare(b));
 const numbered = (prefix: string, from: number, to: number): readonly string[] =>
   Array.from({ length: to - from + 1 }, (_, index) => `${prefix}${from + index}`);
 
 describe('RULES.md', () => {
   it('has every rule of the originals once', () => {
-    expect(rows.map(({ id }) => id)).toEqual([
-      ...numbered('C', 1, 23),
-      ...numbered('U', 1, 11),
-      ...numbered('D', 0, 4),
-      ...numbered('M', 1, 4),
-      ...numbered('P', 1, 22),
-      ...numbered('', 1, 45),
-      ...numbered('H', 1, 6),
-      ...numbered('T', 1, 5),
-    ]);
+    expect(sorted(lines.flatMap(({ original }) => (original === '' ? [] : original.split(', '))))).toEqual(
+      sorted([
+        ...numbered('C', 1, 23),
+        ...numbered('U', 1, 11),
+        ...numbered('D', 0, 4),
+        ...numbered('M', 1, 4),
+        ...numbered('P', 1, 22),
+        ...numbered('', 1, 45),
+        ...numbered('H', 1, 6),
+        ...numbered('T', 1, 5),
+      ]),
+    );
   });
 
-  it('names lines that are there, and gives a reason for what is left out', () => {
-    const wrong = rows.filter((row) => {
-      if (wayOf(row) !== 'held') return row.by.length < 30;
-      const [table = '', id = ''] = row.by.split(' ');
-      return !elsewhere.includes(row.by) && tables[table]?.some((rule) => rule.id === id) !== true;
+  it('has every rule of a table, and each of its own once', () => {
+    expect(ruled.filter((id) => !ids.includes(id))).toEqual([]);
+    expect(sorted(ids)).toEqual(sorted(new Set(ids)));
+  });
+
+  it('says of no rule that it is held by what does not have it', () => {
+    const wrong = lines.filter((line) => {
+      const way = wayOf(line);
+      return way === undefined || ruled.includes(line.id) !== (way === 'table' || way === 'others');
     });
     expect(wrong).toEqual([]);
   });
 
-  it('has a row through kubectl for every rule that is held, and one for what is better', () => {
-    const lacking = rows.filter((row) => {
-      const way = wayOf(row);
-      return way === 'held' ? !held.has(row.id) && !isPassing(row.id) : way === 'better' && !better.has(row.id);
+  it('has a request through kubectl for every rule that is held, and for every rule that is better', () => {
+    const lacking = lines.filter((line) => {
+      const way = wayOf(line);
+      if (way === 'better') return !better.includes(line.id);
+      return (way === 'table' || way === 'elsewhere') && !held.includes(line.id);
     });
     expect(lacking.map(({ id }) => id)).toEqual([]);
   });
 
-  it('counts', () => {
-    const count = (way: ReturnType<typeof wayOf>): number => rows.filter((row) => wayOf(row) === way).length;
-    expect({ held: count('held'), better: count('better'), notOurs: count('not ours') }).toEqual({
-      held: 104,
-      better: 13,
-      notOurs: 4,
-    });
-    expect(Object.values(tables).flat().length).toBeGreaterThan(50);
+  it('has every rule that a row, a title or a comment names', () => {
+    const named = sourcesIn('shared', 'functions', 'infra', 'test').flatMap((path) => bracketed(textOf(path)));
+    expect(named.length).toBeGreaterThan(titles.length);
+    expect([...held, ...better, ...named].filter((id) => !ids.includes(id))).toEqual([]);
+  });
+});
+
+describe('rule tables', () => {
+  it('are all compared with RULES.md', () => {
+    const declared = sourcesIn('shared')
+      .filter((path) => !path.endsWith('.test.ts'))
+      .flatMap((path) => [...textOf(path).matchAll(/\bid: '([^'\n]+)',\s*(?:on|types|reason|check|fill)\b/g)])
+      .map(([, id = '']) => id);
+    // What both kinds of volumes have is written once.
+    const { pvc: _, ...rest } = tables;
+    expect(sorted(declared)).toEqual(sorted([...Object.values(rest).flat(), ...pvcRules].map(({ id }) => id)));
   });
 });

@@ -5,7 +5,11 @@ import { type Scenario, scenarios } from '#test/faults/scenarios.ts';
 import { calm } from '#test/support/simulation/chaos.ts';
 import { type Verdict, deathAfterEffect } from '#test/support/simulation/scheduler.ts';
 
-const named = (name: string): Scenario => scenarios.find((scenario) => scenario.name === name)!;
+const named = (name: string): Scenario => {
+  const found = scenarios.find((scenario) => scenario.name === name);
+  if (found === undefined) throw new Error(`there is no scenario ${name}: name one of scenarios.ts`);
+  return found;
+};
 
 const runKilled = (scenario: Scenario, at: number, verdict: Verdict) =>
   runScenario(scenario, 1, { chaos: calm, judge: (_call, index) => (index === at ? verdict : undefined) });

@@ -131,14 +131,19 @@ const runShared = async (from: number, count: number): Promise<number> => {
 
 const first = Number(values.from);
 
-const list = (): Promise<number> => {
-  const rest = [{ name: 'machine-disks' }, { name: 'backups' }];
-  for (const { name } of [...scenarios, ...cronScenarios, ...sharedContent, ...rest]) console.log(name);
-  return Promise.resolve(0);
-};
+const names = [
+  ...[...scenarios, ...cronScenarios, ...sharedContent].map(({ name }) => name),
+  'machine-disks',
+  'backups',
+];
 
 const runAsked = (): Promise<number> => {
-  if (values.list === true) return list();
+  if (values.list === true) {
+    for (const name of names) console.log(name);
+    return Promise.resolve(0);
+  }
+  if (values.scenario !== undefined && !names.includes(values.scenario))
+    throw new Error(`--scenario ${values.scenario}: there is no scenario of this name; --list has them all`);
   if (values.kills !== undefined) return runDeaths(first, Number(values.kills));
   if (values.backups !== undefined) return runBackups(first, Number(values.backups));
   if (values.scenario === 'backups') return runBackups(first, Number(values.seeds));

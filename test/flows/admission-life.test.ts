@@ -110,7 +110,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
     await vi.waitFor(async () => expect(await create(fromGolden('late'))).toMatch(/created/), { timeout: 150_000 });
   });
 
-  it('lets an image of Longhorn go once no volume and no backup of one stands on it (D3, D4)', async () => {
+  it('lets an image of Longhorn go once no volume and no backup of one stands on it (harvester/volumes-of-image, harvester/backups-of-image)', async () => {
     const file = join(dir, 'disk.img');
     await writeFile(file, noise('kept', 2 ** 20));
     const server = await startFileServer();
@@ -171,7 +171,7 @@ describe.skipIf(!hasKubectl())('rules of a life, through kubectl', { timeout: 50
     );
   });
 
-  it('makes of templates what they say, and says what is wrong with others (T1, T2, T3, T4, T5)', async () => {
+  it('makes of templates what they say, and says what is wrong with others (templates/enable-flag, templates/spec-given, templates/unique-name, templates/name-given, templates/filled-in)', async () => {
     const entry = (name: string | undefined, annotations: object = {}) => ({
       metadata: { name, annotations },
       spec: {

@@ -1,7 +1,10 @@
 // The rules at admission that look at other objects, through kubectl: embedded or real API server, our webhooks, and whatever a row says is there.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { installCrds } from '#local-cluster/install.ts';
+import { longhornCrds } from '#local-cluster/longhorn/crds.ts';
 import { storageClasses } from '#shared/api/foreign/core.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Asked, aHarvesterImage } from '#test/support/admission.ts';
 import { asWorker } from '#test/support/admission-worker.ts';
@@ -62,9 +65,9 @@ describe.skipIf(!hasKubectl()).each(hosts)(
         const asked = await stage.set({ given, asked: pure }, `exempt-${index}`);
         sent.exempt.push({ title: `${ids.join()} ${what}`, says: /^$/, as: pure.username, asked });
       }
-      for (const { id, given, cases } of fillRows) {
+      for (const [row, { id, given, cases }] of fillRows.entries()) {
         for (const [index, { what, object, becomes }] of cases.entries()) {
-          const placed = await stage.set({ given, asked: { object } }, `fill-${id.toLowerCase()}-${index}`, becomes);
+          const placed = await stage.set({ given, asked: { object } }, `fill-${row}-${index}`, becomes);
           sent.filled.push({ title: `${id} ${what}`, asked: placed, becomes: placed.also });
         }
       }
@@ -119,8 +122,8 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       }
     });
 
-    it('fills in the default class of the cluster (M4)', async () => {
-      const { asked } = sent.filled.find(({ title }) => title.startsWith('M1'))!;
+    it('fills in the default class of the cluster (defaults/one-storage-class)', async () => {
+      const { asked } = sent.filled.find(({ title }) => title.startsWith('defaults/backend-and-retry'))!;
       await server.kube.create(storageClasses, {
         apiVersion: 'storage.k8s.io/v1',
         kind: 'StorageClass',
@@ -146,7 +149,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(stdout).toMatch(/targetStorageClassName: standard/);
     });
 
-    it('gives advice on a second default class and an unknown driver, and takes both (P17, P20)', async () => {
+    it('gives advice on a second default class and an unknown driver, and takes both (class/known-driver, class/one-default)', async () => {
       const mark = { 'storageclass.kubernetes.io/is-default-class': 'true' };
       const second = {
         apiVersion: 'storage.k8s.io/v1',
@@ -160,8 +163,20 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       expect(stderr).toMatch(/Warning: storage class standard is the default as well: the newest one counts/);
     });
 
-    it('refuses for now where nobody can say whether an image may be observed (C11)', async () => {
-      const { asked } = sent.allowed.find(({ title }) => title.startsWith('C10'))!;
+    it('refuses an image of Longhorn once Longhorn is not there (images/backend-installed)', async () => {
+      const { asked } = sent.filled.find(({ title }) => title.startsWith('defaults/backend-and-retry'))!;
+      const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)]);
+      expect((await create()).passed).toHaveLength(1);
+      await server.kubectl(['delete', 'crd', 'backingimages.longhorn.io']);
+      await vi.waitFor(
+        async () => expect((await create()).refused.join()).toMatch(/spec\.backend.*Longhorn is not installed/s),
+        { timeout: 120_000 },
+      );
+      await installCrds(server.kube, longhornCrds as readonly KubeObject[]);
+    });
+
+    it('refuses for now where nobody can say whether an image may be observed (harvester/access-answered)', async () => {
+      const { asked } = sent.allowed.find(({ title }) => title.startsWith('harvester/source-image-allowed'))!;
       const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)], ['--as', user]);
       expect((await create()).passed).toHaveLength(1);
       await server.kubectl(['delete', 'clusterrolebinding', 'bullion-admission']);

@@ -1,9 +1,10 @@
 // The rules at admission that need no more than an object and its older self, through kubectl: embedded or real API server, and our webhooks.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Draft } from '#test/support/admission.ts';
-import { type AdmissionRow, admissionRows } from '#test/support/admission-rows.ts';
+import { admissionRows } from '#test/support/admission-rows.ts';
 import { asWorker } from '#test/support/admission-worker.ts';
 import { type AdmissionServer, asFunctions, startAdmissionServer } from '#test/support/admission-server.ts';
+import type { AdmissionRow } from '#test/support/rule-row.ts';
 import { hasKubectl } from '#test/support/tools.ts';
 
 const hosts = [
@@ -47,7 +48,7 @@ describe.skipIf(!hasKubectl()).each(hosts)('admission of %s, through kubectl', {
       rows.map((row) => named(row[pick], `${verb}-${admissionRows.indexOf(row)}-${verb === 'create' ? pick : 'row'}`)),
     );
     return rows.flatMap((row, index) =>
-      isAsItShould(pick, row, said[index] ?? '') ? [] : [{ row, said: `${row.ids.join()} ${pick}: ${said[index]}` }],
+      isAsItShould(pick, row, said[index] ?? '') ? [] : [{ row, said: `${row.id} ${pick}: ${said[index]}` }],
     );
   };
 

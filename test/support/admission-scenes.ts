@@ -15,25 +15,37 @@ export interface Scene {
 
 type Rename = <T>(value: T) => T;
 
-/** Namespace `default` and classes of the scene are its own; UIDs are those that the server gave. */
+const clusterScoped = ['StorageClass', 'PersistentVolume'];
+
+/** Namespaces `default` and `tenant` and what is in no namespace are the scene's own; UIDs are those that the server gave. */
 const renameIn = (scene: Scene, namespace: string, uids: ReadonlyMap<string, string>): Rename => {
   const { object, oldObject } = scene.asked;
   const drafts = [...scene.given, object, oldObject].filter((draft) => draft !== undefined);
-  const classes = drafts.filter(({ kind }) => kind === 'StorageClass').map(({ metadata }) => String(metadata['name']));
+  const shared = drafts
+    .filter(({ kind }) => clusterScoped.includes(kind))
+    .map(({ metadata }) => String(metadata['name']));
   const names = new Map([
     ['default', namespace],
-    ...classes.map((name) => [name, `${name}-${namespace}`] as const),
+    ...['tenant', ...shared].map((name) => [name, `${name}-${namespace}`] as const),
     ...uids,
   ]);
-  return (value) =>
-    value === undefined
-      ? value
-      : JSON.parse(
-          JSON.stringify(value).replaceAll(/"((?:[^"\\]|\\.)*)"/g, (text, inner: string) => {
-            const renamed = names.get(inner) ?? inner.replace(/^default\//, `${namespace}/`);
-            return renamed === inner ? text : JSON.stringify(renamed);
-          }),
-        );
+  const renameText = (text: string): string => {
+    const name = names.get(text);
+    if (name !== undefined) return name;
+    if (!/^[[{]/.test(text)) return text.replace(/^default\//, `${namespace}/`);
+    try {
+      return JSON.stringify(renameAll(JSON.parse(text)));
+    } catch {
+      return text;
+    }
+  };
+  const renameAll = (value: unknown): unknown => {
+    if (typeof value === 'string') return renameText(value);
+    if (Array.isArray(value)) return value.map(renameAll);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, renameAll(one)]));
+  };
+  return (value) => renameAll(value) as typeof value;
 };
 
 const heldBy = 'rows.bullion.dev/held';

@@ -1,7 +1,7 @@
 // Rules about storage classes and what encrypts them, one row each.
 import { type Asked, type Draft, type Loose, aHarvesterImage } from '#test/support/admission.ts';
 import { image, storageClass } from '#test/support/row-objects.ts';
-import type { ProtectedRow } from '#test/support/rule-row.ts';
+import { type ExemptRow, type ProtectedRow, exempt } from '#test/support/rule-row.ts';
 
 const secretParameters = (name: string, ...stages: readonly string[]): Loose =>
   Object.fromEntries(
@@ -39,7 +39,7 @@ const opened: Draft = {
 };
 
 /** Of an image of another namespace: its author had a right to the Secret, or had none. */
-export const foreignClass = storageClass(
+const foreignClass = storageClass(
   'lh-uid-9',
   {
     labels: {
@@ -51,7 +51,7 @@ export const foreignClass = storageClass(
   },
   encrypting,
 );
-export const foreignImage = (granted: boolean): Draft =>
+const foreignImage = (granted: boolean): Draft =>
   aHarvesterImage(
     { backend: 'backingimage', storageClassParameters: encrypting },
     {
@@ -63,9 +63,9 @@ export const foreignImage = (granted: boolean): Draft =>
         : {},
     },
   );
-export const deletedKey = { oldObject: key('key') };
+const deletedKey = { oldObject: key('key') };
 /** Changes of the Secret after which the volumes open as before. */
-export const harmlessChanges: readonly (readonly [what: string, asked: Asked])[] = [
+const harmlessChanges: readonly (readonly [what: string, asked: Asked])[] = [
   ['a label', { object: key('key', {}, { labels: { a: 'b' } }), oldObject: key('key') }],
   ['another field', { object: key('key', { note: 'eA==' }), oldObject: key('key') }],
   ['the cipher of volumes to come', { object: key('key', { CRYPTO_KEY_CIPHER: 'eA==' }), oldObject: key('key') }],
@@ -99,7 +99,7 @@ const badAdvice: readonly (readonly [annotations: Record<string, string>, says: 
 
 export const classRows: readonly ProtectedRow[] = [
   {
-    id: 'P14',
+    id: 'protected/class-in-use',
     what: 'a storage class that images are kept in',
     given: [image],
     allowed: { oldObject: storageClass('slow') },
@@ -107,7 +107,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /used by images: virtualmachineimage \S+\/ubuntu/,
   },
   {
-    id: 'P15',
+    id: 'protected/reserved-class',
     what: 'a reserved storage class',
     given: [],
     allowed: { oldObject: storageClass('fast') },
@@ -117,7 +117,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /is reserved/,
   },
   {
-    id: 'P16',
+    id: 'class/one-secret',
     what: 'encrypting classes from naming no Secret',
     given: [],
     allowed: { object: storageClass('fast', {}, encrypting) },
@@ -125,7 +125,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /provisioner-secret-name\]: and \S+ are required to encrypt/,
   },
   {
-    id: 'P16',
+    id: 'class/one-secret',
     what: 'encrypting classes from naming two Secrets',
     given: [],
     allowed: { object: storageClass('fast', {}, { ...encrypting, ...secretParameters('key', 'node-expand') }) },
@@ -133,7 +133,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /node-expand-secret-name\]: names another Secret/,
   },
   {
-    id: 'P18',
+    id: 'class/advice-followed',
     what: 'advice from classes that cannot follow it',
     given: [],
     allowed: advised(goodAdvice),
@@ -141,7 +141,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /have no effect beside the parameter dataEngine=v1/,
   },
   ...badAdvice.map(([annotations, says]) => ({
-    id: 'P19',
+    id: 'class/advice-well-formed',
     what: `classes from advice such as ${JSON.stringify(annotations)}`,
     given: [],
     allowed: advised(goodAdvice),
@@ -149,7 +149,7 @@ export const classRows: readonly ProtectedRow[] = [
     says,
   })),
   {
-    id: 'P21',
+    id: 'class/movable-disks',
     what: 'classes from holding disks where their machine runs',
     given: [],
     allowed: { object: storageClass('fast', {}, { dataLocality: 'best-effort' }) },
@@ -157,7 +157,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /parameters\[dataLocality\]: must be disabled or best-effort/,
   },
   {
-    id: 'P22',
+    id: 'protected/encryption-key-in-use',
     what: 'the key of an encrypting class',
     given: [storageClass('fast', {}, encrypting)],
     allowed: { oldObject: key('spare') },
@@ -173,7 +173,7 @@ export const classRows: readonly ProtectedRow[] = [
       ['of Ceph changed', key('key', { encryptionPassphrase: 'eQ==' }), key('key', { encryptionPassphrase: 'eA==' })],
     ] as const
   ).map(([what, object, oldObject]) => ({
-    id: 'P22',
+    id: 'protected/encryption-key-in-use',
     what: `the key of an encrypting class from being ${what}`,
     given: [storageClass('fast', {}, encrypting)],
     allowed: { object: key('key', { note: 'eA==' }), oldObject: key('key') },
@@ -181,7 +181,7 @@ export const classRows: readonly ProtectedRow[] = [
     says: /data\[(CRYPTO_KEY_(VALUE|PROVIDER)|encryptionPassphrase)\]: must stay as it is: Secret \S+\/key/,
   })),
   {
-    id: 'P22',
+    id: 'protected/encryption-key-in-use',
     what: 'the key of a volume whose class is gone',
     given: [opened],
     allowed: { oldObject: key('spare') },
@@ -189,11 +189,52 @@ export const classRows: readonly ProtectedRow[] = [
     says: /Secret \S+\/key encrypts volume pvc-1/,
   },
   {
-    id: 'P22',
+    id: 'protected/encryption-key-in-use',
     what: 'the key that the author of an image of elsewhere may read',
     given: [foreignClass, foreignImage(true)],
     allowed: { oldObject: key('spare') },
     denied: deletedKey,
     says: /storage class lh-uid-9/,
   },
+];
+
+/** Made without a right of its author, before it was asked for, or past admission. */
+const stolen: Draft = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'pvc-9' },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'lh-uid-9',
+    csi: {
+      driver: 'driver.longhorn.io',
+      volumeHandle: 'pvc-9',
+      nodeStageSecretRef: { name: 'key', namespace: 'default' },
+    },
+  },
+};
+
+/** What passes although a Secret of that name is an encryption key somewhere. */
+export const exemptKeyRows: readonly ExemptRow[] = [
+  exempt(
+    'protected/encryption-key-in-use',
+    'a key that an image of elsewhere names without a right',
+    [foreignClass, foreignImage(false), stolen],
+    deletedKey,
+  ),
+  exempt(
+    'protected/encryption-key-in-use',
+    'a key that is named by a class whose image is gone',
+    [foreignClass],
+    deletedKey,
+  ),
+  ...harmlessChanges.map(([what, asked]) =>
+    exempt(
+      'protected/encryption-key-in-use',
+      `a key Secret beside whose key changes ${what}`,
+      [foreignClass, foreignImage(true)],
+      asked,
+    ),
+  ),
 ];

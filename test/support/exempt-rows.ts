@@ -1,13 +1,6 @@
 // What passes although it looks like what the rules refuse: asked of the functions, and of API servers.
-import { type Asked, type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
-import {
-  advised,
-  deletedKey,
-  foreignClass,
-  foreignImage,
-  goodAdvice,
-  harmlessChanges,
-} from '#test/support/class-rows.ts';
+import { type Draft, type Loose, aHarvesterImage, aHyperCloudImage } from '#test/support/admission.ts';
+import { advised, exemptKeyRows, goodAdvice } from '#test/support/class-rows.ts';
 import {
   claim,
   disk,
@@ -25,7 +18,7 @@ import {
   unfinished,
   withoutMark,
 } from '#test/support/row-objects.ts';
-import type { ExemptRow } from '#test/support/rule-row.ts';
+import { type ExemptRow, exempt } from '#test/support/rule-row.ts';
 
 const elsewhere: Draft = { ...image, metadata: { ...image.metadata, namespace: 'elsewhere' } };
 const marks = owned('volume')['annotations'] as Loose;
@@ -48,85 +41,59 @@ const pod: Draft = {
 };
 const isOver = (type: string): Draft => ({ ...exporting, status: { conditions: [{ type, status: 'True' }] } });
 
-const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[], Asked]): ExemptRow => ({
-  ids: ids.split(' '),
-  what,
-  given,
-  asked,
-});
-
-/** Made without a right of its author, before it was asked for, or past admission. */
-const stolen: Draft = {
-  apiVersion: 'v1',
-  kind: 'PersistentVolume',
-  metadata: { name: 'pvc-9' },
-  spec: {
-    capacity: { storage: '1Gi' },
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: 'lh-uid-9',
-    csi: {
-      driver: 'driver.longhorn.io',
-      volumeHandle: 'pvc-9',
-      nodeStageSecretRef: { name: 'key', namespace: 'default' },
-    },
-  },
-};
-
 export const exemptRows: readonly ExemptRow[] = [
-  exempt(
-    'P22',
-    'a key that an image of elsewhere names without a right',
-    [foreignClass, foreignImage(false), stolen],
-    deletedKey,
-  ),
-  exempt('P22', 'a key that is named by a class whose image is gone', [foreignClass], deletedKey),
-  ...harmlessChanges.map(([what, asked]) =>
-    exempt('P22', `a key Secret beside whose key changes ${what}`, [foreignClass, foreignImage(true)], asked),
-  ),
-  exempt('P7', 'a golden claim whose image is gone', [], { oldObject: claim() }),
-  exempt('P7', 'a golden claim of an image whose name another one has taken', [gone], { oldObject: claim() }),
-  exempt('P7', 'a claim that only says it holds an image', [image], {
+  ...exemptKeyRows,
+  exempt('protected/golden-volume-in-use', 'a golden claim whose image is gone', [], { oldObject: claim() }),
+  exempt('protected/golden-volume-in-use', 'a golden claim of an image whose name another one has taken', [gone], {
+    oldObject: claim(),
+  }),
+  exempt('protected/golden-volume-in-use', 'a claim that only says it holds an image', [image], {
     oldObject: claim({ ...owned('volume'), name: 'forged' }),
   }),
-  exempt('P7', 'a claim with the marks of an image of another namespace', [elsewhere], {
+  exempt('protected/golden-volume-in-use', 'a claim with the marks of an image of another namespace', [elsewhere], {
     oldObject: claim(owned('volume', { annotations: { ...marks, 'bullion.dev/owner-namespace': 'elsewhere' } })),
   }),
-  exempt('P7', 'a class that only says it is of an image', [image], {
+  exempt('protected/golden-volume-in-use', 'a class that only says it is of an image', [image], {
     oldObject: { ...imageClass, metadata: { ...imageClass.metadata, name: 'forged' } },
   }),
-  exempt('P6', 'marks of a claim whose image is gone', [], { oldObject: claim(), object: withoutMark }),
-  exempt('P6', 'the end of marks that are not true', [image], {
+  exempt('protected/marks-are-ours', 'marks of a claim whose image is gone', [], {
+    oldObject: claim(),
+    object: withoutMark,
+  }),
+  exempt('protected/marks-are-ours', 'the end of marks that are not true', [image], {
     oldObject: claim({ ...owned('volume'), name: 'forged' }),
     object: claim({ name: 'forged' }),
   }),
-  exempt('P8', 'a claim that only says it is being exported', [exporting], {
+  exempt('protected/exported-claim', 'a claim that only says it is being exported', [exporting], {
     oldObject: claim({ name: 'other', ...exported }),
   }),
-  exempt('D2', 'a template version that was made anew', [templateVersion('t-2')], { oldObject: ofTemplate }),
-  exempt('P14', 'a class whose images say another one', [aHyperCloudImage({}, image.metadata)], {
+  exempt('protected/image-of-template', 'a template version that was made anew', [templateVersion('t-2')], {
+    oldObject: ofTemplate,
+  }),
+  exempt('protected/class-in-use', 'a class whose images say another one', [aHyperCloudImage({}, image.metadata)], {
     oldObject: storageClass('fast'),
   }),
   exempt(
-    'P14',
+    'protected/class-in-use',
     'a class whose last image is on its way out',
     [{ ...image, metadata: { ...image.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }],
     { oldObject: storageClass('fast') },
   ),
-  exempt('P12', 'a machine that was imported whole', [image, claim()], {
+  exempt('protected/golden-volume-unmounted', 'a machine that was imported whole', [image, claim()], {
     object: machine('ubuntu-image-pvc', { labels: { 'migration.harvesterhci.io/imported': 'true' } }),
   }),
-  exempt('P13', 'a machine with notes that are no JSON', [], {
+  exempt('protected/machine-image-allowed', 'a machine with notes that are no JSON', [], {
     object: machine('x', { annotations: { 'harvesterhci.io/volumeClaimTemplates': '{' } }),
   }),
-  exempt('P5', 'a claim by a function of ours', [imageClass, image], {
+  exempt('protected/image-class-allowed', 'a claim by a function of ours', [imageClass, image], {
     object: claim({}, { storageClassName: 'lh-uid-1' }),
     username: 'system:serviceaccount:bullion-system:initialize',
   }),
-  exempt('C1', 'a display name that is no label value', [], {
+  exempt('harvester/any-display-name', 'a display name that is no label value', [], {
     object: aHarvesterImage({ displayName: `Debian 12 (bookworm), 日本 ${'x'.repeat(70)}` }, { uid: undefined }),
   }),
   {
-    ids: ['C20'],
+    ids: ['harvester/export-in-use'],
     what: 'an export of a claim that a running pod mounts',
     given: [account, claim({ name: 'root' }), pod],
     rights: ['get persistentvolumeclaims default/root'],
@@ -137,67 +104,98 @@ export const exemptRows: readonly ExemptRow[] = [
       ),
     },
   },
-  exempt('U10', 'an edit of an image whose display name another one has', [aHarvesterImage({}, { name: 'twin' })], {
-    oldObject: aHarvesterImage(),
-    object: aHarvesterImage({ description: 'x' }),
-  }),
-  exempt('U11', 'an edit of an image that could not be created today', [], {
+  exempt(
+    'harvester/display-name-asked-once',
+    'an edit of an image whose display name another one has',
+    [aHarvesterImage({}, { name: 'twin' })],
+    {
+      oldObject: aHarvesterImage(),
+      object: aHarvesterImage({ description: 'x' }),
+    },
+  ),
+  exempt('harvester/source-asked-once', 'an edit of an image that could not be created today', [], {
     oldObject: aHarvesterImage({ url: 'nowhere' }),
     object: aHarvesterImage({ url: 'nowhere', description: 'x' }),
   }),
-  exempt('D0 D1', 'an image that has no class yet, under a template version', [templateVersion('t-1')], {
-    oldObject: unfinished,
+  exempt(
+    'harvester/cdi-image-deleted protected/image-of-template',
+    'an image that has no class yet, under a template version',
+    [templateVersion('t-1')],
+    {
+      oldObject: unfinished,
+    },
+  ),
+  exempt(
+    'harvester/cdi-image-deleted',
+    'an image that disks were copied from',
+    [claim({ name: 'root' }, { storageClassName: 'fast' })],
+    {
+      oldObject: { ...aHarvesterImage({ backend: 'cdi' }), status: { storageClassName: 'fast' } },
+    },
+  ),
+  exempt('protected/golden-claim-marked', 'a claim that only has the name of an image', [image], {
+    oldObject: claim({ name: 'ubuntu' }),
   }),
-  exempt('D0', 'an image that disks were copied from', [claim({ name: 'root' }, { storageClassName: 'fast' })], {
-    oldObject: { ...aHarvesterImage({ backend: 'cdi' }), status: { storageClassName: 'fast' } },
-  }),
-  exempt('P1', 'a claim that only has the name of an image', [image], { oldObject: claim({ name: 'ubuntu' }) }),
-  exempt('P2 P4', 'a claim of a class of others that is not there', [], {
-    object: claim({}, { storageClassName: 'longhorn-static' }),
-  }),
-  exempt('P3', 'a claim for the state of a machine', [], {
+  exempt(
+    'protected/class-of-others protected/claim-class-exists',
+    'a claim of a class of others that is not there',
+    [],
+    {
+      object: claim({}, { storageClassName: 'longhorn-static' }),
+    },
+  ),
+  exempt('protected/class-of-machine-state', 'a claim for the state of a machine', [], {
     object: claim({}, { storageClassName: 'vmstate-persistence' }),
   }),
-  exempt('P4', 'a claim that is bound by hand', [], { object: claim({}, { storageClassName: '' }) }),
+  exempt('protected/claim-class-exists', 'a claim that is bound by hand', [], {
+    object: claim({}, { storageClassName: '' }),
+  }),
   ...['Imported', 'RetryLimitExceeded'].map((type) =>
-    exempt('P8', `a claim whose export has come to its end (${type})`, [isOver(type)], {
+    exempt('protected/exported-claim', `a claim whose export has come to its end (${type})`, [isOver(type)], {
       oldObject: claim({ name: 'root', ...exported }),
     }),
   ),
-  exempt('P8', 'a claim whose image is gone', [], { oldObject: claim({ name: 'root', ...exported }) }),
-  exempt('P9', 'a claim of a machine that was made anew', [machine('x', { uid: 'vm-2' })], {
+  exempt('protected/exported-claim', 'a claim whose image is gone', [], {
+    oldObject: claim({ name: 'root', ...exported }),
+  }),
+  exempt('protected/machine-disk', 'a claim of a machine that was made anew', [machine('x', { uid: 'vm-2' })], {
     oldObject: claim({ name: 'root', ...ofMachine }),
   }),
   exempt(
-    'P9',
+    'protected/machine-disk',
     'a claim of a machine on its way out',
     [machine('root', { uid, deletionTimestamp: '2026-01-01T00:00:00Z' })],
     { oldObject: claim({ name: 'root', ...ofMachine }) },
   ),
-  exempt('P9', 'a claim with notes that are no JSON', [machine('x')], {
+  exempt('protected/machine-disk', 'a claim with notes that are no JSON', [machine('x')], {
     oldObject: claim({ name: 'root', annotations: { 'harvesterhci.io/owned-by': '{' } }),
   }),
-  exempt('P11', 'a data volume that was taken out of the machine that owns it', [machine('x', { uid })], {
-    oldObject: { ...disk('root'), metadata: { name: 'root', namespace: 'default', ...ofMachine } },
-  }),
-  exempt('P16', 'a class that was there before', [], {
+  exempt(
+    'protected/machine-disk',
+    'a data volume that was taken out of the machine that owns it',
+    [machine('x', { uid })],
+    {
+      oldObject: { ...disk('root'), metadata: { name: 'root', namespace: 'default', ...ofMachine } },
+    },
+  ),
+  exempt('class/one-secret', 'a class that was there before', [], {
     oldObject: storageClass('fast', {}, { encrypted: 'true' }),
     object: storageClass('fast', { labels: { a: 'b' } }, { encrypted: 'true' }),
   }),
-  exempt('P17', 'a class of an unknown driver without advice', [], {
+  exempt('class/known-driver', 'a class of an unknown driver without advice', [], {
     object: { ...storageClass('fast'), provisioner: 'unknown.example' },
   }),
-  exempt('P18', 'advice on a class of another driver', [], {
+  exempt('class/advice-followed', 'advice on a class of another driver', [], {
     object: { ...advised(goodAdvice, { dataEngine: 'v1' }).object, provisioner: 'other.example' },
   }),
-  exempt('P21', 'a class that was there before', [], {
+  exempt('class/movable-disks', 'a class that was there before', [], {
     oldObject: storageClass('fast', {}, { dataLocality: 'strict-local' }),
     object: storageClass('fast', { labels: { a: 'b' } }, { dataLocality: 'strict-local' }),
   }),
-  exempt('H1', 'an image in a file system', [], {
+  exempt('hypercloud/volume-mode', 'an image in a file system', [], {
     object: aHyperCloudImage({ pvc: { volumeMode: 'Filesystem', resources: { requests: { storage: '3Gi' } } } }),
   }),
-  exempt('H4', 'a volume of an image that is not there yet', [], {
+  exempt('pvc/image-ready', 'a volume of an image that is not there yet', [], {
     object: {
       apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
       kind: 'VirtualMachinePvc',

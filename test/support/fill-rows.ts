@@ -9,11 +9,17 @@ const classed = (className: string) => ({
 });
 
 const image = (spec: Loose = {}, metadata: Loose = {}): Draft => aHarvesterImage(spec, { uid: undefined, ...metadata });
+const dataVolume = (storage: Loose): Draft => ({
+  apiVersion: 'cdi.kubevirt.io/v1beta1',
+  kind: 'DataVolume',
+  metadata: { name: 'disk', namespace: 'default' },
+  spec: { source: { blank: {} }, storage: { resources: { requests: { storage: '1Gi' } }, ...storage } },
+});
 const longhorn = storageClass('fast', {}, { numberOfReplicas: '2', fsType: 'ext4' });
 
 export const fillRows: readonly FillRow[] = [
   {
-    id: 'M1',
+    id: 'defaults/backend-and-retry',
     given: [],
     cases: [
       {
@@ -25,7 +31,7 @@ export const fillRows: readonly FillRow[] = [
     ],
   },
   {
-    id: 'M2',
+    id: 'defaults/display-name-label',
     given: [],
     cases: [
       {
@@ -47,7 +53,7 @@ export const fillRows: readonly FillRow[] = [
     ],
   },
   {
-    id: 'M3',
+    id: 'defaults/class-parameters',
     given: [longhorn],
     cases: [
       {
@@ -70,7 +76,7 @@ export const fillRows: readonly FillRow[] = [
     ],
   },
   {
-    id: 'M4',
+    id: 'defaults/one-storage-class',
     given: [longhorn],
     cases: [
       {
@@ -82,6 +88,22 @@ export const fillRows: readonly FillRow[] = [
         what: 'the annotation, from the field',
         object: image({ targetStorageClassName: 'fast' }),
         becomes: classed('fast'),
+      },
+    ],
+  },
+  {
+    id: 'data-volume/storage',
+    given: [longhorn],
+    cases: [
+      {
+        what: 'the modes, from the class',
+        object: dataVolume({ storageClassName: 'fast' }),
+        becomes: { spec: { storage: { volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'] } } },
+      },
+      {
+        what: 'modes that are written',
+        object: dataVolume({ storageClassName: 'fast', volumeMode: 'Block', accessModes: ['ReadWriteMany'] }),
+        becomes: { spec: { storage: { volumeMode: 'Block', accessModes: ['ReadWriteMany'] } } },
       },
     ],
   },

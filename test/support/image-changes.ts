@@ -12,19 +12,29 @@ export const createdImages = {
 } as const satisfies Record<string, Draft>;
 type Created = keyof typeof createdImages;
 
-/** What changes, a merge patch of its spec, and the field of the fault. Ids are those of Harvester's rules. */
+/** What changes, a merge patch of its spec, and the field of the fault. */
 export const refusedChanges: readonly (readonly [what: string, of: Created, patch: object, field: string])[] = [
-  ['U5 sourceType', 'harvester', { sourceType: 'upload' }, 'spec.sourceType'],
-  ['U6 pvcName', 'harvester', { pvcName: 'x' }, 'spec.pvcName'],
-  ['U6 pvcNamespace', 'harvester', { pvcNamespace: 'x' }, 'spec.pvcNamespace'],
-  ['U7 url', 'harvester', { url: 'https://a/b' }, 'spec.url'],
-  ['U7 url removed', 'harvester', { url: null }, 'spec.url'],
-  ['U9 displayName', 'harvester', { displayName: 'x' }, 'spec.displayName'],
+  ['sourceType (harvester/fixed-source-type)', 'harvester', { sourceType: 'upload' }, 'spec.sourceType'],
+  ['pvcName (harvester/fixed-claim)', 'harvester', { pvcName: 'x' }, 'spec.pvcName'],
+  ['pvcNamespace (harvester/fixed-claim)', 'harvester', { pvcNamespace: 'x' }, 'spec.pvcNamespace'],
+  ['url (harvester/fixed-url)', 'harvester', { url: 'https://a/b' }, 'spec.url'],
+  ['url removed (harvester/fixed-url)', 'harvester', { url: null }, 'spec.url'],
+  ['displayName (harvester/fixed-display-name)', 'harvester', { displayName: 'x' }, 'spec.displayName'],
   ['backend', 'harvester', { backend: 'cdi' }, 'spec.backend'],
   ['checksum', 'harvester', { checksum: 'x' }, 'spec.checksum'],
   ['checksum removed', 'harvester', { checksum: null }, 'spec.checksum'],
-  ['U3 the class once it is set', 'classed', { targetStorageClassName: 'b' }, 'spec.targetStorageClassName'],
-  ['U3 the class removed', 'classed', { targetStorageClassName: null }, 'spec.targetStorageClassName'],
+  [
+    'the class once it is set (harvester/fixed-class)',
+    'classed',
+    { targetStorageClassName: 'b' },
+    'spec.targetStorageClassName',
+  ],
+  [
+    'the class removed (harvester/fixed-class)',
+    'classed',
+    { targetStorageClassName: null },
+    'spec.targetStorageClassName',
+  ],
   ['checksum added', 'classed', { checksum: md5 }, 'spec.checksum'],
   ['source', 'hyperCloud', { source: { http: 'https://a/b' } }, 'spec.source'],
   ['a second source', 'hyperCloud', { source: { objectStore } }, 'spec.source'],
@@ -45,6 +55,6 @@ export const acceptedChanges: readonly (readonly [what: string, of: Created, pat
 export const refusedImages: readonly (readonly [what: string, image: Draft, field: string])[] = [
   ['no source', aHyperCloudImage({ source: {} }), 'spec.source'],
   ['two sources', aHyperCloudImage({ source: { http: 'https://a/b', objectStore } }), 'spec.source'],
-  ['an empty display name (C2)', aHarvesterImage({ displayName: '' }), 'spec.displayName'],
+  ['an empty display name (harvester/display-name-given)', aHarvesterImage({ displayName: '' }), 'spec.displayName'],
   ['too many retries', aHarvesterImage({ retry: 11 }), 'spec.retry'],
 ];

@@ -62,6 +62,13 @@ const virtualDisk = (storage: string): Draft => ({
   spec: { virtualMachineImageName: 'ubuntu', pvc: { resources: { requests: { storage } } } },
 });
 
+const releasedDisk = (storage: string): Draft => ({
+  apiVersion: 'hypercloud.tmaxanc.com/v1alpha1',
+  kind: 'VirtualMachineVolume',
+  metadata: { name: 'disk', namespace: 'default' },
+  spec: { virtualMachineImage: { name: 'ubuntu' }, capacity: { storage } },
+});
+
 const parameters = (numberOfReplicas: string): Draft =>
   aHarvesterImage(
     { backend: 'backingimage', storageClassParameters: { numberOfReplicas, staleReplicaTimeout: '30' } },
@@ -71,7 +78,7 @@ const withLabel = (draft: Draft): Draft => ({ ...draft, metadata: { ...draft.met
 
 export const imageRows: readonly ProtectedRow[] = [
   {
-    id: 'C3',
+    id: 'harvester/unique-display-name',
     what: 'display names from being taken twice',
     given: [
       aHarvesterImage({}, { name: 'image-b', uid: 'uid-9', labels: { 'harvesterhci.io/imageDisplayName': 'leap' } }),
@@ -81,7 +88,7 @@ export const imageRows: readonly ProtectedRow[] = [
     says: /image image-b of this namespace has this display name/,
   },
   {
-    id: 'C10',
+    id: 'harvester/source-image-allowed',
     what: 'images from being made from one their author may not see',
     given: [{ ...plain, metadata: { ...plain.metadata, namespace: 'golden' } }, encrypting],
     rights: ['get virtualmachineimages golden/*'],
@@ -93,44 +100,44 @@ export const imageRows: readonly ProtectedRow[] = [
     },
     says: /user jane is not allowed to use the image closed/,
   },
-  copying('C12', 'clones from naming an image that is not there', [], {
+  copying('harvester/source-image-exists', 'clones from naming an image that is not there', [], {
     object: copy('encrypt', 'missing', { targetStorageClassName: 'vault' }),
     says: /image \S+\/missing does not exist/,
   }),
-  copying('C13', 'what is encrypted from being encrypted again', [encrypted], {
+  copying('harvester/not-encrypted-twice', 'what is encrypted from being encrypted again', [encrypted], {
     object: copy('encrypt', 'encrypted', { targetStorageClassName: 'vault' }),
     says: /image \S+\/encrypted is encrypted already/,
   }),
   {
-    id: 'C14',
+    id: 'harvester/decrypt-encrypted',
     what: 'what is not encrypted from being decrypted',
     given: [plain, encrypted],
     allowed: { object: copy('decrypt', 'encrypted') },
     denied: { object: copy('decrypt', 'plain') },
     says: /image \S+\/plain is not encrypted/,
   },
-  copying('C15', 'clones from an image that is not ready', [fresh], {
+  copying('harvester/source-image-ready', 'clones from an image that is not ready', [fresh], {
     object: copy('encrypt', 'fresh', { targetStorageClassName: 'vault' }),
     says: /image \S+\/fresh is not ready/,
   }),
-  copying('C16', 'an encrypted image from having no class', [], {
+  copying('harvester/encrypting-class-given', 'an encrypted image from having no class', [], {
     object: copy('encrypt', 'plain'),
     says: /targetStorageClassName.*is required to encrypt/,
   }),
-  copying('C17', 'an encrypted image from a class that is not there', [], {
+  copying('harvester/class-exists', 'an encrypted image from a class that is not there', [], {
     object: into('missing'),
     says: /storage class "missing" does not exist/,
   }),
-  copying('C18', 'an encrypted image from a class that does not encrypt', [readable], {
+  copying('harvester/class-encrypts', 'an encrypted image from a class that does not encrypt', [readable], {
     object: into('readable'),
     says: /storage class "readable\S*" does not encrypt/,
   }),
-  copying('C19', 'an encrypted image from the class of another image', [tied], {
+  copying('harvester/class-not-of-image', 'an encrypted image from the class of another image', [tied], {
     object: into('tied'),
     says: /is that of the backing image vmi-other/,
   }),
   {
-    id: 'C22',
+    id: 'harvester/claim-allowed',
     what: 'claims from being exported by who may not read them',
     given: [claim({ name: 'exported', namespace: 'golden' })],
     rights: ['get persistentvolumeclaims golden/*'],
@@ -139,7 +146,7 @@ export const imageRows: readonly ProtectedRow[] = [
     says: /user jane is not allowed to export the claim closed\/exported/,
   },
   {
-    id: 'C23',
+    id: 'harvester/claim-exists',
     what: 'exports from naming a claim that is not there',
     given: [claim({ name: 'disk' })],
     allowed: { object: exporting('disk') },
@@ -147,7 +154,7 @@ export const imageRows: readonly ProtectedRow[] = [
     says: /claim \S+\/missing does not exist/,
   },
   {
-    id: 'U1',
+    id: 'harvester/fixed-parameters',
     what: 'the parameters disks are made with',
     given: [],
     allowed: { oldObject: parameters('2'), object: withLabel(parameters('2')) },
@@ -155,7 +162,7 @@ export const imageRows: readonly ProtectedRow[] = [
     says: /storageClassParameters.*cannot be changed/,
   },
   {
-    id: '3',
+    id: 'data-volume/free-claim',
     what: 'claims from being taken over by a DataVolume of their name',
     given: [claim({ name: 'taken' })],
     allowed: { object: dataVolume('free') },
@@ -163,7 +170,7 @@ export const imageRows: readonly ProtectedRow[] = [
     says: /claim taken exists and was not made for this DataVolume/,
   },
   {
-    id: '31',
+    id: 'data-volume/clone-allowed',
     what: 'volumes of other namespaces from being cloned without the right to',
     given: [],
     rights: ['create datavolumes/source golden/*'],
@@ -171,12 +178,17 @@ export const imageRows: readonly ProtectedRow[] = [
     denied: { object: dataVolume('disk', { pvc: { namespace: 'closed', name: 'fedora' } }) },
     says: /user jane is not allowed to clone from closed\/fedora/,
   },
-  {
-    id: 'H5',
+  ...(
+    [
+      ['pvc/fits-image', virtualDisk],
+      ['volume/fits-image', releasedDisk],
+    ] as const
+  ).map(([id, diskOf]) => ({
+    id,
     what: 'volumes from being smaller than the disk of their image',
     given: [{ ...aHyperCloudImage(), status: { virtualSize: 2 ** 31 } }],
-    allowed: { object: virtualDisk('2Gi') },
-    denied: { object: virtualDisk('1Gi') },
+    allowed: { object: diskOf('2Gi') },
+    denied: { object: diskOf('1Gi') },
     says: /1073741824 bytes.*2147483648/,
-  },
+  })),
 ];

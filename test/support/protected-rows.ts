@@ -50,7 +50,7 @@ const withLabel = claim(owned('volume', { labels: { ...(owned('volume')['labels'
 
 export const protectedRows: readonly ProtectedRow[] = [
   {
-    id: 'D2',
+    id: 'protected/image-of-template',
     what: 'an image under a template version',
     given: [templateVersion('t-1')],
     allowed: { oldObject: aHarvesterImage() },
@@ -58,7 +58,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /used by VirtualMachineTemplateVersion web-1/,
   },
   {
-    id: 'P5',
+    id: 'protected/image-class-allowed',
     what: 'a disk of an image for who may not see it',
     given: [imageClass, image],
     rights: ['get virtualmachineimages other/*'],
@@ -67,7 +67,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /user jane is not allowed to use the image of this class/,
   },
   {
-    id: 'P6',
+    id: 'protected/marks-are-ours',
     what: 'the marks of a golden claim',
     given: [image],
     allowed: { oldObject: claim(), object: withLabel },
@@ -75,7 +75,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /metadata.annotations\[bullion.dev\/owner-namespace\]: marks what holds the image \S+\/ubuntu.*goldenImage/,
   },
   {
-    id: 'P7',
+    id: 'protected/golden-volume-in-use',
     what: 'a golden claim under its image',
     given: [image],
     allowed: { oldObject: claim({}) },
@@ -83,7 +83,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /delete that image instead/,
   },
   {
-    id: 'P6',
+    id: 'protected/marks-are-ours',
     what: 'what is none of ours from looking golden',
     given: [image],
     allowed: { oldObject: claim({ name: 'mine' }), object: claim({ name: 'mine', labels: { mine: 'x' } }) },
@@ -91,7 +91,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /metadata.labels\[bullion.dev\/owner-uid\]: is written by Bullion alone: leave it out/,
   },
   ...[disksMarks, {}].map((marks) => ({
-    id: 'P7',
+    id: 'protected/golden-volume-in-use',
     what: `the claim of a golden data volume with ${Object.keys(marks).length === 0 ? 'no marks' : 'marks of its own'}`,
     given: [imageOfVolume, goldenVolume],
     allowed: { oldObject: claimOfVolume('scratch', marks) },
@@ -99,7 +99,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /PersistentVolumeClaim \S+\/image-a holds the golden image \S+ \S+\/image-a: delete that image instead/,
   })),
   {
-    id: 'P12',
+    id: 'protected/golden-volume-unmounted',
     what: 'a machine that would write to the claim of a golden data volume',
     given: [imageOfVolume, goldenVolume, claimOfVolume('image-a', disksMarks)],
     allowed: { object: machine('root-disk') },
@@ -107,7 +107,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /image-a is a golden image/,
   },
   {
-    id: 'P7',
+    id: 'protected/golden-volume-in-use',
     what: 'the class of an image under it',
     given: [image],
     allowed: { oldObject: storageClass('mine') },
@@ -115,7 +115,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /StorageClass lh-uid-1\S* holds the golden image/,
   },
   {
-    id: 'P10',
+    id: 'protected/golden-volume-in-use',
     what: 'a golden data volume under its image',
     given: [importing],
     allowed: { oldObject: dataVolume('ImportInProgress') },
@@ -123,7 +123,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /delete that image instead/,
   },
   {
-    id: 'P12',
+    id: 'protected/golden-volume-unmounted',
     what: 'a machine that would write to a golden claim',
     given: [image, claim()],
     allowed: { object: machine('root-disk') },
@@ -131,7 +131,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /volumes\[0\].persistentVolumeClaim.claimName: ubuntu-image-pvc is a golden image/,
   },
   {
-    id: 'P12',
+    id: 'protected/golden-volume-unmounted',
     what: 'the same by the name of its data volume',
     given: [image, claim()],
     allowed: { object: machineOf('root-disk') },
@@ -139,7 +139,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /volumes\[0\].dataVolume.name: ubuntu-image-pvc is a golden image/,
   },
   {
-    id: 'P12',
+    id: 'protected/golden-volume-unmounted',
     what: 'a machine that comes to write to a golden claim',
     given: [image, claim()],
     allowed: { oldObject: machine('ubuntu-image-pvc'), object: machine('ubuntu-image-pvc', { labels: { a: 'b' } }) },
@@ -147,7 +147,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /is a golden image/,
   },
   {
-    id: 'P13',
+    id: 'protected/machine-image-allowed',
     what: 'a machine made from an image its author may not see',
     given: [],
     rights: ['get virtualmachineimages open/*'],
@@ -156,7 +156,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /user jane is not allowed to use the image vault\/leap/,
   },
   {
-    id: 'P8',
+    id: 'protected/exported-claim',
     what: 'a claim that an image is being made from',
     given: [exporting],
     allowed: { oldObject: claim({ name: 'spare' }) },
@@ -164,7 +164,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /is being exported to the image \S+\/image-a: wait for its end/,
   },
   {
-    id: 'P9',
+    id: 'protected/machine-disk',
     what: 'a claim under the machine that owns it',
     given: [machine('x', { uid })],
     allowed: { oldObject: claim({ name: 'root' }) },
@@ -172,7 +172,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /PersistentVolumeClaim \S+\/root is a disk of the virtual machine vm: take it out/,
   },
   {
-    id: 'P9',
+    id: 'protected/machine-disk',
     what: 'a claim under the machine it is noted for',
     given: [machine('other')],
     allowed: { oldObject: claim({ name: 'root' }) },
@@ -180,7 +180,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /is a disk of the virtual machine vm/,
   },
   {
-    id: 'P9',
+    id: 'protected/machine-disk',
     what: 'a claim of ours under the machine that mounts it',
     given: [machine('root')],
     allowed: { oldObject: claim({ ...owned('disk'), name: 'spare' }) },
@@ -188,7 +188,7 @@ export const protectedRows: readonly ProtectedRow[] = [
     says: /is a disk of the virtual machine vm/,
   },
   {
-    id: 'P11',
+    id: 'protected/machine-disk',
     what: 'a data volume that is made for a machine',
     given: [machine('root', withDisk)],
     allowed: { oldObject: disk('spare') },

@@ -1,9 +1,19 @@
 // Rows that tests of rules are made of: asked of the functions, and of API servers through kubectl.
-import type { Asked, Draft } from '#test/support/admission.ts';
+import type { Asked, Draft, Loose } from '#test/support/admission.ts';
+
+/** A rule that needs no more than an object and its older self. */
+export interface AdmissionRow {
+  /** Table and id of the rule, as RULES.md has it. */
+  readonly id: string;
+  readonly allowed: Draft;
+  readonly denied: Draft;
+  readonly says: RegExp;
+  /** Left out: both are creations. Else they are updates of this. */
+  readonly before?: Draft;
+}
 
 /** A rule that looks at other objects: a request that passes, and one that does not. */
 export interface ProtectedRow {
-  /** That of the rule. */
   readonly id: string;
   readonly what: string;
   /** What is in the cluster. */
@@ -31,3 +41,32 @@ export interface FillRow {
   readonly given: readonly Draft[];
   readonly cases: readonly { readonly what: string; readonly object: Draft; readonly becomes: object }[];
 }
+
+export const row = (id: string, allowed: Draft, ...[denied, says]: [Draft, RegExp]): AdmissionRow => ({
+  id,
+  allowed,
+  denied,
+  says,
+});
+export const update = (
+  id: string,
+  before: Draft,
+  allowed: Draft,
+  ...[denied, says]: [Draft, RegExp]
+): AdmissionRow => ({
+  ...row(id, allowed, denied, says),
+  before,
+});
+export const described = (draft: Draft): Draft => ({
+  ...draft,
+  metadata: { ...draft.metadata, labels: { ...(draft.metadata['labels'] as object), touched: 'yes' } },
+});
+/** A fixed field changed. */
+export const fixed = (id: string, before: Draft, spec: Loose, says: RegExp): AdmissionRow =>
+  update(id, before, described(before), { ...before, spec: { ...before.spec, ...spec } }, says);
+export const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[], Asked]): ExemptRow => ({
+  ids: ids.split(' '),
+  what,
+  given,
+  asked,
+});

@@ -315,22 +315,30 @@ describe('rules at admission', () => {
       anImage({ storage: { classParameters: { numberOfReplicas: 'many' } } }),
       'spec.storageClassParameters.numberOfReplicas',
     ],
-    ['a class that is not there (C17)', named('none'), 'spec.targetStorageClassName'],
-    ['a class of another image (C19)', named('lh-other'), 'spec.targetStorageClassName'],
-    ['encryption without a Secret (C18)', named('longhorn', clone('source', 'encrypt')), 'spec.targetStorageClassName'],
+    ['a class that is not there (harvester/class-exists)', named('none'), 'spec.targetStorageClassName'],
+    ['a class of another image (harvester/class-not-of-image)', named('lh-other'), 'spec.targetStorageClassName'],
     [
-      'encryption twice (C13)',
+      'encryption without a Secret (harvester/class-encrypts)',
+      named('longhorn', clone('source', 'encrypt')),
+      'spec.targetStorageClassName',
+    ],
+    [
+      'encryption twice (harvester/not-encrypted-twice)',
       named('secret', clone('encrypted', 'encrypt')),
       'spec.securityParameters.sourceImageName',
     ],
     [
-      'decryption of what is not encrypted (C14)',
+      'decryption of what is not encrypted (harvester/decrypt-encrypted)',
       named('longhorn', clone('source', 'decrypt')),
       'spec.securityParameters.sourceImageName',
     ],
-    ['a source that is not there (C12)', named('longhorn', clone('none')), 'spec.securityParameters.sourceImageName'],
     [
-      'a source that is not ready (C15)',
+      'a source that is not there (harvester/source-image-exists)',
+      named('longhorn', clone('none')),
+      'spec.securityParameters.sourceImageName',
+    ],
+    [
+      'a source that is not ready (harvester/source-image-ready)',
       named('longhorn', clone('unready')),
       'spec.securityParameters.sourceImageName',
     ],
@@ -346,7 +354,7 @@ describe('rules at admission', () => {
     expect(await validator.create(image, aCluster())).toEqual([]);
   });
 
-  it('keep the parameters that disks are made with (U1)', () => {
+  it('keep the parameters that disks are made with (harvester/fixed-parameters)', () => {
     const before = anImage({ storage: { classParameters: { a: '1', b: '2' } } });
     expect(validator.update(before, anImage({ storage: { classParameters: { b: '2', a: '1' } } }))).toEqual([]);
     expect(validator.update(before, anImage({ storage: { classParameters: { a: '2' } } }))).toHaveLength(1);

@@ -24,7 +24,7 @@ export const findUsers = async (
   return volumes.length >= most ? volumes : [...volumes, ...(await findBackups(kube, className))].slice(0, most);
 };
 
-/** Volumes come back from them in the class they had, which takes the image (D4). There are none where Harvester is not. */
+/** Volumes come back from them in the class they had, which takes the image (harvester/backups-of-image). There are none where Harvester is not. */
 const findBackups = async (kube: KubeClient, className: string): Promise<readonly string[]> => {
   try {
     return await firstFew(kube.listAll(virtualMachineBackups), ({ status }) =>

@@ -1,4 +1,4 @@
-// What Longhorn asks of an image beyond its kind's rules. Ids are those of Harvester's own rules where there is one. Called by admission.
+// What Longhorn asks of an image beyond its kind's rules. Called by admission.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { isTrue } from '#shared/api/conditions.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
@@ -60,7 +60,7 @@ const cloneFaults = async (
   return faults;
 };
 
-/** C12 to C19 of the original, and what Longhorn itself would refuse. */
+/** What a clone and its class must be, and what Longhorn itself would refuse. */
 const create = async (image: Image, kube: KubeClient): Promise<readonly Fault[]> => [
   ...checksumFaults(image),
   ...replicaFaults(image),
@@ -68,7 +68,7 @@ const create = async (image: Image, kube: KubeClient): Promise<readonly Fault[]>
   ...(image.source?.type === 'clone' ? await cloneFaults(image.source, kube) : []),
 ];
 
-/** U1: volumes are made with them. */
+/** Volumes are made with them (harvester/fixed-parameters). */
 const update = (before: Image, after: Image): readonly Fault[] => {
   const [was, is] = [before, after].map(({ storage }) => JSON.stringify(sorted(storage.classParameters)));
   return was === is ? [] : [fault('spec.storageClassParameters', 'cannot be changed: create a new image instead')];

@@ -22,5 +22,5 @@ const isGoodTemplate: Rule['check'] = ({ object, subject: { source } }) =>
 export const dataImportCronRules: readonly Rule[] = [
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
   { id: 'template', on: 'CREATE', reason: 'Invalid', check: isGoodTemplate },
-  { id: 'fixed', on: 'UPDATE', reason: 'Invalid', check: isSame },
+  { id: 'fixed-spec', on: 'UPDATE', reason: 'Invalid', check: isSame },
 ];

@@ -1,4 +1,4 @@
-// What the template of a DataImportCron must be: the DataVolume that each version is made from. Numbers are those of CDI's own rules.
+// What the template of a DataImportCron must be: the DataVolume that each version is made from.
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
@@ -47,7 +47,7 @@ const asDataVolume: Check = ({ metadata, spec: { template } }) => {
 };
 
 export const cronTemplateRules: readonly SpecRule<DataImportCron>[] = [
-  { id: '32', check: nameFits },
-  { id: '35', check: unsettable },
-  { id: '36', check: asDataVolume },
+  { id: 'name-length', check: nameFits },
+  { id: 'decided-by-cron', check: unsettable },
+  { id: 'template-volume', check: asDataVolume },
 ];

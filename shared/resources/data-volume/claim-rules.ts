@@ -1,4 +1,4 @@
-// What a DataVolume says of its claim and of names, one rule one line. Numbers are those of CDI's own rules.
+// What a DataVolume says of its claim and of names, one rule one line.
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -26,9 +26,9 @@ const sourceNames: Check = ({ spec: { source = {} } }) =>
   );
 
 export const dataVolumeClaimRules: readonly SpecRule<DataVolume>[] = [
-  { id: '11', check: oneAccessMode },
-  { id: '17', check: referenceName },
-  { id: '30', check: sourceNames },
+  { id: 'one-access-mode', check: oneAccessMode },
+  { id: 'reference-name', check: referenceName },
+  { id: 'source-names', check: sourceNames },
 ];
 
 /** One that is on its way out is waited for. */
@@ -45,7 +45,7 @@ const claimIsFree: RequestRule<KubeObject, Volume>['check'] = async ({ object, s
 };
 
 export const freeClaim: RequestRule<KubeObject, Volume> = {
-  id: '3',
+  id: 'free-claim',
   on: 'CREATE',
   reason: 'Conflict',
   check: claimIsFree,

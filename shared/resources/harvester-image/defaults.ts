@@ -1,4 +1,4 @@
-// What a Harvester image leaves open, filled in at admission. Ids are those of Harvester's own mutations where there is one.
+// What a Harvester image leaves open, filled in at admission.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
@@ -72,9 +72,9 @@ const fillParameters =
   };
 
 export const harvesterImageDefaults = (backends: BackendRegistry): readonly DefaultRule<HarvesterImage>[] => [
-  { id: 'M1', fill: fillSpec },
-  { id: 'M2', fill: labelName },
-  { id: 'M4', fill: fillClass },
+  { id: 'backend-and-retry', fill: fillSpec },
+  { id: 'display-name-label', fill: labelName },
+  { id: 'one-storage-class', fill: fillClass },
   // Last: it looks at the class that was decided on.
-  { id: 'M3', fill: fillParameters(backends) },
+  { id: 'class-parameters', fill: fillParameters(backends) },
 ];

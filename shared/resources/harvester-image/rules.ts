@@ -1,4 +1,4 @@
-// What a Harvester image must be, one rule one line. Ids are those of Harvester's own rules (C: create, U: update) where there is one.
+// What a Harvester image must be, one rule one line.
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import {
   type HarvesterImage,
@@ -74,12 +74,12 @@ const claimPresent: Rule['check'] = ({ spec }) =>
     : [];
 
 export const harvesterImageRules: readonly Rule[] = [
-  { id: 'C4', check: sameStorageClass },
-  { id: 'C5', check: urlPresent },
-  { id: 'C6', check: urlValid },
-  { id: 'C7', check: urlAbsent },
-  { id: 'C8', check: sourceImagePresent },
-  { id: 'C21', check: claimPresent },
+  { id: 'one-storage-class', check: sameStorageClass },
+  { id: 'url-given', check: urlPresent },
+  { id: 'url-valid', check: urlValid },
+  { id: 'no-url', check: urlAbsent },
+  { id: 'source-image-given', check: sourceImagePresent },
+  { id: 'claim-given', check: claimPresent },
   { id: 'checksum', check: checksum },
 ];
 
@@ -124,8 +124,8 @@ const targetMatchesAnnotation: RequestRule<HarvesterImage>['check'] = ({ object,
 
 /** Fields that may not change at all are the CRD's own rules. */
 export const harvesterImageRequestRules: readonly RequestRule<HarvesterImage>[] = [
-  { id: 'C3', on: 'CREATE', reason: 'Conflict', check: displayNameFree },
-  { id: 'C23', on: 'CREATE', reason: 'Invalid', check: exportedClaimThere },
-  { id: 'U2', on: 'UPDATE', reason: 'Invalid', check: classAnnotationKept },
-  { id: 'U4', on: 'UPDATE', reason: 'Invalid', check: targetMatchesAnnotation },
+  { id: 'unique-display-name', on: 'CREATE', reason: 'Conflict', check: displayNameFree },
+  { id: 'claim-exists', on: 'CREATE', reason: 'Invalid', check: exportedClaimThere },
+  { id: 'fixed-class-annotation', on: 'UPDATE', reason: 'Invalid', check: classAnnotationKept },
+  { id: 'class-matches-annotation', on: 'UPDATE', reason: 'Invalid', check: targetMatchesAnnotation },
 ];

@@ -1,4 +1,5 @@
-// What a Harvester image is made from that its author must be allowed to use: C10 and C22, also within a namespace, as the original asks.
+// What a Harvester image is made from that its author must be allowed to use (harvester/source-image-allowed, harvester/claim-allowed), also within a
+// namespace, as the original asks.
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';

@@ -1,4 +1,4 @@
-// A claim of the storage class of an image is a copy of that image: whoever makes one must be allowed to see it (P5).
+// A claim of the storage class of an image is a copy of that image: whoever makes one must be allowed to see it (protected/image-class-allowed).
 import { grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { type PersistentVolumeClaim, storageClasses } from '#shared/api/foreign/core.ts';

@@ -1,5 +1,5 @@
-// What a storage class says that images are kept in and disks are made with, one rule one line: P16 to P21 of the original. What it called a fault and
-// Kubernetes does not is advice.
+// What a storage class says that images are kept in and disks are made with, one rule one line. What the original calls a fault
+// and Kubernetes does not is advice.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
@@ -113,16 +113,16 @@ const locality: ClassRule['check'] = ({ storageClass: { provisioner, parameters 
 };
 
 export const storageClassRules: readonly ClassRule[] = [
-  { id: 'P16', check: encryption },
-  { id: 'P18', check: oldEngine },
-  { id: 'P19', check: wellFormed },
-  { id: 'P21', check: locality },
+  { id: 'one-secret', check: encryption },
+  { id: 'advice-followed', check: oldEngine },
+  { id: 'advice-well-formed', check: wellFormed },
+  { id: 'movable-disks', check: locality },
 ];
 
 /** More classes than anybody has. */
 const pageSize = 200;
 
-/** What to know of it (P17, P20): refusing either broke installations, and Kubernetes itself takes both. */
+/** What to know of it (class/known-driver, class/one-default): refusing either broke installations, and Kubernetes itself takes both. */
 const adviceOn = async ({ storageClass, isNew, kube }: ClassRequest): Promise<readonly string[]> => {
   const { metadata, provisioner } = storageClass;
   const isUnknown =

@@ -1,5 +1,5 @@
 // The key that volumes are encrypted with stays, whole and as it is, while a class makes such volumes or one is there: without it their bytes
-// are lost (P22). A class that was made for an image holds only Secrets that its author may read.
+// are lost (protected/encryption-key-in-use). A class that was made for an image holds only Secrets that its author may read.
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import {
   type PersistentVolume,

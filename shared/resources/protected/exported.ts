@@ -1,4 +1,4 @@
-// A claim is not deleted while an image is being made from it (P8). It is marked when that begins (`shared/backends/exporting.ts`).
+// A claim is not deleted while an image is being made from it (protected/exported-claim). It is marked when that begins (`shared/backends/exporting.ts`).
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { isTrue } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';

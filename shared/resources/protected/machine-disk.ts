@@ -1,4 +1,4 @@
-// A disk of a virtual machine that is there is not deleted under it (P9 for claims, P11 for data volumes). Claims of others are looked at only where
+// A disk of a virtual machine that is there is not deleted under it (protected/machine-disk). Claims of others are looked at only where
 // they say that they belong to a machine.
 import { z } from 'zod';
 import type { AdmissionRequest } from '#shared/api/admission.ts';

@@ -1,5 +1,5 @@
-// A virtual machine that writes to a golden volume spoils every disk made from it (P12), and one made from an image takes the right to see
-// that image (P13).
+// A virtual machine that writes to a golden volume spoils every disk made from it (protected/golden-volume-unmounted), and one made from an image
+// takes the right to see that image (protected/machine-image-allowed).
 import { grantFor } from '#shared/access/sources.ts';
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';

@@ -5,7 +5,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { AdmissionAnswer } from '#shared/runtime/admission-function.ts';
 
 export interface ProtectedRule {
-  /** That of the original where there is one. */
+  /** A word, unique in its table; RULES.md has a row for each. */
   readonly id: string;
   readonly types: readonly ResourceType[];
   readonly on: AdmissionRequest['operation'];

@@ -19,24 +19,27 @@ const machines = erased(virtualMachines);
 const classes = erased(storageClasses);
 
 export const protectedRules: readonly ProtectedRule[] = [
-  { id: 'D2', types: erased(harvesterImageKind.type), on: 'DELETE', check: keepImageOfTemplate },
-  { id: 'P5', types: erased(persistentVolumeClaims), on: 'CREATE', check: mayUseClass },
-  { id: 'P6', types: goldenTypes, on: 'CREATE', check: keepMarks },
-  { id: 'P6', types: goldenTypes, on: 'UPDATE', check: keepMarks },
-  // P7 of claims, P10 of data volumes.
-  { id: 'P7', types: goldenTypes, on: 'DELETE', check: keepGolden },
-  { id: 'P12', types: machines, on: 'CREATE', check: keepGoldenUnmounted },
-  { id: 'P12', types: machines, on: 'UPDATE', check: keepGoldenUnmounted },
-  { id: 'P13', types: machines, on: 'CREATE', check: mayUseImages },
-  { id: 'P13', types: machines, on: 'UPDATE', check: mayUseImages },
-  { id: 'P14', types: classes, on: 'DELETE', check: keepClassInUse },
-  { id: 'P15', types: classes, on: 'DELETE', check: keepReservedClass },
-  { id: 'P8', types: erased(persistentVolumeClaims), on: 'DELETE', check: keepExported },
-  // P9 of claims, P11 of data volumes.
-  { id: 'P9', types: erased(persistentVolumeClaims, dataVolumeKind.type), on: 'DELETE', check: keepMachineDisk },
-  // P16 to P21.
+  { id: 'image-of-template', types: erased(harvesterImageKind.type), on: 'DELETE', check: keepImageOfTemplate },
+  { id: 'image-class-allowed', types: erased(persistentVolumeClaims), on: 'CREATE', check: mayUseClass },
+  { id: 'marks-are-ours', types: goldenTypes, on: 'CREATE', check: keepMarks },
+  { id: 'marks-are-ours', types: goldenTypes, on: 'UPDATE', check: keepMarks },
+  { id: 'golden-volume-in-use', types: goldenTypes, on: 'DELETE', check: keepGolden },
+  { id: 'golden-volume-unmounted', types: machines, on: 'CREATE', check: keepGoldenUnmounted },
+  { id: 'golden-volume-unmounted', types: machines, on: 'UPDATE', check: keepGoldenUnmounted },
+  { id: 'machine-image-allowed', types: machines, on: 'CREATE', check: mayUseImages },
+  { id: 'machine-image-allowed', types: machines, on: 'UPDATE', check: mayUseImages },
+  { id: 'class-in-use', types: classes, on: 'DELETE', check: keepClassInUse },
+  { id: 'reserved-class', types: classes, on: 'DELETE', check: keepReservedClass },
+  { id: 'exported-claim', types: erased(persistentVolumeClaims), on: 'DELETE', check: keepExported },
+  {
+    id: 'machine-disk',
+    types: erased(persistentVolumeClaims, dataVolumeKind.type),
+    on: 'DELETE',
+    check: keepMachineDisk,
+  },
+  // The table of class-rules.ts.
   { id: 'class', types: classes, on: 'CREATE', check: checkClass },
   { id: 'class', types: classes, on: 'UPDATE', check: checkClass },
-  { id: 'P22', types: erased(secrets), on: 'UPDATE', check: keepEncryptionKey },
-  { id: 'P22', types: erased(secrets), on: 'DELETE', check: keepEncryptionKey },
+  { id: 'encryption-key-in-use', types: erased(secrets), on: 'UPDATE', check: keepEncryptionKey },
+  { id: 'encryption-key-in-use', types: erased(secrets), on: 'DELETE', check: keepEncryptionKey },
 ];

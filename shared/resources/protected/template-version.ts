@@ -1,4 +1,4 @@
-// An image that a version of a virtual machine template was made with stays while that version is there (D2).
+// An image that a version of a virtual machine template was made with stays while that version is there (protected/image-of-template).
 import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
@@ -16,7 +16,7 @@ export const keepImageOfTemplate = async (
   { oldObject, namespace = '' }: AdmissionRequest,
   kube: KubeClient,
 ): Promise<AdmissionAnswer> => {
-  // Nothing can have been made from it (D1).
+  // Nothing can have been made from it.
   if (!hasClass(oldObject)) return allowed;
   const owners = (oldObject?.metadata.ownerReferences ?? []).filter(({ kind }) => kind === templateVersions.kind);
   const found = await Promise.all(
