@@ -150,8 +150,10 @@ const completed = async (
   kube: KubeClient,
   cdi: CdiLook | undefined,
 ): Promise<AdmissionAnswer> => {
-  if (operation !== 'CREATE' || object === undefined || subResource || (await cdi?.()) === 'use') return allowed;
-  return reviewClaim(object as PersistentVolumeClaim, kube);
+  const unchanged: AdmissionAnswer = object === undefined ? allowed : { kind: 'allowed', object };
+  if (operation !== 'CREATE' || object === undefined || subResource || (await cdi?.()) === 'use') return unchanged;
+  const answer = await reviewClaim(object as PersistentVolumeClaim, kube);
+  return answer.kind === 'allowed' ? { object, ...answer } : answer;
 };
 
 const isClaim = ({ resource }: AdmissionRequest): boolean =>
@@ -161,10 +163,10 @@ const isClaim = ({ resource }: AdmissionRequest): boolean =>
 export const createMutator = (kube: KubeClient, cdi?: CdiLook): Review => {
   const kinds = admittedKinds(backends);
   return async (request) => {
-    if (isClaim(request)) return completed(request, kube, cdi);
+    const object = await unmarked(request, kube);
+    if (isClaim(request)) return completed({ ...request, object }, kube, cdi);
     const kind = await findKind(kinds, request, cdi);
     const { oldObject } = request;
-    const object = await unmarked(request, kube);
     if (object === undefined || !isAskedAbout(request)) return allowed;
     if (kind === undefined || readShape(kind, object).length > 0) return { kind: 'allowed', object };
     const before = oldObject !== undefined && readShape(kind, oldObject).length === 0 ? oldObject : undefined;
