@@ -2,16 +2,18 @@
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { toAccountTables } from '#infra/generate/accounts.ts';
-import { type Blocks, toConfigList, toFieldTable, toList } from '#infra/generate/readme.ts';
+import { type Blocks, toConfigList, toFieldTable, toList, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { fits } from '#infra/workers/fit.ts';
 import { admissionFunctions, jobFunctions, metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
+import { type Registration, backends } from '#shared/backends/registry.ts';
+import { sources } from '#shared/populate/source.ts';
 import { type SettingRow, settingRows } from '#shared/runtime/config.ts';
 
 type Settings = Readonly<Record<string, readonly SettingRow[]>>;
 
-/** Blocks: `functions`, `kinds`, `accounts`, `workers`, `config` and `config:<function>`, `config:workers/<name>`, `fields:<plural>.<group>`. */
+/** Blocks: `functions`, `kinds`, `sources`, `accounts`, `workers`, `config` and `config:<function>`, `config:workers/<name>`, `fields:<plural>.<group>`. */
 export const loadBlocks = async (root: URL): Promise<Blocks> => {
   const settings = await loadSettings(root, 'functions', 'config');
   const ofWorkers = await loadSettings(root, 'infra/workers', 'worker');
@@ -19,6 +21,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
   return {
     functions: toFunctionList,
     kinds: toKindList,
+    sources: toSourceTable,
     accounts: toAccountTables,
     workers: toWorkerList,
     config: () => toWholeConfig(settings),
@@ -101,3 +104,19 @@ const toKindList = (): string =>
       return `**\`${type.kind}\`** (\`${type.group}/${type.version}\`${short}). ${description}`;
     }),
   );
+
+/** Every type of source, how it arrives, and which backends take it. */
+const toSourceTable = (): string =>
+  toTable(
+    ['type', 'what it is', 'how it arrives', 'backends'],
+    Object.entries(sources).map(([type, { name, arrives }]) => [`\`${type}\``, name, arrives, takersOf(type)]),
+  );
+
+const takersOf = (type: string): string =>
+  Object.entries<Registration>(backends)
+    .flatMap(([name, registration]) =>
+      registration.served && registration.backend.capabilities.sources.some((taken) => taken === type)
+        ? [`\`${name}\``]
+        : [],
+    )
+    .join(', ');

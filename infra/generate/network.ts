@@ -5,7 +5,7 @@ import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, transferFunction } from '#infra/generate/wiring.ts';
 import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-import { downloadPort, uploadPort } from '#shared/populate/job-source.ts';
+import { downloadPort, uploadPort } from '#shared/populate/sources/upload.ts';
 
 /** Ports of queue-proxy that take requests: plain, HTTP/2 and TLS. */
 const queueProxyPorts = [8012, 8013, 8112];

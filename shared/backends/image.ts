@@ -6,7 +6,7 @@ import type { Fault } from '#shared/runtime/errors.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 import type { CloneStrategy } from '#shared/populate/clone.ts';
-import type { JobSource } from '#shared/populate/job-source.ts';
+import type { Source, SourceType } from '#shared/populate/source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Phases in order, of an image's life and an export's; the last three may follow any. A dialect maps them to its kind's own words. */
@@ -66,25 +66,9 @@ export interface Image extends Filled {
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** What a transfer Job can fetch by itself, or is sent. */
-export type FetchedSource = Exclude<JobSource, { readonly type: 'claim' }>;
-
 /** Where the bytes of an image come from. Which of them a backend takes is its capability. */
-export type ImageSource =
-  | FetchedSource
-  /** A claim, of any namespace. */
-  | { readonly type: 'export-from-volume'; readonly namespace: string; readonly claimName: string }
-  | CloneSource
-  /** A backup, by its URL. */
-  | { readonly type: 'restore'; readonly url: string };
-
-/** Another image of the same kind; `operation` left out: a plain copy. */
-export interface CloneSource {
-  readonly type: 'clone';
-  readonly namespace: string;
-  readonly imageName: string;
-  readonly operation?: 'encrypt' | 'decrypt' | undefined;
-}
+export type ImageSource = Source<Exclude<SourceType, 'claim'>>;
+export type CloneSource = Source<'clone'>;
 
 export interface ImageStorage {
   /** Left out: the cluster's default class. */
@@ -160,16 +144,6 @@ export interface ImageChildren {
   /** Made for this image alone. */
   readonly storageClass?: string | undefined;
 }
-
-const unfetched = ['export-from-volume', 'clone', 'restore'] as const;
-
-const servers = ['http', 's3', 'object', 'registry'] as const;
-
-/** From a server that shows a certificate. */
-export const isFromServer = ({ type }: ImageSource): boolean => (servers as readonly string[]).includes(type);
-
-export const isFetched = (source: ImageSource): source is FetchedSource =>
-  !(unfetched as readonly string[]).includes(source.type);
 
 /** The state of an image nobody has looked at yet. */
 export const initialState: ImageState = {

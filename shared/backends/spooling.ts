@@ -7,18 +7,17 @@ import type { Image } from '#shared/backends/image.ts';
 import { readOwn } from '#shared/backends/reading.ts';
 import { failedState, isPast, isoTime } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type Source, isSent } from '#shared/populate/source.ts';
 import { buildSpool, spoolName } from '#shared/populate/spool.ts';
 
 /** What is filled by hand. */
 interface Uploaded {
   readonly ref: ObjectRef;
-  readonly source: { readonly type: string } | undefined;
+  readonly source: Source | undefined;
 }
 
-const isUpload = ({ source }: Uploaded): boolean => source?.type === 'upload';
-
 export const readSpool = async (kube: KubeClient, uploaded: Uploaded): Promise<PersistentVolumeClaim | undefined> =>
-  isUpload(uploaded)
+  isSent(uploaded.source)
     ? (await readOwn(kube, persistentVolumeClaims, uploaded.ref, spoolName(uploaded.ref))).own
     : undefined;
 
@@ -34,7 +33,7 @@ interface Spooled {
 /** Nothing for what nobody uploads into, and where it is there. */
 export const keepSpool = (uploaded: Uploaded, spooled: Spooled, { settings }: PlanContext): readonly Action[] => {
   const { spool, target, fileBytes = 0 } = spooled;
-  if (!isUpload(uploaded) || spool !== undefined) return [];
+  if (!isSent(uploaded.source) || spool !== undefined) return [];
   const overhead = settings.filesystemOverhead;
   return [create(persistentVolumeClaims, buildSpool(uploaded.ref, { target, fileBytes, overhead }))];
 };
@@ -44,7 +43,7 @@ export const keepSpool = (uploaded: Uploaded, spooled: Spooled, { settings }: Pl
  * long as any pod names it, also one that has ended.
  */
 export const releaseSpool = (uploaded: Uploaded, job: Job | undefined): readonly Action[] =>
-  isUpload(uploaded) ? removeJob(job) : [];
+  isSent(uploaded.source) ? removeJob(job) : [];
 
 /** A volume is made for a file that comes, not for one that may. One that comes late starts the image again. */
 export const awaitOffer = ({ state }: Image, { now, settings }: PlanContext): Plan => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Secret, jobs, secrets } from '#shared/api/foreign/core.ts';
 import { removeAbandoned, startTransfer } from '#shared/backends/start-transfer.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
-import type { JobSource } from '#shared/populate/job-source.ts';
+import type { JobSource } from '#shared/populate/source.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { Denied } from '#shared/runtime/errors.ts';
 import { imageRef, testSettings, testTime } from '#test/support/builders.ts';

@@ -9,7 +9,7 @@ import type { BackedImage, ImageObject } from '#shared/backup/image.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import type { NfsTarget, Target } from '#shared/backup/target.ts';
-import type { NfsJobSource, S3JobSource } from '#shared/populate/job-source.ts';
+import type { Source } from '#shared/populate/source.ts';
 import { type RestoreMark, toRestoreText } from '#shared/populate/restore-source.ts';
 import { redactUrl, redactUrls } from '#shared/runtime/redact.ts';
 
@@ -73,7 +73,7 @@ const childrenOf = ({ children = {} }: ImageState): ImageMetadata['children'] =>
 };
 
 /** Where a Job reads and writes. `secretName` is that of the namespace it runs in. */
-export const placeOf = (target: Target, key: string, secretName: string): S3JobSource | NfsJobSource => {
+export const placeOf = (target: Target, key: string, secretName: string): Source<'s3' | 'nfs'> => {
   if (target.type === 'nfs') return nfsPlace(target, key);
   const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
   return {
@@ -88,7 +88,7 @@ export const placeOf = (target: Target, key: string, secretName: string): S3JobS
   };
 };
 
-const nfsPlace = ({ server, path }: NfsTarget, key: string): NfsJobSource => ({ type: 'nfs', server, path, key });
+const nfsPlace = ({ server, path }: NfsTarget, key: string): Source<'nfs'> => ({ type: 'nfs', server, path, key });
 
 /** An image that is made from what it came from elsewhere is made from its backup here. */
 const restoredSpec = (metadata: ImageMetadata, from: RestoreMark['from']): Record<string, unknown> => {

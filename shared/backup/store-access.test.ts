@@ -12,7 +12,7 @@ import { type Job, jobs, secrets } from '#shared/api/foreign/core.ts';
 import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import { createOpenTarget } from '#shared/backup/open.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
-import { toTransferSource } from '#shared/populate/job-source.ts';
+import { type JobSource, toTransferSource } from '#shared/populate/source.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { type BackupStore, backupBucket, backupCredentials, startBackupStore } from '#test/support/backup.ts';
@@ -138,7 +138,10 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     const target = join(dir, `${name}.img`);
     const back = await transfer({
       mode: 'import',
-      source: mounted(toTransferSource(restored.source as never, testSettings), secret),
+      source: mounted(
+        toTransferSource(restored.source as JobSource, { owner: restored.ref, settings: testSettings }),
+        secret,
+      ),
       target: { path: target, volumeMode: 'Filesystem', capacityBytes: 64 * mib },
       limits: spec.limits,
       allowedAddresses: [],

@@ -1,12 +1,6 @@
 // Where an export Job writes to: what its worker is told, and what is mounted into its pod. Called by transfer-job.ts.
-import {
-  type ObjectSource,
-  type S3JobSource,
-  type SourceMounts,
-  mountsOfSource,
-  toTransferSource,
-} from '#shared/populate/job-source.ts';
-import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { type Source, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
+import { type JobContext, type SourceMounts, noMounts } from '#shared/populate/sources/row.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { ExportRequest } from '#shared/transfer/spec.ts';
 
@@ -19,7 +13,7 @@ export interface ClaimTarget {
 /** What `export` makes, and what `abort` and `discard` remove. */
 export interface JobExport {
   /** Nobody else writes to this object while the Job runs. */
-  readonly object: ObjectSource | S3JobSource | ClaimTarget;
+  readonly object: Source<'object' | 's3'> | ClaimTarget;
   readonly form: ExportRequest['form'];
   /** Also take the sha256 of the guest's bytes; costs a second for each 1.4 GB of the disk. Objects only. */
   readonly guestDigest?: boolean | undefined;
@@ -31,20 +25,20 @@ export const exportFile = 'disk.img';
 
 export const toExportRequest = (
   { object, form, guestDigest = false }: JobExport,
-  settings: PopulateSettings,
+  context: JobContext,
 ): ExportRequest => {
   if (object.type === 'claim') return { form, path: `${exportPath}/${exportFile}`, guestDigest: false };
-  const told = toTransferSource(object, settings);
+  const told = toTransferSource(object, context);
   if (told.type !== 's3') throw new InvalidInput('an export goes to an object store');
   const { type: _, ...place } = told;
   return { form, object: place, guestDigest };
 };
 
 /** Its credentials, as those of a source, or the claim. */
-export const mountsOfExport = (request: JobExport | undefined, settings: PopulateSettings): SourceMounts => {
-  if (request === undefined) return { volumes: [], mounts: [], devices: [] };
+export const mountsOfExport = (request: JobExport | undefined, context: JobContext): SourceMounts => {
+  if (request === undefined) return noMounts;
   const { object } = request;
-  if (object.type !== 'claim') return mountsOfSource(object, settings);
+  if (object.type !== 'claim') return mountsOfSource(object, context);
   return {
     volumes: [{ name: 'export', persistentVolumeClaim: { claimName: object.claimName } }],
     mounts: [{ name: 'export', mountPath: exportPath }],

@@ -1,7 +1,7 @@
 // What an annotation on an image says of the backup it is made from. Written by who restores, read by the dialects of images.
 import { z } from 'zod';
 import { annotations } from '#shared/api/names.ts';
-import type { NfsJobSource, S3JobSource } from '#shared/populate/job-source.ts';
+import type { Source } from '#shared/populate/source.ts';
 
 export const RestoreMark = z.object({
   /** Where the disk is; left out where the storage itself restores it. */
@@ -49,5 +49,5 @@ export const readRestored = (marks: Readonly<Record<string, string>> | undefined
 };
 
 /** Where the disk of a restored image is; `undefined` for others, and where the storage itself restores it. */
-export const restoredFrom = (restored: Restored): S3JobSource | NfsJobSource | undefined =>
+export const restoredFrom = (restored: Restored): Source<'s3' | 'nfs'> | undefined =>
   restored.is === 'restored' ? restored.mark.from : undefined;

@@ -4,16 +4,10 @@ import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-backup.ts';
 import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-export.ts';
-import {
-  type JobSource,
-  mountsOfSource,
-  toServeRequest,
-  toTransferSource,
-  toUploadSource,
-} from '#shared/populate/job-source.ts';
 import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/pod-place.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { mountsOfSpool } from '#shared/populate/spool.ts';
+import { type JobSource, isSent, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
+import { toServeRequest } from '#shared/populate/sources/upload.ts';
 import { traceOfObject } from '#shared/runtime/span.ts';
 import { toTraceparent } from '#shared/runtime/trace.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -86,16 +80,17 @@ export const transferJobName = (role: TransferMode | 'keep', owner: Pick<ObjectR
 
 const specOf = (request: TransferRequest, settings: PopulateSettings): TransferSpec => ({
   mode: request.mode,
-  source:
-    request.source.type === 'upload'
-      ? toUploadSource(request.owner.uid, settings)
-      : toTransferSource(request.source, settings),
+  source: toTransferSource(request.source, { owner: request.owner, settings }),
   ...(request.checksum === undefined ? {} : { checksum: request.checksum }),
   ...(request.expected === undefined ? {} : { expected: request.expected }),
   ...(request.target === undefined ? {} : { target: targetOf(request.target) }),
-  ...(request.export === undefined ? {} : { export: toExportRequest(request.export, settings) }),
-  ...(request.backup === undefined ? {} : { backup: toBackupRequest(request.backup, settings) }),
-  ...(request.mode === 'serve' ? { serve: toServeRequest(request.owner.uid, request.identity, settings) } : {}),
+  ...(request.export === undefined
+    ? {}
+    : { export: toExportRequest(request.export, { owner: request.owner, settings }) }),
+  ...(request.backup === undefined
+    ? {}
+    : { backup: toBackupRequest(request.backup, { owner: request.owner, settings }) }),
+  ...(request.mode === 'serve' ? { serve: toServeRequest(request.identity, { owner: request.owner, settings }) } : {}),
   scratchDir,
   limits: {
     idleSeconds: 60,
@@ -125,7 +120,7 @@ const environmentOf = (request: TransferRequest, settings: PopulateSettings): re
   { name: 'BULLION_TRANSFER', value: JSON.stringify(specOf(request, settings)) },
   { name: 'BULLION_OWNER', value: JSON.stringify(request.owner) },
   { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
-  ...(request.source.type === 'upload' || request.mode === 'serve'
+  ...(isSent(request.source) || request.mode === 'serve'
     ? [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }]
     : []),
   ...(settings.eventSink === undefined ? [] : [{ name: 'K_SINK', value: settings.eventSink }]),
@@ -150,10 +145,9 @@ const tokenVolume = (audience: string): Volume => ({
 const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
   scratchOf(settings),
   ...(settings.eventAudience === undefined ? [] : [tokenVolume(settings.eventAudience)]),
-  ...mountsOfSource(request.source, settings).volumes,
-  ...(request.source.type === 'upload' ? mountsOfSpool(request.owner).volumes : []),
-  ...mountsOfExport(request.export, settings).volumes,
-  ...mountsOfBackup(request.backup, settings).volumes,
+  ...mountsOfSource(request.source, { owner: request.owner, settings }).volumes,
+  ...mountsOfExport(request.export, { owner: request.owner, settings }).volumes,
+  ...mountsOfBackup(request.backup, { owner: request.owner, settings }).volumes,
   ...(request.target === undefined
     ? []
     : [{ name: 'target', persistentVolumeClaim: { claimName: request.target.claimName } }]),
@@ -163,13 +157,13 @@ const mountsOf = (
   { owner, source, target, export: exported, backup }: TransferRequest,
   settings: PopulateSettings,
 ): Pick<Container, 'volumeMounts' | 'volumeDevices'> => {
-  const ofSource = mountsOfSource(source, settings);
+  const context = { owner, settings };
+  const ofSource = mountsOfSource(source, context);
   const devices = [...ofSource.devices, ...(target?.volumeMode === 'Block' ? [{ name: 'target', devicePath }] : [])];
   const ofTarget = target?.volumeMode === 'Filesystem' ? [{ name: 'target', mountPath }] : [];
-  const ofPlaces = [...mountsOfExport(exported, settings).mounts, ...mountsOfBackup(backup, settings).mounts];
+  const ofPlaces = [...mountsOfExport(exported, context).mounts, ...mountsOfBackup(backup, context).mounts];
   const ofToken = settings.eventAudience === undefined ? [] : [{ name: 'oidc-token', mountPath: tokenPath }];
-  const ofSpool = source.type === 'upload' ? mountsOfSpool(owner).mounts : [];
-  const mounts = [...ofSource.mounts, ...ofSpool, ...ofPlaces, ...ofTarget, ...ofToken];
+  const mounts = [...ofSource.mounts, ...ofPlaces, ...ofTarget, ...ofToken];
   return {
     volumeMounts: [{ name: 'scratch', mountPath: scratchDir }, ...mounts],
     ...(devices.length === 0 ? {} : { volumeDevices: devices }),

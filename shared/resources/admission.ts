@@ -22,7 +22,7 @@ import { dataVolumeRequestRules } from '#shared/resources/data-volume/rules.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import { harvesterImageDefaults } from '#shared/resources/harvester-image/defaults.ts';
 import { harvesterImageRequestRules } from '#shared/resources/harvester-image/rules.ts';
-import { harvesterImageSources } from '#shared/resources/harvester-image/sources.ts';
+import { harvesterImageSources } from '#shared/resources/harvester-image/source.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { virtualMachinePvcs, virtualMachineVolumes } from '#shared/resources/hypercloud-volume/dialect.ts';

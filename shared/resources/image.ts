@@ -4,7 +4,8 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { type Filled, type Image, isFinal, isFromServer } from '#shared/backends/image.ts';
+import { isFromServer } from '#shared/populate/source.ts';
+import { type Filled, type Image, isFinal } from '#shared/backends/image.ts';
 import { contentOf } from '#shared/backends/singleflight/content.ts';
 import { terminatingState } from '#shared/backends/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
@@ -129,7 +130,7 @@ export const imageReconciler = <T extends ImageObject>(
     dialect.namesAreUnique === true
       ? { name: displayName, what: 'display name', reason: refusals.name, isDue: state.children === undefined }
       : undefined,
-  fetches: ({ source, state }) => !isFinal(state) && source !== undefined && isFromServer(source),
+  fetches: ({ source, state }) => !isFinal(state) && isFromServer(source),
   finalizerOf: () => finalizers.image,
   isOfferDue: ({ offered, state }) => offered !== undefined && state.children?.volume === undefined,
   links: linksOf(dialect),

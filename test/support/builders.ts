@@ -7,7 +7,8 @@ import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { type FetchedSource, type Image, type ImageState, initialState } from '#shared/backends/image.ts';
+import { type Image, type ImageState, initialState } from '#shared/backends/image.ts';
+import type { JobSource } from '#shared/populate/source.ts';
 import { buildBackingImage } from '#shared/backends/backingimage/manifests.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
@@ -125,7 +126,7 @@ export const aVolume = (over: Partial<PersistentVolumeClaim> = {}, image = anIma
 /** A transfer Job of `anImage`. */
 export const aJob = (mode: 'inspect' | 'import', status: Job['status'] = {}, image = anImage()): Job => {
   const target = { claimName: image.childNames.volume, volumeMode: 'Block', capacityBytes: 2 ** 30 } as const;
-  const source = image.source as FetchedSource;
+  const source = image.source as JobSource;
   const request = { mode, owner: image.ref, source, retries: image.retries };
   const built = buildTransferJob(mode === 'import' ? { ...request, target } : request, testSettings);
   const metadata = { ...built.metadata, uid: `${mode}-job-uid`, creationTimestamp: '2026-01-02T03:00:00Z' };

@@ -4,18 +4,11 @@ import { removeWhole } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Copies } from '#shared/backends/backingimage/copies.ts';
 import { attemptOf } from '#shared/backends/backingimage/manifests.ts';
-import type { Image, ImagePhase, ImageSource, ImageState } from '#shared/backends/image.ts';
+import type { Image, ImageState } from '#shared/backends/image.ts';
 import { countAttempts, describeAttempt, failedState, isPast, isoTime, waitingState } from '#shared/backends/state.ts';
+import { isSent, movingOf } from '#shared/populate/source.ts';
 
 type Running = Extract<Copies, { is: 'running' }>;
-
-/** What moves, by where it comes from. */
-const movesOf: Partial<Record<ImageSource['type'], readonly [ImagePhase, string]>> = {
-  clone: ['Cloning', 'cloning'],
-  'export-from-volume': ['Cloning', 'exporting the volume'],
-  upload: ['Downloading', 'receiving the upload'],
-  restore: ['Downloading', 'restoring the backup'],
-};
 
 export const planRunning = (image: Image, observed: BackingImage, copies: Running, context: PlanContext): Plan => {
   const attempt = attemptOf(observed);
@@ -34,7 +27,6 @@ interface Followed {
 
 const stateOf = (image: Image, state: ImageState, followed: Followed, context: PlanContext): ImageState => {
   const { copies, observed } = followed;
-  const isUpload = image.source?.type === 'upload';
   switch (copies.step) {
     case 'moving':
       return movingState(image, state, observed, context);
@@ -48,7 +40,7 @@ const stateOf = (image: Image, state: ImageState, followed: Followed, context: P
         context,
       );
     case 'waiting':
-      return isUpload
+      return isSent(image.source)
         ? uploadState(image, state, observed, context)
         : wait(image, state, ['Starting', startingWords(copies)], context);
   }
@@ -79,7 +71,7 @@ const movingState = (image: Image, state: ImageState, observed: BackingImage, co
   if (isPast(deadline, context.now)) {
     return failedState(state, 'DeadlineExceeded', 'the transfer ran past its deadline and was stopped');
   }
-  const [phase, doing] = movesOf[image.source?.type ?? 'http'] ?? ['Downloading', 'downloading'];
+  const { phase, doing } = movingOf(image.source);
   return { ...state, phase, reason: phase, message: describeAttempt(image, state, doing), deadline };
 };
 

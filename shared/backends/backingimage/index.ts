@@ -6,6 +6,7 @@ import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import { need } from '#shared/backends/backingimage/need.ts';
+import { longhornSources } from '#shared/backends/backingimage/origin.ts';
 import { filledState, initialize } from '#shared/backends/backingimage/plan.ts';
 import { planDelete } from '#shared/backends/backingimage/removal.ts';
 import { type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
@@ -28,7 +29,7 @@ const reads = [
 ];
 
 export const backingImage: Backend<ObservedBackingImage> = {
-  capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 'restore'], encrypts: true },
+  capabilities: { sources: longhornSources, encrypts: true },
   needs: need,
   check,
   initialize,

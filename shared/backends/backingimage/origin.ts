@@ -21,6 +21,7 @@ import { secretOf } from '#shared/backends/backingimage/parameters.ts';
 import { foreignSecretProblem, isEncrypted } from '#shared/backends/rules/encryption.ts';
 import type { CloneSource, Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
 
 export type ObservedOrigin =
   | { readonly is: 'ready'; readonly origin: Origin }
@@ -38,22 +39,40 @@ const ready = (sourceType: Origin['sourceType'], parameters: Origin['parameters'
 const waiting = (reason: string, message: string): ObservedOrigin => ({ is: 'waiting', reason, message });
 const refused = (reason: string, message: string): ObservedOrigin => ({ is: 'refused', reason, message });
 
+/** The types of sources that are taken. */
+export const longhornSources = [
+  'http',
+  'upload',
+  'export-from-volume',
+  'clone',
+  'restore',
+] as const satisfies readonly SourceType[];
+type LonghornSource = (typeof longhornSources)[number];
+
+const readers: {
+  readonly [T in LonghornSource]: (
+    source: Source<T>,
+    image: Image,
+    kube: KubeClient,
+  ) => ObservedOrigin | Promise<ObservedOrigin>;
+} = {
+  http: ({ url }) => ready('download', { url }),
+  upload: () => ready('upload', {}),
+  'export-from-volume': ({ namespace, claimName }, _image, kube) => readVolume(kube, namespace, claimName),
+  clone: (source, image, kube) => readImage(kube, image, source),
+  restore: ({ url }) => ready('restore', { 'backup-url': url }),
+};
+
+const isTaken = isOneOf(longhornSources);
+
+const readTaken = <T extends LonghornSource>(source: Source<T>, image: Image, kube: KubeClient) =>
+  readers[source.type](source, image, kube);
+
 export const readOrigin = async (kube: KubeClient, image: Image): Promise<ObservedOrigin> => {
   const { source } = image;
-  switch (source?.type) {
-    case 'http':
-      return ready('download', { url: source.url });
-    case 'upload':
-      return ready('upload', {});
-    case 'restore':
-      return ready('restore', { 'backup-url': source.url });
-    case 'export-from-volume':
-      return readVolume(kube, source.namespace, source.claimName);
-    case 'clone':
-      return readImage(kube, image, source);
-    default:
-      return refused('InvalidSpec', `a ${source?.type ?? 'missing'} source cannot become a backing image`);
-  }
+  return isTaken(source)
+    ? readTaken(source, image, kube)
+    : refused('InvalidSpec', `a ${source?.type ?? 'missing'} source cannot become a backing image`);
 };
 
 const readVolume = async (kube: KubeClient, namespace: string, name: string): Promise<ObservedOrigin> => {

@@ -11,6 +11,7 @@ import type { ObservedBackingImage } from '#shared/backends/backingimage/observe
 import type { Image } from '#shared/backends/image.ts';
 import { markExported } from '#shared/backends/exporting.ts';
 import { failedState, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
+import { isSent } from '#shared/populate/source.ts';
 
 export const planStart = (image: Image, observed: ObservedBackingImage, context: PlanContext): Plan => {
   if (!observed.isInstalled) return wait(image, 'BackendUnavailable', longhornMissing, context);
@@ -75,6 +76,6 @@ const make = (image: Image, observed: ObservedBackingImage, origin: Origin, cont
       storageClass: storageClass.metadata.name,
     },
   };
-  const step = image.source?.type === 'upload' ? uploadStep : startStep;
+  const step = isSent(image.source) ? uploadStep : startStep;
   return { actions, state: waitingState(image, next, step, context) };
 };

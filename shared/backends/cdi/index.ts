@@ -13,6 +13,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend } from '#shared/backends/backend.ts';
 import { initialize, madeState, planDelete } from '#shared/backends/cdi/plan.ts';
+import { cdiSources } from '#shared/backends/cdi/manifests.ts';
 import { hasNews } from '#shared/backends/cdi/following.ts';
 import { type ObservedCdi, check } from '#shared/backends/cdi/observed.ts';
 import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/watched-child.ts';
@@ -20,7 +21,7 @@ import { follow, hasAttemptEnded, isLeaving } from '#shared/backends/watched-chi
 const reads = [pods, storageClasses, storageProfiles, kubeEvents, harvesterImageKind.type] as readonly unknown[];
 
 export const cdi: Backend<ObservedCdi> = {
-  capabilities: { sources: ['http', 'upload', 'export-from-volume', 'clone', 's3', 'nfs'] },
+  capabilities: { sources: cdiSources },
   check,
   initialize,
   updateVirtualSize: (image, { dataVolume, claim }) =>

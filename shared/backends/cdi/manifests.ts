@@ -10,6 +10,7 @@ import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import type { Image } from '#shared/backends/image.ts';
 import type { Cloned } from '#shared/backends/cloned.ts';
+import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
 import { inspectedMark } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -30,33 +31,63 @@ export interface Shape {
   readonly inspected?: Inspection | undefined;
 }
 
-type Source = NonNullable<DataVolumeSpec['source']>;
+type Filling = NonNullable<DataVolumeSpec['source']>;
 
-const claimSource = (namespace: string, name: string): Source => ({ pvc: { namespace, name } });
+const fromClaim = (namespace: string, name: string): Filling => ({ pvc: { namespace, name } });
 
-const sourceOf = ({ ref, source, checksum, faults }: Image, { cloned, bundleName }: Shape): Source => {
-  switch (source?.type) {
-    case 'http': {
-      const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
-      const trust = bundleName === undefined ? {} : { certConfigMap: bundleName };
-      return { http: { url: source.url, ...trust, ...check } };
-    }
-    case 'upload':
-      return { upload: {} };
-    case 'export-from-volume':
-      return claimSource(source.namespace, source.claimName);
-    case 'clone':
-    case 's3':
-    case 'nfs':
-      if (cloned?.is === 'ready') return claimSource(cloned.namespace, cloned.name);
-      break;
-    default:
-  }
-  throw new InvalidInput(`nothing can be put into a DataVolume for ${ref.name}`, faults);
+const fromServer = ({ url }: Source<'http'>, { checksum }: Image, { bundleName }: Shape): Filling => {
+  const check = checksum === undefined ? {} : { checksum: `${checksum.algorithm}:${checksum.hex}` };
+  const trust = bundleName === undefined ? {} : { certConfigMap: bundleName };
+  return { http: { url, ...trust, ...check } };
+};
+
+const fromCopy = (_source: object, _image: object, { cloned }: Shape): Filling | undefined =>
+  cloned?.is === 'ready' ? fromClaim(cloned.namespace, cloned.name) : undefined;
+
+/** The types of sources that are taken. */
+export const cdiSources = [
+  'http',
+  'upload',
+  'export-from-volume',
+  'clone',
+  's3',
+  'nfs',
+] as const satisfies readonly SourceType[];
+type CdiSource = (typeof cdiSources)[number];
+
+interface Taken<S> {
+  /** It is brought into a claim first, which the DataVolume is a copy of: CDI reads no such disks. */
+  readonly isStaged: boolean;
+  /** `undefined`: what it would be a copy of is not there yet. */
+  fillingOf(source: S, image: Image, shape: Shape): Filling | undefined;
+}
+
+const taken: { readonly [T in CdiSource]: Taken<Source<T>> } = {
+  http: { isStaged: false, fillingOf: fromServer },
+  upload: { isStaged: false, fillingOf: () => ({ upload: {} }) },
+  'export-from-volume': { isStaged: false, fillingOf: ({ namespace, claimName }) => fromClaim(namespace, claimName) },
+  clone: { isStaged: false, fillingOf: fromCopy },
+  s3: { isStaged: true, fillingOf: fromCopy },
+  nfs: { isStaged: true, fillingOf: fromCopy },
+};
+
+const isTaken = isOneOf(cdiSources);
+
+export const needsStage = ({ source }: Pick<Image, 'source'>): boolean =>
+  isTaken(source) && taken[source.type].isStaged;
+
+const fill = <T extends CdiSource>(source: Source<T>, image: Image, shape: Shape): Filling | undefined =>
+  taken[source.type].fillingOf(source, image, shape);
+
+const sourceOf = (image: Image, shape: Shape): Filling => {
+  const { ref, source, faults } = image;
+  const filling = isTaken(source) ? fill(source, image, shape) : undefined;
+  if (filling === undefined) throw new InvalidInput(`nothing can be put into a DataVolume for ${ref.name}`, faults);
+  return filling;
 };
 
 /** What the author of the image was allowed at admission is what the DataVolume may be made from. */
-const grantsOf = ({ ref }: Image, { pvc }: Source): Readonly<Record<string, string>> => {
+const grantsOf = ({ ref }: Image, { pvc }: Filling): Readonly<Record<string, string>> => {
   if (pvc === undefined || pvc.namespace === ref.namespace) return {};
   return { [annotations.granted]: toGrantText([{ use: 'clone-claim', ...pvc }]) ?? '' };
 };

@@ -11,14 +11,16 @@ import {
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { type Stage, needsStage, readStage } from '#shared/backends/cdi/staging.ts';
+import { needsStage } from '#shared/backends/cdi/manifests.ts';
+import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
 import { type Cloned, readCloned } from '#shared/backends/cloned.ts';
 import { readExported } from '#shared/backends/exporting.ts';
-import { type Image, isFetched, isRetryDue } from '#shared/backends/image.ts';
+import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { readReaders } from '#shared/backends/readers.ts';
 import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';
+import { isFetched } from '#shared/populate/source.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 
 export interface ObservedCdi {
@@ -134,8 +136,7 @@ const readForNew = async (kube: KubeClient, image: Image): Promise<Partial<Obser
 };
 
 /** A Job looks at its source first. */
-const needsLook = ({ source, storage }: Image): boolean =>
-  source !== undefined && source.type !== 'upload' && isFetched(source) && storage.capacityBytes === undefined;
+const needsLook = ({ source, storage }: Image): boolean => isFetched(source) && storage.capacityBytes === undefined;
 
 /** What the Job has found is with its pods. */
 const readLook = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {

@@ -12,19 +12,12 @@ import { parseQuantity } from '#shared/api/quantity.ts';
 import { create, ensure, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { counted, followDataVolume, stoppedState } from '#shared/backends/cdi/following.ts';
-import { type Shape, buildBundle, buildDataVolume } from '#shared/backends/cdi/manifests.ts';
+import { type Shape, buildBundle, buildDataVolume, needsStage } from '#shared/backends/cdi/manifests.ts';
 import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
-import {
-  dirtyStage,
-  needsStage,
-  planStage,
-  readyStage,
-  removeStage,
-  stagedDisk,
-} from '#shared/backends/cdi/staging.ts';
+import { dirtyStage, planStage, readyStage, removeStage, stagedDisk } from '#shared/backends/cdi/staging.ts';
 import { awaitOffer } from '#shared/backends/spooling.ts';
 import { markExported } from '#shared/backends/exporting.ts';
-import { type Image, type ImageState, isFetched, isRetryDue } from '#shared/backends/image.ts';
+import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import { diskBytesOf } from '#shared/backends/origin.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
 import { isLeaving } from '#shared/backends/watched-child.ts';
@@ -43,6 +36,7 @@ import {
   waitingState,
 } from '#shared/backends/state.ts';
 import { inClass } from '#shared/populate/class-annotations.ts';
+import { isFetched, isForJob, isSent } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
@@ -120,8 +114,8 @@ const planNew = (image: Image, observed: ObservedCdi, context: PlanContext): Pla
   if (cloned?.is === 'waiting')
     return { actions: [], state: restingState(image, { reason: 'SourceNotReady', message: cloned.message }) };
   const { source, storage } = image;
-  if (source?.type === 'upload') return planOffered(image, storageClass, context);
-  if (storage.capacityBytes !== undefined || source === undefined || !isFetched(source)) {
+  if (isSent(source)) return planOffered(image, storageClass, context);
+  if (storage.capacityBytes !== undefined || !isFetched(source)) {
     return makeDataVolume(
       image,
       { storageClass, cloned, exported, diskBytes: storage.capacityBytes },
@@ -143,8 +137,7 @@ const planLook = (image: Image, observed: ObservedCdi, context: PlanContext): Pl
 };
 
 const buildLook = ({ ref, source, retries, faults }: Image, { settings }: PlanContext): Job => {
-  if (source === undefined || !isFetched(source))
-    throw new InvalidInput(`nothing can be fetched for ${ref.name}`, faults);
+  if (!isForJob(source)) throw new InvalidInput(`nothing can be fetched for ${ref.name}`, faults);
   return buildTransferJob({ mode: 'inspect', owner: ref, source, retries }, settings);
 };
 

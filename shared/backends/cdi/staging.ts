@@ -3,6 +3,7 @@
 import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type Action, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { needsStage } from '#shared/backends/cdi/manifests.ts';
 import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
@@ -14,9 +15,6 @@ import { readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populatedPatch, populationOf } from '#shared/populate/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-
-/** Only restored images have such a source here. */
-export const needsStage = ({ source }: Pick<Image, 'source'>): boolean => ['s3', 'nfs'].includes(source?.type ?? '');
 
 const stageName = ({ ref }: Pick<Image, 'ref'>): string => `restore-${ref.uid}`;
 

@@ -1,19 +1,14 @@
 // An image that is made from what a claim of its namespace holds: of another image, or of a disk that is exported. Read and planned like bytes that are
 // there already (sharing.ts).
 import { readCloned } from '#shared/backends/cloned.ts';
-import type { ImageSource } from '#shared/backends/image.ts';
 import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-
-type Copied = Extract<ImageSource, { readonly type: 'clone' | 'export-from-volume' }>;
-
-export const isCopied = (source: ImageSource | undefined): source is Copied =>
-  source?.type === 'clone' || source?.type === 'export-from-volume';
+import type { CopiedSource } from '#shared/populate/source.ts';
 
 /** Its author was asked at admission (`use-image`, `export-claim`), and nothing else lies in the namespace that is the image's own. */
 const mayUse = () => true;
 
-export const readCopied = async (kube: KubeClient, source: Copied): Promise<Origin> => {
+export const readCopied = async (kube: KubeClient, source: CopiedSource): Promise<Origin> => {
   const { namespace } = source;
   if (source.type === 'export-from-volume') return readExport(kube, namespace, source.claimName);
   const cloned = await readCloned(kube, source);

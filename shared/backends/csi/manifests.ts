@@ -1,22 +1,21 @@
 // The golden volume of an image, and the Jobs that look at its source and fill it. Called by the plans of this folder.
 import type { Job, PersistentVolumeClaim, TypedLocalReference, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import { type FetchedSource, type Image, isFetched } from '#shared/backends/image.ts';
+import type { Image } from '#shared/backends/image.ts';
 import type { Described } from '#shared/backends/reading.ts';
 import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone-record.ts';
-import type { JobSource } from '#shared/populate/job-source.ts';
 import { type ClaimProfile, claimProfileOf, toldSnapshotClass } from '#shared/populate/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/sizing.ts';
+import { type JobSource, isForJob } from '#shared/populate/source.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildVolume, contentLabel, inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 /** Images whose spec has faults never get as far as a Job. */
-const sourceOf = ({ ref, source, faults }: Image): FetchedSource => {
-  if (source === undefined || !isFetched(source))
-    throw new InvalidInput(`nothing can be fetched for ${ref.name}`, faults);
+const sourceOf = ({ ref, source, faults }: Image): JobSource => {
+  if (!isForJob(source)) throw new InvalidInput(`nothing can be fetched for ${ref.name}`, faults);
   return source;
 };
 

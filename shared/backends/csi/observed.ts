@@ -13,7 +13,7 @@ import {
 import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
-import { isCopied, readCopied } from '#shared/backends/csi/copying.ts';
+import { readCopied } from '#shared/backends/csi/copying.ts';
 import { mayBe, readSnapshot, readSnapshotting } from '#shared/backends/csi/snapshot-observed.ts';
 import { contentOf } from '#shared/backends/singleflight/content.ts';
 import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
@@ -28,6 +28,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
+import { isCopied, isSent } from '#shared/populate/source.ts';
 import { populationOf, volumeModeOf } from '#shared/populate/volume.ts';
 
 export interface ObservedCsi {
@@ -191,7 +192,7 @@ const readForCopy = async (kube: KubeClient, image: Image, origin: Origin): Prom
 };
 
 /** A Job looks at its source first, whoever else has the bytes. */
-const isLookedAt = (image: Image): boolean => image.source?.type !== 'upload' && contentOfImage(image) === undefined;
+const isLookedAt = (image: Image): boolean => !isSent(image.source) && contentOfImage(image) === undefined;
 
 /** The Job that looks: what it has found is with its pods. */
 const readLook = async (kube: KubeClient, image: Image): Promise<Part> => {

@@ -11,6 +11,7 @@ import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planCopy, planShared } from '#shared/backends/csi/sharing.ts';
 import { leastBytesOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { isSent } from '#shared/populate/source.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 
 export const planVolume = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
@@ -31,9 +32,7 @@ export const planVolume = (image: Image, observed: ObservedCsi, context: PlanCon
 const planFetched = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {
   const asked = image.storage.capacityBytes;
   if (asked !== undefined) return makeVolume(image, observed, { bytes: asked, state: image.state }, context);
-  return image.source?.type === 'upload'
-    ? planOffered(image, observed, context)
-    : planInspected(image, observed, context);
+  return isSent(image.source) ? planOffered(image, observed, context) : planInspected(image, observed, context);
 };
 
 const planOffered = (image: Image, observed: ObservedCsi, context: PlanContext): Plan => {

@@ -1,40 +1,23 @@
 // What tells that two volumes would hold the same bytes, before either is filled: a digest that the source is pinned to. Pure.
 import { createHash } from 'node:crypto';
 import { labels } from '#shared/api/names.ts';
-import { readReference } from '#shared/clients/registry/reference.ts';
-import type { JobSource } from '#shared/populate/job-source.ts';
+import { type Source, isFile, pinOf } from '#shared/populate/source.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** What is to be put into a volume. */
 export interface Wanted {
-  readonly from: { readonly type: string } | undefined;
+  readonly from: Source | undefined;
   readonly checksum?: Checksum | undefined;
 }
 
 const strong: readonly string[] = ['sha256', 'sha512'];
 
-/** The digest that an image is pinned to. */
-const pinOf = (url: string): string | undefined => {
-  const reference = readReference(url);
-  return 'value' in reference ? reference.value.digest : undefined;
-};
-
-/** Sources that are one file, which a checksum vouches for. What people send is taken from them, whoever else has it. */
-const files: readonly string[] = ['http', 's3', 'object'] satisfies readonly JobSource['type'][];
-
-const isRegistry = (from: { readonly type: string }): from is Extract<JobSource, { type: 'registry' }> =>
-  from.type === 'registry';
-
 /** `undefined`: what the source holds can change, or nobody vouches for it. Digests that can be forged say nothing. */
 export const contentOf = ({ from, checksum }: Wanted): string | undefined => {
   if (from === undefined) return undefined;
-  if (isRegistry(from)) {
-    const digest = pinOf(from.url);
-    return digest && `registry ${digest} ${from.architecture ?? ''}`;
-  }
-  return files.includes(from.type) && checksum !== undefined && strong.includes(checksum.algorithm)
+  return isFile(from) && checksum !== undefined && strong.includes(checksum.algorithm)
     ? fileContent(`${checksum.algorithm}:${checksum.hex}`)
-    : undefined;
+    : pinOf(from);
 };
 
 /** `digest`: `<algorithm>:<hex>`, or what stands for it. */

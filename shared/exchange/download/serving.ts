@@ -8,7 +8,7 @@ import type { DownloadVolume } from '#shared/exchange/download/volume.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type Worker, findWorker } from '#shared/exchange/worker.ts';
 import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
-import { downloadPort } from '#shared/populate/job-source.ts';
+import { downloadPort } from '#shared/populate/sources/upload.ts';
 import { buildTransferJob, transferJobName } from '#shared/populate/transfer-job.ts';
 import { isConflict, isNotFound } from '#shared/runtime/errors.ts';
 

@@ -6,7 +6,7 @@ import { type Target, findTarget } from '#shared/exchange/target.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import { lookAtUpload, type UploadState } from '#shared/exchange/upload/session.ts';
 import { type Worker, type WorkerDeps, findWorker } from '#shared/exchange/worker.ts';
-import { uploadPort } from '#shared/populate/job-source.ts';
+import { uploadPort } from '#shared/populate/sources/upload.ts';
 
 export interface UploadDeps extends WorkerDeps {
   /** Milliseconds to wait for a pod. */

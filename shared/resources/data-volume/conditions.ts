@@ -3,6 +3,7 @@
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import type { Note } from '#shared/resources/transitions.ts';
+import { isSent } from '#shared/populate/source.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import { isRunning } from '#shared/resources/data-volume/phase.ts';
 
@@ -93,7 +94,7 @@ const toReady = (state: ImageState): WantedCondition => ({
 /** What the original's clients read Events for. */
 const progressReasons = ({ source }: Volume): { readonly running: string; readonly done: string } => {
   if (source?.type === 'object') return { running: 'CloneInProgress', done: 'CloneSucceeded' };
-  return source?.type === 'transfer' && source.from.type === 'upload'
+  return source?.type === 'transfer' && isSent(source.from)
     ? { running: 'UploadReady', done: 'UploadSucceeded' }
     : { running: 'ImportInProgress', done: 'ImportSucceeded' };
 };

@@ -1,5 +1,6 @@
 // The original's phase and progress of a DataVolume, from the state it has come to. Pure.
 import type { ImageState } from '#shared/backends/image.ts';
+import { isSent } from '#shared/populate/source.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
 
 /** Whether bytes move. */
@@ -18,8 +19,7 @@ export const phaseOf = (state: ImageState, source: VolumeSource | undefined): st
 
 const isFilledByStorage = ({ clone }: ImageState): boolean => clone !== undefined && clone.strategy !== 'copy';
 
-const isUpload = (source: VolumeSource | undefined): boolean =>
-  source?.type === 'transfer' && source.from.type === 'upload';
+const isUpload = (source: VolumeSource | undefined): boolean => source?.type === 'transfer' && isSent(source.from);
 
 /** Ready as long as somebody listens: `virtctl` waits for this phase, then sends. */
 const uploadPhase = (state: ImageState): string => {

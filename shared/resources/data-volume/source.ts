@@ -3,7 +3,8 @@ import type { DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { toGcsUrl } from '#shared/resources/data-volume/gcs-url.ts';
 import { toS3Place } from '#shared/resources/data-volume/s3-url.ts';
-import type { JobSource, SourceAccess } from '#shared/populate/job-source.ts';
+import type { JobSource, Source } from '#shared/populate/source.ts';
+import type { SourceAccess } from '#shared/populate/sources/servers.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
 
 export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
@@ -51,7 +52,7 @@ const readBytes = ({
   return registry?.url === undefined ? undefined : readRegistry(registry.url, registry);
 };
 
-const readRegistry = (url: string, registry: NonNullable<Sources['registry']>): JobSource & { type: 'registry' } => ({
+const readRegistry = (url: string, registry: NonNullable<Sources['registry']>): Source<'registry'> => ({
   type: 'registry',
   url,
   ...(registry.platform?.architecture === undefined ? {} : { architecture: registry.platform.architecture }),

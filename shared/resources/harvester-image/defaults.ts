@@ -4,7 +4,8 @@ import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#sha
 import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
-import { classAnnotationOf, textOf } from '#shared/resources/harvester-image/rules.ts';
+import { classAnnotationOf } from '#shared/resources/harvester-image/rules.ts';
+import { textOf } from '#shared/resources/harvester-image/source.ts';
 import type { DefaultRequest, DefaultRule } from '#shared/resources/rule.ts';
 
 type Fill = DefaultRule<HarvesterImage>['fill'];

@@ -9,19 +9,17 @@ import {
 import { parseChecksum } from '#shared/backends/rules/checksum.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { textOf, urlOf } from '#shared/resources/harvester-image/source.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
 
 type Rule = SpecRule<HarvesterImage>;
 
 const storageClassField = `metadata.annotations[${harvesterAnnotations.storageClassName}]`;
 
-/** An empty string is what clients in Go send for a field that is not set. */
-export const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
-
 export const classAnnotationOf = (object: HarvesterImage | undefined): string | undefined =>
   textOf(object?.metadata.annotations?.[harvesterAnnotations.storageClassName]);
 
-const needsUrl = ({ spec }: HarvesterImage): boolean => spec.sourceType === 'download' || spec.sourceType === 'restore';
+const needsUrl = ({ spec }: HarvesterImage): boolean => urlOf(spec) !== undefined;
 
 const sameStorageClass: Rule['check'] = (object) => {
   const [annotation, target] = [classAnnotationOf(object), textOf(object.spec.targetStorageClassName)];
@@ -36,11 +34,8 @@ const urlPresent: Rule['check'] = (object) =>
     `is required when sourceType is "${object.spec.sourceType}"`,
   );
 
-/** A restore names a backup, whose address is no http URL. */
 const urlValid: Rule['check'] = ({ spec }) =>
-  spec.sourceType === 'download' && textOf(spec.url) !== undefined
-    ? faultOf(parseSourceUrl(spec.url ?? ''), 'spec.url')
-    : [];
+  urlOf(spec) === 'http' && textOf(spec.url) !== undefined ? faultOf(parseSourceUrl(spec.url ?? ''), 'spec.url') : [];
 
 const urlAbsent: Rule['check'] = (object) =>
   faultIf(

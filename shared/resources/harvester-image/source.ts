@@ -1,10 +1,14 @@
-// Where a Harvester image comes from, by its `sourceType`. Called by the dialect; what is missing here is a fault of the rules.
+// Where a Harvester image comes from, by its `sourceType`, and what of others it uses for that. What is missing here is a fault of the rules.
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { ImageSource } from '#shared/backends/image.ts';
+import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
-import { textOf } from '#shared/resources/harvester-image/rules.ts';
+import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
 
 type Spec = HarvesterImage['spec'];
+
+/** An empty string is what clients in Go send for a field that is not set. */
+export const textOf = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
 
 const readDownload = ({ url = '' }: Spec): ImageSource | undefined => {
   const parsed = parseSourceUrl(url);
@@ -33,12 +37,56 @@ const readRestore = ({ url }: Spec): ImageSource | undefined => {
   return text === undefined ? undefined : { type: 'restore', url: text };
 };
 
-const readers = {
-  download: readDownload,
-  upload: (): ImageSource => ({ type: 'upload' }),
-  'export-from-volume': readExport,
-  clone: readClone,
-  restore: readRestore,
-} as const satisfies Record<Spec['sourceType'], (spec: Spec) => ImageSource | undefined>;
+/** A claim, also within the image's namespace, as the original asks. */
+const usedClaim = ({ pvcName: name = '', pvcNamespace: namespace = '' }: Spec): readonly AskedSource[] =>
+  name === '' || namespace === '' ? [] : [{ use: 'export-claim', namespace, name, field: 'spec.pvcName' }];
 
-export const readSource = (spec: Spec): ImageSource | undefined => readers[spec.sourceType](spec);
+const usedImage = ({ securityParameters: of }: Spec): readonly AskedSource[] =>
+  of === undefined
+    ? []
+    : [
+        {
+          use: 'use-image',
+          namespace: of.sourceImageNamespace,
+          name: of.sourceImageName,
+          field: 'spec.securityParameters.sourceImageName',
+        },
+      ];
+
+const nothing = (): readonly AskedSource[] => [];
+
+interface Row {
+  /** What `spec.url` is; left out: it must be empty. A backup's address is no http URL. */
+  readonly url?: 'http' | 'backup';
+  read(spec: Spec): ImageSource | undefined;
+  /** What its author must be allowed to use. */
+  usedBy(spec: Spec): readonly AskedSource[];
+}
+
+const rows: { readonly [T in Spec['sourceType']]: Row } = {
+  download: { url: 'http', read: readDownload, usedBy: nothing },
+  upload: { read: () => ({ type: 'upload' }), usedBy: nothing },
+  'export-from-volume': { read: readExport, usedBy: usedClaim },
+  clone: { read: readClone, usedBy: usedImage },
+  restore: { url: 'backup', read: readRestore, usedBy: nothing },
+};
+
+export const readSource = (spec: Spec): ImageSource | undefined => rows[spec.sourceType].read(spec);
+
+export const urlOf = ({ sourceType }: Spec): Row['url'] => rows[sourceType].url;
+
+export const harvesterImageSources: SourcesOf<HarvesterImage> = ({ metadata, spec }) => [
+  ...rows[spec.sourceType].usedBy(spec),
+  ...secretsOf(metadata.namespace ?? '', spec),
+];
+
+/** What the storage would read for every volume of the image's class, whoever is allowed to read it. Each once. */
+const secretsOf = (own: string, { storageClassParameters }: Spec): readonly AskedSource[] => {
+  const named = foreignSecretsIn(storageClassParameters, own).map(({ key, ...secret }) => ({
+    ...secret,
+    field: `spec.storageClassParameters[${key}]`,
+  }));
+  return named.filter(
+    ({ namespace, name }, at) => named.findIndex((one) => one.namespace === namespace && one.name === name) === at,
+  );
+};

@@ -1,7 +1,7 @@
 // An export as its plan sees it, whichever shape the user wrote: a claim that is read, and a place the file is put.
 import type { StoredResult } from '#shared/transfer/report.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
-import type { ObjectSource, S3JobSource } from '#shared/populate/job-source.ts';
+import type { Source } from '#shared/populate/source.ts';
 
 export interface VolumeExport extends Filled {
   readonly source: ExportSource;
@@ -16,7 +16,7 @@ export type ExportSource =
   | { readonly is: 'volume'; readonly name: string; readonly claimName: string };
 
 export type ExportDestination =
-  | { readonly is: 'store'; readonly object: ObjectSource | S3JobSource }
+  | { readonly is: 'store'; readonly object: Source<'object' | 's3'> }
   | { readonly is: 'local'; readonly claimName: string; readonly podName: string };
 
 export interface ExportState extends ImageState {

@@ -28,6 +28,7 @@ import { contentOfVolume } from '#shared/resources/volume/content.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
 import { type OriginReaders, type ObservedVolume, checkVolume } from '#shared/resources/volume/observed.ts';
 import { recordOf } from '#shared/populate/clone-record.ts';
+import { isFromServer } from '#shared/populate/source.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 
@@ -124,7 +125,7 @@ export const volumeReconciler = <T extends KubeObject>(
       };
     },
   }),
-  fetches: (volume) => ['http', 's3', 'registry'].includes(bytesOf(volume)?.type ?? ''),
+  fetches: (volume) => isFromServer(bytesOf(volume)),
   finalizerOf: (volume) => (mayLieElsewhere(volume) ? finalizers.clone : undefined),
   links: {
     waitsFor: [...dialect.sourceKinds, contentGroupKind],

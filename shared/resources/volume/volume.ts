@@ -4,7 +4,7 @@ import type { ResourceType } from '#shared/api/object.ts';
 import type { MayUse } from '#shared/access/grant.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
-import type { JobSource } from '#shared/populate/job-source.ts';
+import type { JobSource } from '#shared/populate/source.ts';
 import type { PodWishes } from '#shared/populate/pod-place.ts';
 
 export interface Volume extends Filled {

@@ -1,0 +1,143 @@
+// Where the bytes of a volume come from: a type of source is a member of one of the maps and its row of the table. Whoever treats types differently
+// asks here.
+import { type MountedClaim, type NfsFile, claim, nfs } from '#shared/populate/sources/mounted.ts';
+import {
+  type CopiedRow,
+  type JobContext,
+  type JobRow,
+  type RestoredRow,
+  type SourceMounts,
+  type SourceRow,
+  downloading,
+  noMounts,
+} from '#shared/populate/sources/row.ts';
+import {
+  type HttpFile,
+  type RegistryImage,
+  type S3Object,
+  type StoredObject,
+  http,
+  object,
+  registry,
+  s3,
+} from '#shared/populate/sources/servers.ts';
+import { upload } from '#shared/populate/sources/upload.ts';
+import type { TransferSource } from '#shared/transfer/spec.ts';
+
+/** What a Job fetches, or is sent. */
+interface JobSources {
+  http: HttpFile;
+  registry: RegistryImage;
+  s3: S3Object;
+  object: StoredObject;
+  nfs: NfsFile;
+  claim: MountedClaim;
+  upload: object;
+  /** An empty disk. */
+  blank: object;
+}
+
+/** What is copied within the cluster. */
+interface CopiedSources {
+  /** A claim, of any namespace. */
+  'export-from-volume': { readonly namespace: string; readonly claimName: string };
+  /** Another image of the same kind; `operation` left out: a plain copy. */
+  clone: {
+    readonly namespace: string;
+    readonly imageName: string;
+    readonly operation?: 'encrypt' | 'decrypt' | undefined;
+  };
+}
+
+/** What storage brings by itself. */
+interface RestoredSources {
+  /** A backup, by its URL. */
+  restore: { readonly url: string };
+}
+
+interface Sources extends JobSources, CopiedSources, RestoredSources {}
+
+export type SourceType = keyof Sources;
+/** Without an argument: any. */
+export type Source<T extends SourceType = SourceType> = { readonly [K in T]: { readonly type: K } & Sources[K] }[T];
+export type JobSource = Source<keyof JobSources>;
+export type CopiedSource = Source<keyof CopiedSources>;
+
+type JobRows = { readonly [T in keyof JobSources]: JobRow<Source<T>> };
+type Table = JobRows & { readonly [T in keyof CopiedSources]: CopiedRow<Source<T>> } & {
+  readonly [T in keyof RestoredSources]: RestoredRow<Source<T>>;
+};
+
+export const sources: Table = {
+  http,
+  registry,
+  s3,
+  object,
+  nfs,
+  claim,
+  upload,
+  blank: {
+    name: 'an empty disk',
+    isServer: false,
+    isFile: false,
+    arrives: 'fetched',
+    moving: downloading,
+    spec: () => ({ type: 'blank' }),
+    mounts: () => noMounts,
+  },
+  'export-from-volume': {
+    name: 'a claim of any namespace',
+    isServer: false,
+    isFile: false,
+    arrives: 'copied',
+    moving: { phase: 'Cloning', doing: 'exporting the volume' },
+  },
+  clone: {
+    name: 'another image of the same kind',
+    isServer: false,
+    isFile: false,
+    arrives: 'copied',
+    moving: { phase: 'Cloning', doing: 'cloning' },
+  },
+  restore: {
+    name: 'a backup that the storage itself made',
+    isServer: false,
+    isFile: false,
+    arrives: 'restored',
+    moving: { phase: 'Downloading', doing: 'restoring the backup' },
+  },
+};
+
+/** The same table, so that a row is found by its type together with a source of that type. */
+const jobRows: JobRows = sources;
+const rows: { readonly [T in SourceType]: SourceRow<Source<T>> } = sources;
+
+type MaybeSource = Pick<Source, 'type'> | undefined;
+
+const arrivalOf = (source: MaybeSource) => source && sources[source.type].arrives;
+
+/** A Job gets it. Only rows of Jobs arrive so. */
+export const isForJob = (source: Source | undefined): source is JobSource => isFetched(source) || isSent(source);
+/** A Job fetches it by itself, and may look at it before. */
+export const isFetched = (source: MaybeSource): boolean => arrivalOf(source) === 'fetched';
+/** A Job waits for somebody to send it. */
+export const isSent = (source: MaybeSource): boolean => arrivalOf(source) === 'sent';
+export const isCopied = (source: Source | undefined): source is CopiedSource => arrivalOf(source) === 'copied';
+export const isFromServer = (source: MaybeSource): boolean => source !== undefined && sources[source.type].isServer;
+export const isFile = ({ type }: Source): boolean => sources[type].isFile;
+export const movingOf = (source: MaybeSource): SourceRow<Source>['moving'] =>
+  source === undefined ? downloading : sources[source.type].moving;
+export const pinOf = <T extends SourceType>(source: Source<T>): string | undefined => rows[source.type].pinOf?.(source);
+
+/** The source as the worker is given it. */
+export const toTransferSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): TransferSource =>
+  jobRows[source.type].spec(source, context);
+
+export const mountsOfSource = <T extends keyof JobSources>(source: Source<T>, context: JobContext): SourceMounts =>
+  jobRows[source.type].mounts(source, context);
+
+/** Whether a source is of some types; for those who take only these. */
+export const isOneOf =
+  <T extends SourceType>(types: readonly T[]) =>
+  (source: Source | undefined): source is Extract<Source, { readonly type: T }> =>
+    types.some((type) => type === source?.type);

@@ -1,0 +1,154 @@
+// Sources that a Job fetches from a server: how they are named, what the worker is given, and which Secrets and ConfigMaps are mounted for it.
+import type { Volume } from '#shared/api/foreign/core.ts';
+import { parseReference, readReference } from '#shared/clients/registry/reference.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { type JobRow, type SourceMounts, downloading } from '#shared/populate/sources/row.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
+import type { Mounted } from '#shared/transfer/spec.ts';
+
+const secretPath = '/source-secret';
+const bundlePath = '/source-ca';
+const headersPath = '/source-headers';
+
+/** What a source is read with. Secrets and ConfigMaps are of the owner's namespace, and mounted by name: only the kubelet reads them. */
+export interface SourceAccess {
+  /** Secret with credentials: accessKeyId and secretKey, or the other words its kind of source knows. */
+  readonly secretName?: string | undefined;
+  /** ConfigMap whose every key is a PEM bundle to trust besides the system's. */
+  readonly bundleName?: string | undefined;
+  /** `Name: value`, sent to the source's own origin alone. */
+  readonly headers?: readonly string[] | undefined;
+  /** Secrets whose every key holds one such header. */
+  readonly headerSecrets?: readonly string[] | undefined;
+}
+
+export interface HttpFile extends SourceAccess {
+  readonly url: string;
+}
+
+export interface RegistryImage extends SourceAccess {
+  readonly url: string;
+  readonly architecture?: string | undefined;
+}
+
+/** An object of a store that the user names. */
+export interface S3Object extends SourceAccess {
+  readonly endpoint: string;
+  readonly region: string;
+  readonly bucket: string;
+  readonly key: string;
+  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`; left out: the former. */
+  readonly pathStyle?: boolean | undefined;
+  /** PEM certificates to trust, where no Secret or ConfigMap has them. */
+  readonly caBundle?: string | undefined;
+}
+
+/** An object of the installation's object store. */
+export interface StoredObject {
+  readonly bucket: string;
+  readonly key: string;
+}
+
+const accessOf = ({ secretName, bundleName }: SourceAccess) => ({
+  ...(secretName === undefined ? {} : { secretDir: secretPath, secretName }),
+  ...(bundleName === undefined ? {} : { ca: { dir: bundlePath, name: bundleName } }),
+});
+
+const headersOf = ({
+  headers = [],
+  headerSecrets = [],
+}: SourceAccess): { secretHeaders?: string[]; headerSecrets?: Mounted[] } => ({
+  ...(headers.length === 0 ? {} : { secretHeaders: [...headers] }),
+  ...(headerSecrets.length === 0
+    ? {}
+    : { headerSecrets: headerSecrets.map((name, index) => ({ dir: `${headersPath}/${index}`, name })) }),
+});
+
+interface MountedVolume {
+  readonly path: string;
+  readonly volume: Volume;
+}
+
+/** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */
+const volumesOf = ({ secretName, bundleName, headerSecrets = [] }: SourceAccess): readonly MountedVolume[] => [
+  ...(secretName === undefined ? [] : [secret('source-secret', secretPath, secretName)]),
+  ...(bundleName === undefined
+    ? []
+    : [{ path: bundlePath, volume: { name: 'source-ca', configMap: { name: bundleName, optional: true } } }]),
+  ...headerSecrets.map((name, index) => secret(`source-headers-${index}`, `${headersPath}/${index}`, name)),
+];
+
+const secret = (name: string, path: string, secretName: string): MountedVolume => ({
+  path,
+  volume: { name, secret: { secretName, optional: true } },
+});
+
+const mountsOf = (access: SourceAccess): SourceMounts => {
+  const mounted = volumesOf(access);
+  return {
+    volumes: mounted.map(({ volume }) => volume),
+    mounts: mounted.map(({ volume, path }) => ({ name: volume.name, mountPath: path, readOnly: true })),
+    devices: [],
+  };
+};
+
+const fetched = { isServer: true, arrives: 'fetched', moving: downloading, mounts: mountsOf } as const;
+
+export const http: JobRow<HttpFile> = {
+  ...fetched,
+  name: 'a file of an HTTP server',
+  isFile: true,
+  spec: (source) => ({ type: 'http', url: source.url, ...accessOf(source), ...headersOf(source) }),
+};
+
+export const registry: JobRow<RegistryImage> = {
+  ...fetched,
+  name: 'a containerDisk of a registry',
+  isFile: false,
+  pinOf: ({ url, architecture = '' }) => {
+    const reference = readReference(url);
+    const digest = 'value' in reference ? reference.value.digest : undefined;
+    return digest && `registry ${digest} ${architecture}`;
+  },
+  // How a registry is reached is for the operator to say, not for the user.
+  spec: (source, { settings: { plainRegistries } }) => ({
+    type: 'registry',
+    url: source.url,
+    ...(source.architecture === undefined ? {} : { architecture: source.architecture }),
+    ...(plainRegistries.includes(parseReference(source.url).host) ? { plainHttp: true } : {}),
+    ...(plainRegistries.length === 0 ? {} : { plainHosts: [...plainRegistries] }),
+    ...accessOf(source),
+  }),
+};
+
+export const s3: JobRow<S3Object> = {
+  ...fetched,
+  name: 'an object of an S3-compatible store',
+  isFile: true,
+  spec: ({ endpoint, region, pathStyle = true, bucket, key, caBundle, ...access }) => ({
+    type: 's3',
+    endpoint,
+    region,
+    pathStyle,
+    bucket,
+    key,
+    ...(caBundle === undefined ? {} : { caBundle }),
+    ...accessOf(access),
+  }),
+};
+
+const storeOf = ({ objectStore }: PopulateSettings): NonNullable<PopulateSettings['objectStore']> => {
+  if (objectStore === undefined) throw new InvalidInput('this installation has no object store');
+  return objectStore;
+};
+
+export const object: JobRow<StoredObject> = {
+  ...fetched,
+  name: "an object of the installation's object store",
+  isFile: true,
+  spec: ({ bucket, key }, { settings }) => {
+    const { secretName, ...place } = storeOf(settings);
+    return { type: 's3', ...place, bucket, key, ...accessOf({ secretName }) };
+  },
+  mounts: (_object, { settings: { objectStore } }) => mountsOf({ secretName: objectStore?.secretName }),
+};
