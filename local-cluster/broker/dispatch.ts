@@ -1,7 +1,7 @@
 // One event to one Trigger: attempts, the reply, the dead letter. Called by broker.ts.
-import { decodeEvent, isCloudEvent } from '#events/decode.ts';
-import { type Attempt, type RetryPolicy, type Sleep, deliver, wordsOf } from '#events/delivery.ts';
-import { encodeEvent } from '#events/encode.ts';
+import { decodeEvent, isCloudEvent } from '#events/message.ts';
+import { type Attempt, type RetryPolicy, type Sleep, deliver, wordsOf } from '#events/sender.ts';
+import { encodeEvent } from '#events/message.ts';
 import type { CloudEvent, Message } from '#events/event.ts';
 import type { Answer, Post } from '#events/post.ts';
 import type { Limiter } from '#local-cluster/broker/limiter.ts';

@@ -1,5 +1,5 @@
 // When a Broker tries again: DeliverySpec → RetryPolicy. Called by dispatch.ts.
-import type { Attempt, RetryPolicy } from '#events/delivery.ts';
+import type { Attempt, RetryPolicy } from '#events/sender.ts';
 import type { DeliverySpec } from '#local-cluster/broker/manifest.ts';
 
 /** Which Broker class is imitated: they count the back-off differently. */

@@ -1,6 +1,6 @@
 // One Trigger of a broker: its filter, its policy, its subscriber and where its dead letters go. Made by broker.ts.
-import { type Sleep, deliver, sleep as realSleep } from '#events/delivery.ts';
-import { encodeEvent } from '#events/encode.ts';
+import { type Sleep, deliver, sleep as realSleep } from '#events/sender.ts';
+import { encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type ChaosSwitches, createChaos } from '#local-cluster/broker/chaos.ts';
 import {

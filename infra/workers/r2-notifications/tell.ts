@@ -1,6 +1,6 @@
 // Tells import-object of one object, as a CloudEvent. Called by relay.ts.
 import { buildStoredObjectChanged } from '#events/build.ts';
-import { encodeEvent } from '#events/encode.ts';
+import { encodeEvent } from '#events/message.ts';
 import type { Answer } from '#infra/workers/r2-notifications/verdict.ts';
 import type { ObjectHint } from '#shared/object-import/notification.ts';
 import { messageOf } from '#shared/runtime/errors.ts';

@@ -1,6 +1,6 @@
 // What lies between a change of the simulated API and a function: the product's own forwarder over the watches of the in-memory API, and
 // the generated Triggers, which say who is told and how often that is tried.
-import type { Delivery as Sent, Sleep } from '#events/delivery.ts';
+import type { Delivery as Sent, Sleep } from '#events/sender.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
 import { children, objects } from '#infra/generate/declared.ts';
