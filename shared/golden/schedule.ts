@@ -1,6 +1,5 @@
 // When a DataImportCron polls: cron expressions with descriptors and time zones, and what is due. Pure; called by admission and by the plan of crons.
-import { type CronFields, isDay, parseFields } from '#shared/golden/cron-fields.ts';
-import { type Zone, openZone } from '#shared/golden/zone.ts';
+import { type CronFields, type Zone, cronDescriptors, isDay, openZone, parseFields } from '#shared/runtime/cron.ts';
 import { createHash } from 'node:crypto';
 
 /** Times are milliseconds since the epoch. */
@@ -13,18 +12,6 @@ export interface Schedule {
 }
 
 export type ParsedSchedule = { readonly value: Schedule } | { readonly problem: string };
-
-const descriptors: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    '@yearly': '0 0 1 1 *',
-    '@annually': '0 0 1 1 *',
-    '@monthly': '0 0 1 * *',
-    '@weekly': '0 0 * * 0',
-    '@daily': '0 0 * * *',
-    '@midnight': '0 0 * * *',
-    '@hourly': '0 * * * *',
-  }),
-);
 
 /** Go's durations, as `@every` takes them. */
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
@@ -44,7 +31,7 @@ export const parseSchedule = (text: string): ParsedSchedule => {
 
 const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
   if (expression.startsWith('@every')) return parseEvery(expression);
-  const text = descriptors.get(expression) ?? expression;
+  const text = cronDescriptors.get(expression) ?? expression;
   if (text.startsWith('@')) return { problem: `has an unknown descriptor ${text}` };
   const fields = parseFields(text);
   if ('problem' in fields) return fields;
