@@ -6,7 +6,7 @@ import { buildDashboard } from '#infra/generate/dashboard.ts';
 import { broker, brokerDelivery, retryAfterMax } from '#infra/generate/knative.ts';
 import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMonitoring } from '#infra/generate/monitoring.ts';
-import { buildExportVolume, exportMountPatch } from '#infra/generate/nfs.ts';
+import { buildExportVolume, exportMountPatch } from '#infra/generate/cdi.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
 import {
   type SourceRef,
@@ -17,7 +17,7 @@ import {
   subjectsOf,
 } from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
-import { add, patch } from '#infra/generate/patches.ts';
+import { add, patch } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
