@@ -1,4 +1,5 @@
-// The component for a cluster with a CDI: what would be ours of its kinds is left out. Called by kustomize.ts.
+// What optional components of the installation are made of: a cluster with a CDI, where what would be ours of its kinds is left out, and an NFS export
+// as backup target. Called by kustomize.ts.
 import { parseAllDocuments } from 'yaml';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { type Manifest, partOf, add, patch } from '#infra/generate/manifest.ts';
