@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseCommandLine, splitCommand } from '#cli/options.ts';
-import { commands } from '#cli/registry.ts';
+import { commands } from '#cli/run.ts';
 import { timeoutOf } from '#cli/wait.ts';
 
 const commandNamed = (name: string) => commands.find((command) => command.name === name)!;

@@ -1,7 +1,10 @@
-// `-o json|yaml|wide|name`: the same objects, as a script or a person wants them.
+// How objects are printed: `-o json|yaml|wide|name` for scripts, tables for people.
 import { stringify } from 'yaml';
-import { type OptionSpec, type Values, textOf } from '#cli/command.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts';
+import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { type Found, type Image, groupOf, imageTypes, readyOf } from '#cli/image.ts';
+import { formatBytes } from '#shared/api/quantity.ts';
+import { toAge } from '#shared/runtime/age.ts';
 
 const formats = ['json', 'yaml', 'wide', 'name'] as const;
 export type OutputFormat = (typeof formats)[number] | 'table';
@@ -32,4 +35,84 @@ export const printedObject = (object: KubeObject, format: OutputFormat): string 
 export const nameOf = ({ apiVersion, kind, metadata }: KubeObject): string => {
   const [group, version] = apiVersion.split('/');
   return `${kind.toLowerCase()}${version === undefined ? '' : `.${group}`}/${metadata.name}`;
+};
+
+/** Columns as kubectl sets them: three spaces apart, nothing behind the last one. */
+const gap = '   ';
+
+export const alignColumns = (rows: readonly (readonly string[])[]): readonly string[] => {
+  const widths: number[] = [];
+  for (const row of rows) row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, cell.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join(gap)
+      .trimEnd(),
+  );
+};
+
+/** A heading and rows; cells that say nothing become `-`. */
+export const tableOf = (
+  heading: readonly string[],
+  rows: readonly (readonly (string | number | undefined)[])[],
+): string =>
+  alignColumns([
+    heading,
+    ...rows.map((row) => row.map((cell) => (cell === undefined || cell === '' ? '-' : `${cell}`))),
+  ])
+    .map((line) => `${line}\n`)
+    .join('');
+
+/** Images as a table: what `bullion images` and `-o wide` show. */
+const bytes = (size: number | undefined): string | undefined => (size === undefined ? undefined : formatBytes(size));
+
+interface Column {
+  readonly heading: string;
+  readonly cell: (found: Found, now: Date) => string | number | undefined;
+}
+
+const namespaceColumn: Column = { heading: 'NAMESPACE', cell: ({ image }) => image.metadata.namespace };
+const columns: readonly Column[] = [
+  { heading: 'NAME', cell: ({ image }) => image.metadata.name },
+  { heading: 'GROUP', cell: groupOf },
+  { heading: 'READY', cell: (found) => readyOf(found)?.status ?? 'False' },
+  { heading: 'PHASE', cell: ({ image }) => image.status?.phase },
+  {
+    heading: 'PROGRESS',
+    cell: ({ image: { status } }) => (status?.progress === undefined ? '' : `${status.progress}%`),
+  },
+  { heading: 'VIRTUAL SIZE', cell: ({ image }) => bytes(image.status?.virtualSize) },
+  { heading: 'REASON', cell: (found) => readyOf(found)?.reason },
+  { heading: 'AGE', cell: ({ image }, now) => toAge(image.metadata.creationTimestamp, now) },
+];
+const wideColumns: readonly Column[] = [
+  { heading: 'SIZE', cell: ({ image }) => bytes(image.status?.size) },
+  { heading: 'FORMAT', cell: ({ image }) => image.status?.format },
+  { heading: 'STORAGE CLASS', cell: ({ image }) => image.status?.storageClassName },
+  { heading: 'MESSAGE', cell: (found) => readyOf(found)?.message },
+];
+
+interface TableOptions {
+  readonly isEverywhere?: boolean;
+  readonly isWide: boolean;
+  readonly now: Date;
+}
+
+export const imageTable = (found: readonly Found[], { isEverywhere = false, isWide, now }: TableOptions): string => {
+  const shown = [...(isEverywhere ? [namespaceColumn] : []), ...columns, ...(isWide ? wideColumns : [])];
+  return tableOf(
+    shown.map(({ heading }) => heading),
+    found.map((image) => shown.map(({ cell }) => cell(image, now))),
+  );
+};
+
+const typeOf = ({ apiVersion }: Image): Found['type'] =>
+  Object.values(imageTypes).find((type) => apiVersionOf(type) === apiVersion) ?? imageTypes.hypercloud;
+
+/** Prints one image in the form that was asked for; nothing where none was. */
+export const printImage = ({ values, terminal }: Pick<Call, 'values' | 'terminal'>, image: Image): void => {
+  const format: OutputFormat = outputOf(values);
+  const table = () => imageTable([{ type: typeOf(image), image }], { isWide: true, now: terminal.now() });
+  const printed = format === 'wide' ? table() : printedObject(image, format);
+  if (printed !== undefined) terminal.out(printed);
 };

@@ -1,4 +1,4 @@
-// Finds the command, connects it to the cluster it is meant for, and says what went wrong. Called by main.ts and tests.
+// Every command; finds the one that is meant, connects it to its cluster, and says what went wrong. Called by main.ts and tests.
 import packageFile from '../package.json' with { type: 'json' };
 import { bearerOf, configOf, headersOf, namespaceOf } from '#cli/cluster.ts';
 import {
@@ -8,12 +8,23 @@ import {
   type Surroundings,
   type Terminal,
   exitCodes,
+  type OptionSpec,
+  type Options,
 } from '#cli/command.ts';
-import { helpOf, overview } from '#cli/help.ts';
-import { parseCommandLine, splitCommand } from '#cli/options.ts';
-import { commands } from '#cli/registry.ts';
+import { parseCommandLine, splitCommand, commonOptions } from '#cli/options.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
 import { AppError, InvalidInput, isNotFound, messageOf } from '#shared/runtime/errors.ts';
+import { alignColumns } from '#cli/output.ts';
+import { backupsCommand } from '#cli/commands/backups.ts';
+import { completionCommand } from '#cli/commands/completion.ts';
+import { downloadCommand } from '#cli/commands/download.ts';
+import { exportCommand } from '#cli/commands/export.ts';
+import { imagesCommand } from '#cli/commands/images.ts';
+import { importCommand } from '#cli/commands/import.ts';
+import { retryCommand } from '#cli/commands/import.ts';
+import { uninstallCommand } from '#cli/commands/uninstall.ts';
+import { uploadCommand } from '#cli/commands/upload.ts';
+import { whyCommand } from '#cli/commands/why.ts';
 
 export const runCommandLine = async (args: readonly string[], around: Surroundings): Promise<ExitCode> => {
   const { terminal } = around;
@@ -99,3 +110,51 @@ const complainOfInput = (command: Command, error: InvalidInput, terminal: Termin
   if (isOurs) terminal.err(`bullion ${command.name} --help says more\n`);
   return isOurs ? exitCodes.usage : exitCodes.failed;
 };
+
+/** The words of `--help`, from the commands' own descriptions. */
+const indent = (rows: readonly (readonly string[])[]): string =>
+  alignColumns(rows)
+    .map((line) => `  ${line}\n`)
+    .join('');
+
+const optionRow = ([name, { short, value, help, oneOf }]: [string, OptionSpec]): readonly string[] => [
+  `${short === undefined ? '    ' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`,
+  oneOf === undefined ? help : `${help}: ${oneOf.join(', ')}`,
+];
+
+const optionRows = (options: Options): string => indent(Object.entries<OptionSpec>(options).map(optionRow));
+
+const helpOf = (command: Command): string => {
+  const call = ['bullion', command.name, command.arguments, '[options]'].filter((word) => word !== '').join(' ');
+  const more = command.more === undefined ? '' : `\n${command.more}\n`;
+  return `${command.summary}\n\n  ${call}\n${more}\nOptions:\n${optionRows({ ...command.options, ...commonOptions })}`;
+};
+
+const overview = (commands: readonly Command[]): string => {
+  const rows = commands.map(({ name, arguments: words, summary }) => [`${name} ${words}`, summary]);
+  return `Golden images for virtual machines, from the command line.
+
+  bullion <command> [options]
+  bullion <command> --help
+  bullion --version
+
+${indent(rows)}
+Every command takes:
+${optionRows(commonOptions)}
+Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usage} wrong command line, ${exitCodes.notFound} not found, ${exitCodes.timedOut} timed out, ${exitCodes.interrupted} interrupted.
+`;
+};
+
+/** Every command, one line each, in the order help shows them. */
+export const commands: readonly Command[] = [
+  importCommand,
+  uploadCommand,
+  downloadCommand,
+  imagesCommand,
+  whyCommand,
+  exportCommand,
+  retryCommand,
+  backupsCommand,
+  uninstallCommand,
+  completionCommand(() => commands),
+];

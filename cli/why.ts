@@ -1,7 +1,7 @@
 // One screen that answers "why is this image where it is": pure, from what was read of the cluster.
 import type { Found } from '#cli/image.ts';
 import { groupOf, readyOf } from '#cli/image.ts';
-import { alignColumns, tableOf } from '#cli/table.ts';
+import { alignColumns, tableOf } from '#cli/output.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';

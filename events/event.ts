@@ -1,4 +1,6 @@
-// A CloudEvent as the product handles it: attributes as they came, data decoded. Written by receive.ts, read by send.ts and the broker.
+// A CloudEvent as the product handles it: attributes as they came, and their rules; data decoded. Written by receive.ts, read by senders and the broker.
+import { CloudEvent as SdkEvent, ValidationError } from 'cloudevents';
+import { type Fault, InvalidInput } from '#shared/runtime/errors.ts';
 
 export type ExtensionValue = string | number | boolean;
 
@@ -40,3 +42,77 @@ export const parseMediaType = (value: string | undefined): MediaType => {
 };
 
 export const isJson = ({ essence }: MediaType): boolean => essence.endsWith('/json') || essence.endsWith('+json');
+
+/** The attributes of an event, checked all at once: presence and types here, formats by the `cloudevents` package. */
+const coreAttributes = ['id', 'source', 'type', 'subject', 'time', 'datacontenttype', 'dataschema'] as const;
+const requiredAttributes = ['id', 'source', 'type'] as const;
+const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,18})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+type Attributes = Readonly<Record<string, unknown>>;
+
+/** Checks all attributes at once. Unset values (`null`, and an empty optional attribute) are left out. */
+export const toEvent = (attributes: Attributes): CloudEvent => {
+  const core: Record<string, string> = {};
+  const extensions: Record<string, ExtensionValue> = {};
+  const faults: Fault[] = [];
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || name === 'specversion') continue;
+    const fault = faultOfAttribute(name, value);
+    if (fault !== undefined) faults.push({ field: name, message: fault });
+    else if (isCore(name)) core[name] = value as string;
+    else extensions[name] = value as ExtensionValue;
+  }
+  faults.push(...faultsOfCore(core, attributes['specversion']));
+  if (faults.length > 0) throw undecodable(faults);
+  const event = { id: '', source: '', type: '', ...core, extensions };
+  judge(core);
+  return event;
+};
+
+const isCore = (name: string): boolean => (coreAttributes as readonly string[]).includes(name);
+
+const faultOfAttribute = (name: string, value: unknown): string | undefined => {
+  if (isCore(name)) return typeof value === 'string' ? undefined : 'must be a string';
+  if (!extensionName.test(name)) return 'is no attribute name: use lower-case letters and digits';
+  if (typeof value === 'string' || typeof value === 'boolean') return undefined;
+  return Number.isSafeInteger(value) ? undefined : 'must be a string, a boolean or an integer';
+};
+
+const faultsOfCore = (core: Record<string, string>, specversion: unknown): Fault[] => {
+  const faults: Fault[] = [];
+  if (specversion !== '1.0')
+    faults.push({
+      field: 'specversion',
+      message: `is ${JSON.stringify(specversion) ?? 'missing'}; only "1.0" is accepted`,
+    });
+  for (const name of coreAttributes) {
+    if (core[name] === '') delete core[name];
+  }
+  for (const name of requiredAttributes) {
+    if (core[name] === undefined) faults.push({ field: name, message: 'is missing or empty' });
+  }
+  const { time } = core;
+  if (time !== undefined && !(rfc3339.test(time) && Number.isFinite(Date.parse(time)))) {
+    faults.push({ field: 'time', message: 'is no RFC 3339 time' });
+  }
+  return faults;
+};
+
+/** Extensions stay out: an extension called `validate` would replace the method. */
+const judge = (core: Readonly<Record<string, string>>): void => {
+  try {
+    SdkEvent.prototype.validate.call(new SdkEvent({ ...core, specversion: '1.0' }, false));
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    const errors = (error.errors ?? []) as readonly { readonly instancePath?: string; readonly message?: string }[];
+    throw undecodable(
+      errors.map(({ instancePath = '', message = '' }) => ({ field: instancePath.replace(/^\//, ''), message })),
+    );
+  }
+};
+
+export const undecodable = (faults: readonly Fault[]): InvalidInput =>
+  new InvalidInput(
+    `not a valid CloudEvent: ${faults.map(({ field, message }) => `${field} ${message}`).join('; ')}`,
+    faults,
+  );

@@ -2,8 +2,8 @@ import { type CloudEvent as SdkEvent, HTTP } from 'cloudevents';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type EventOf, eventTypes, objectOf } from '#events/catalogue.ts';
-import { decodeEvent } from '#events/decode.ts';
-import { encodeEvent } from '#events/encode.ts';
+import { decodeEvent } from '#events/message.ts';
+import { encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { receiveEvent } from '#events/receive.ts';
 

@@ -1,6 +1,6 @@
-// Request → typed event. Called by the event function chassis; whoever forwards events untouched uses decode.ts.
+// Request → typed event. Called by the event function chassis; whoever forwards events untouched uses message.ts.
 import { type KnownEvent, catalogue, isKnownType } from '#events/catalogue.ts';
-import { decodeEvent } from '#events/decode.ts';
+import { decodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 

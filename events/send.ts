@@ -1,7 +1,34 @@
-// Senders of functions and sources: over sockets, with the token that Knative mounts. Used by functions, the forwarder and the ping source.
+// Senders over sockets: a POST by undici, and with it the token that Knative mounts. Used by functions, the forwarder, the ping source and the broker.
 import { readFile } from 'node:fs/promises';
 import { type Send, type SenderOptions as AnyOptions, createSenderOver } from '#events/sender.ts';
-import { createPost } from '#events/undici-post.ts';
+import { type Dispatcher, request } from 'undici';
+import type { Post } from '#events/post.ts';
+
+/** One HTTP POST of an event to a URL. */
+export const createPost =
+  (dispatcher?: Dispatcher): Post =>
+  async (url, { headers, body }, signal) => {
+    const response = await request(url, {
+      method: 'POST',
+      headers: { ...headers },
+      body,
+      signal,
+      // The signal alone says how long to wait.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      ...(dispatcher === undefined ? {} : { dispatcher }),
+    });
+    const bytes = new Uint8Array(await response.body.arrayBuffer());
+    return { status: response.statusCode, headers: toHeaders(response.headers), body: bytes };
+  };
+
+const toHeaders = (headers: Dispatcher.ResponseData['headers']): Headers => {
+  const result = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    for (const one of [value ?? []].flat()) result.append(name, one);
+  }
+  return result;
+};
 
 export interface SenderOptions extends Omit<AnyOptions, 'post' | 'token'> {
   /** Left out: over a socket. */

@@ -1,10 +1,11 @@
 // Typed event → sink, with a deadline and the bounded retries of Knative's own sources, over any way to post. Made by send.ts, and by Workers.
-import { type Delivery, type RetryPolicy, type Sleep, deliver, sleep as realSleep } from '#events/delivery.ts';
-import { type Encoding, encodeEvent } from '#events/encode.ts';
+import { type Encoding, encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
-import type { Post } from '#events/post.ts';
+import type { Post, Answer } from '#events/post.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { newTrace, traceHeaders, traceOfExtensions } from '#shared/runtime/trace.ts';
+import { withLimits } from '#shared/runtime/deadline.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
 
 const retriedStatuses = new Set([404, 413, 425, 429, 502, 503, 504]);
 
@@ -36,7 +37,7 @@ export interface SenderOptions {
 }
 
 export const createSenderOver = (options: SenderOptions): Send => {
-  const { sink, post, encoding, policy = directPolicy, sleep = realSleep } = options;
+  const { sink, post, encoding, policy = directPolicy, sleep: pause = sleep } = options;
   const timeoutMs = options.timeoutMs === 'none' ? undefined : (options.timeoutMs ?? defaultTimeoutMs);
   return async (event, signal) => {
     const message = encodeEvent(event, encoding);
@@ -44,6 +45,92 @@ export const createSenderOver = (options: SenderOptions): Send => {
     const token = await options.token?.();
     const shown = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const headers = { ...message.headers, ...options.headers, ...traceHeaders(trace), ...shown };
-    return deliver((limit) => post(sink, { ...message, headers }, limit), { policy, timeoutMs, sleep, signal });
+    return deliver((limit) => post(sink, { ...message, headers }, limit), { policy, timeoutMs, sleep: pause, signal });
   };
+};
+
+// Attempts with back-off until an answer is final.
+
+/** What one attempt brought: an answer, or the reason there was none. */
+export type Attempt =
+  | { readonly kind: 'answered'; readonly answer: Answer }
+  | { readonly kind: 'unreachable'; readonly message: string };
+
+export interface RetryPolicy {
+  /** Attempts after the first. */
+  readonly retries: number;
+  /** Milliseconds before the k-th retry, k = 1…retries. */
+  delayMs(retry: number, attempt: Attempt): number;
+  /** Whether this attempt deserves another one. Never asked about a success. */
+  isRetried(attempt: Attempt): boolean;
+}
+
+export interface Delivery {
+  readonly isDelivered: boolean;
+  readonly attempts: number;
+  /** The last attempt. */
+  readonly last: Attempt;
+}
+
+interface DeliveryOptions {
+  readonly policy: RetryPolicy;
+  /** Milliseconds one attempt may take; no limit when left out. */
+  readonly timeoutMs?: number | undefined;
+  readonly sleep: Sleep;
+  /** Holds an attempt until it may begin, such as for a limit on concurrency. Its time-out starts then. */
+  readonly gate?: Gate | undefined;
+  /** Ends the delivery early; the last attempt then counts. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+type Gate = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Resolves after `ms`, early when the signal fires. */
+export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>;
+
+export const sleep: Sleep = (ms, signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve();
+    const wake = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    signal?.addEventListener('abort', wake, { once: true });
+  });
+
+/** Tries `post` until it succeeds, the policy gives up or the signal fires. Never throws. */
+export const deliver = async (
+  post: (signal: AbortSignal) => Promise<Answer>,
+  options: DeliveryOptions,
+): Promise<Delivery> => {
+  const { policy, signal, gate = (work) => work() } = options;
+  for (let attempts = 1; ; attempts += 1) {
+    const last = await gate(() => attemptOnce(post, options));
+    if (isSuccess(last)) return { isDelivered: true, attempts, last };
+    const isOver = attempts > policy.retries || isAborted(signal) || !policy.isRetried(last);
+    if (isOver) return { isDelivered: false, attempts, last };
+    await options.sleep(policy.delayMs(attempts, last), signal);
+  }
+};
+
+/** What to say about an attempt that failed. */
+export const wordsOf = (attempt: Attempt): string =>
+  attempt.kind === 'unreachable' ? attempt.message : `status ${attempt.answer.status}`;
+
+const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted ?? false;
+
+const isSuccess = (attempt: Attempt): boolean =>
+  attempt.kind === 'answered' && attempt.answer.status >= 200 && attempt.answer.status < 300;
+
+const attemptOnce = async (
+  post: (signal: AbortSignal) => Promise<Answer>,
+  { timeoutMs, signal }: DeliveryOptions,
+): Promise<Attempt> => {
+  try {
+    return { kind: 'answered', answer: await withLimits({ timeoutMs, signal }, post) };
+  } catch (error) {
+    return { kind: 'unreachable', message: messageOf(error) };
+  }
 };

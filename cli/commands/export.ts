@@ -2,7 +2,7 @@
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
 import type { Image } from '#cli/image.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
-import { parseObjectPlace } from '#cli/source.ts';
+import { parseObjectPlace } from '#cli/target.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { type VirtualMachineVolumeExport, volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';

@@ -1,6 +1,6 @@
 // `bullion images`: every image, whatever its group, in one table.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { imageTable } from '#cli/columns.ts';
+import { imageTable } from '#cli/output.ts';
 import { listImages } from '#cli/image.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
 

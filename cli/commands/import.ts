@@ -1,13 +1,14 @@
-// `bullion import <name> <source>`: makes an image object and shows what becomes of it.
+// `bullion import` and `bullion retry`: starts an import, for the first time or again, and follows it to its end.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { type Image, type ImageGroup, imageGroups, imageTypes } from '#cli/image.ts';
-import { printImage } from '#cli/columns.ts';
+import { type Image, type ImageGroup, imageGroups, imageTypes, findImage } from '#cli/image.ts';
+import { printImage } from '#cli/output.ts';
 import { outputOption } from '#cli/output.ts';
-import { type ImageSource, parseSource } from '#cli/source.ts';
+import { type ImageSource, parseSource } from '#cli/target.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
+import { annotations } from '#shared/api/names.ts';
 
 type Spec = Image['spec'];
 
@@ -100,4 +101,39 @@ export const importCommand: ClusterCommand = {
     ...outputOption,
   },
   run,
+};
+
+/** `bullion retry <image>`: starts a failed import again. */
+const retry = async (call: Call) => {
+  const { kube, namespace, positionals, values, terminal, signal } = call;
+  const timeoutMs = timeoutOf(values);
+  const found = await findImage(kube, namespace, positionals[0] ?? '');
+  const { metadata, status } = found.image;
+  if (status?.phase !== 'Failed') {
+    const phase = status?.phase ?? 'Pending';
+    terminal.err(`Image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name}\n`);
+    return exitCodes.failed;
+  }
+  const value = terminal.now().toISOString();
+  const key = { namespace: metadata.namespace, name: metadata.name };
+  const patch = {
+    metadata: { resourceVersion: metadata.resourceVersion, annotations: { [annotations.retry]: value } },
+  };
+  const image = await kube.mergePatch(found.type, key, patch);
+  terminal.err(`Image ${metadata.name} starts again.\n`);
+  const onEnd = (made: Image): void => printImage(call, made);
+  if (values['no-wait'] === true) {
+    onEnd(image);
+    return exitCodes.done;
+  }
+  return waitUntilOver({ kube, terminal, signal, timeoutMs, retry: value, onEnd }, { ...found, image });
+};
+
+export const retryCommand: ClusterCommand = {
+  name: 'retry',
+  arguments: '<image>',
+  summary: 'Starts a failed import again.',
+  options: { ...waitOptions, ...outputOption },
+  completes: 'images',
+  run: retry,
 };

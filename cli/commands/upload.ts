@@ -1,6 +1,6 @@
 // `bullion upload <name> <file>`: makes an image or a volume and fills it with a file of this machine.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import { printImage } from '#cli/columns.ts';
+import { printImage } from '#cli/output.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
 import { type Connection, openConnection } from '#cli/exchange/connection.ts';
 import { sendFile } from '#cli/exchange/send.ts';

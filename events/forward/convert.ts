@@ -1,5 +1,5 @@
 // A change of an object → the CloudEvent that Knative's ApiServerSource sends for it. Called by stream.ts.
-import { subjectOf } from '#events/subject.ts';
+import { subjectOf } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 

@@ -4,7 +4,7 @@ import { startSource } from '#events/forward/run.ts';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
 import { createHandlerPost } from '#events/post.ts';
 import { createSender } from '#events/send.ts';
-import { guessPlural } from '#events/subject.ts';
+import { guessPlural } from '#events/build.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, WatchEvent } from '#shared/clients/kube/client.ts';
 import { Conflict, NotFound, Unavailable } from '#shared/runtime/errors.ts';

@@ -1,10 +1,10 @@
 // Watches the Kubernetes API and posts what Knative's ApiServerSource would post. Used by the local cluster in place of that source.
 import { randomUUID } from 'node:crypto';
-import { type Sleep, sleep as realSleep, wordsOf } from '#events/delivery.ts';
+import { type Sleep, sleep as realSleep, wordsOf } from '#events/sender.ts';
 import { type ForwardMode, type Verb, toObjectEvent } from '#events/forward/convert.ts';
 import { runStream } from '#events/forward/stream.ts';
 import type { Send } from '#events/sender.ts';
-import { isGuessable } from '#events/subject.ts';
+import { isGuessable } from '#events/build.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Logger } from '#shared/runtime/log.ts';

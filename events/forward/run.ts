@@ -1,5 +1,5 @@
 // An ApiServerSource from its manifest to its events: waits for its kinds, then forwards. Started by the local cluster for each manifest.
-import { type Sleep, sleep as realSleep } from '#events/delivery.ts';
+import { type Sleep, sleep as realSleep } from '#events/sender.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
 import { parseApiServerSource, resolveSource } from '#events/forward/source.ts';
 import type { Post } from '#events/post.ts';

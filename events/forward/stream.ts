@@ -1,6 +1,6 @@
 // One watch, resumed for ever: hands each change to a consumer, one at a time and in order. Called by forwarder.ts.
 import type { Verb } from '#events/forward/convert.ts';
-import type { Sleep } from '#events/delivery.ts';
+import type { Sleep } from '#events/sender.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';

@@ -8,7 +8,7 @@ import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hyperclou
 import type { KubeObject } from '#shared/api/object.ts';
 import { describeObject } from '#shared/object-import/description.ts';
 import { ImportRule } from '#shared/object-import/rules.ts';
-import { readSidecars } from '#shared/object-import/store.ts';
+import { readSidecars } from '#shared/object-import/drive.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { createMemoryBucket } from '#test/support/memory-bucket.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';

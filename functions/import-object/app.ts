@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import { type ObjectImportDeps } from '#shared/object-import/drive.ts';
 import { handleStoreEvent } from '#shared/object-import/handle.ts';
-import { isPlain, takeNotifications } from '#shared/object-import/notification-handler.ts';
+import { isPlain, takeNotifications } from '#shared/object-import/handle.ts';
 import { showsToken } from '#shared/runtime/bearer.ts';
 import { anyEventFunction } from '#shared/runtime/event-function.ts';
 

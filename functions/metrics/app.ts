@@ -1,6 +1,16 @@
 // Tells monitoring what the cluster holds, each time it asks.
-import type { Hono } from 'hono';
-import { createMetricsApp } from '#shared/metrics/app.ts';
-import type { MetricsDeps } from '#shared/metrics/collect.ts';
+import { Hono } from 'hono';
+import { type MetricsDeps, collect } from '#shared/metrics/collect.ts';
+import { textType, toText } from '#shared/metrics/metric.ts';
+
+/** Answers scrapes. Those that come while one is being worked on share its answer. */
+const createMetricsApp = (deps: MetricsDeps): Hono => {
+  let running: Promise<string> | undefined;
+  const scrape = (): Promise<string> =>
+    (running ??= collect(deps)
+      .then(toText)
+      .finally(() => (running = undefined)));
+  return new Hono().get('/metrics', async (c) => c.body(await scrape(), 200, { 'content-type': textType }));
+};
 
 export const createApp = (deps: MetricsDeps): Hono => createMetricsApp(deps);

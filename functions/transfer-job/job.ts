@@ -3,13 +3,12 @@ import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import { createProgressSender, createReporter } from '#functions/transfer-job/reporter.ts';
-import { createPhaseSpans, factsOf } from '#functions/transfer-job/phase-spans.ts';
-import { subjectOf } from '#events/subject.ts';
-import { withContext } from '#shared/runtime/context.ts';
+import { subjectOf } from '#events/build.ts';
+import { withContext, currentContext } from '#shared/runtime/context.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { traceOfObject, withSpan } from '#shared/runtime/span.ts';
-import { type SpanAttributes, parseTraceparent } from '#shared/runtime/trace.ts';
+import { traceOfObject, withSpan, spanTime } from '#shared/runtime/span.ts';
+import { type SpanAttributes, parseTraceparent, continueTrace } from '#shared/runtime/trace.ts';
 import { createTracer } from '#shared/runtime/tracer.ts';
 import { parseSpec, serializeReport, toFailure } from '#shared/transfer/failure.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
@@ -113,3 +112,36 @@ const work = async (
   ]);
   return exitCodeOf(report);
 };
+
+/** The phases of a transfer as spans, read off its progress: each lasts until the next one begins. */
+interface PhaseSpans {
+  readonly see: (phase: string) => void;
+  readonly end: () => void;
+}
+
+const createPhaseSpans = (): PhaseSpans => {
+  let running: { readonly name: string; readonly startMs: number } | undefined;
+  const { tracer, trace } = currentContext();
+  const end = (): void => {
+    if (running === undefined || tracer === undefined || trace === undefined) return;
+    const { traceId, spanId } = continueTrace(trace);
+    const common = { kind: 'internal', endMs: spanTime(), attributes: {} } as const;
+    tracer.record({ traceId, spanId, parentSpanId: trace.spanId, ...running, ...common });
+    running = undefined;
+  };
+  return {
+    see: (name) => {
+      if (running?.name === name) return;
+      end();
+      running = { name, startMs: spanTime() };
+    },
+    end,
+  };
+};
+
+/** What the span of a transfer says of its end. */
+const factsOf = (report: TransferReport): SpanAttributes => ({
+  outcome: report.outcome,
+  ...('reason' in report ? { reason: report.reason } : {}),
+  ...('receivedBytes' in report ? { 'bullion.received_bytes': report.receivedBytes } : {}),
+});

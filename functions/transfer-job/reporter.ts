@@ -1,11 +1,11 @@
 // Sends progress as CloudEvents: one at a time, the newest first, and never longer than the transfer can bear.
 import { buildTransferProgressed } from '#events/build.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import { wordsOf } from '#events/delivery.ts';
+import { wordsOf } from '#events/sender.ts';
 import { createSender } from '#events/send.ts';
 import type { Send } from '#events/sender.ts';
 import { signEvent } from '#events/signature.ts';
-import { subjectOf } from '#events/subject.ts';
+import { subjectOf } from '#events/build.ts';
 import type { TransferJobConfig } from '#functions/transfer-job/config.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
 

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { basename, join } from 'node:path';
 import { type BuildOptions, type Metafile, build } from 'esbuild';
 import { type Workers, functionPlugin, lazyPackages, reExported, workerName } from '#infra/bundle/plugin.ts';
-import { launcher } from '#infra/bundle/launcher.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -94,3 +93,16 @@ const contentOf = ({ outputs }: Metafile, file: string): Pick<Bundle, 'bytes' | 
   );
   return { bytes: output?.bytes ?? 0, inputs: Object.fromEntries(inputs) };
 };
+
+// The file an image starts with: runs the function its first argument names.
+
+/** The text of `start.mjs`. Names are fixed when the image is made, so that an argument cannot name another file. */
+const launcher = (names: readonly string[]): string => `// Made by infra/bundle. node start.mjs <function>
+const names = ${JSON.stringify(names)};
+const name = process.argv[2];
+if (!names.includes(name)) {
+  process.stderr.write(\`start: \${name ?? 'nothing'} is no function of this image; it has \${names.join(', ')}\\n\`);
+  process.exit(64);
+}
+await import(\`./\${name}.mjs\`);
+`;

@@ -63,7 +63,7 @@ describe('the import graph', () => {
 
   it('a transfer carries no Kubernetes client, and a server no data plane that needs threads', () => {
     expect(inputsOf('transfer-job').filter((path) => path.includes('client-node'))).toEqual([]);
-    for (const name of servers) expect(inputsOf(name)).not.toContain('shared/transfer/decode/pool.ts');
+    for (const name of servers) expect(inputsOf(name)).not.toContain('shared/transfer/decode/segment-work.ts');
   });
 
   it('the client of clusters carries nothing that was generated', () => {

@@ -1,12 +1,12 @@
 // What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
 import { parseAllDocuments, stringify } from 'yaml';
-import { buildCdiPatches } from '#infra/generate/cdi.ts';
+import { buildCdiPatches } from '#infra/generate/components.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
 import { broker, brokerDelivery, retryAfterMax } from '#infra/generate/knative.ts';
 import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMonitoring } from '#infra/generate/monitoring.ts';
-import { buildExportVolume, exportMountPatch } from '#infra/generate/nfs.ts';
+import { buildExportVolume, exportMountPatch } from '#infra/generate/components.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
 import {
   type SourceRef,
@@ -17,7 +17,7 @@ import {
   subjectsOf,
 } from '#infra/generate/oidc.ts';
 import { type Outputs, certManagerFile } from '#infra/generate/outputs.ts';
-import { add, patch } from '#infra/generate/patches.ts';
+import { add, patch } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -78,7 +78,7 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),
   'infra/components/retry-after/kustomization.yaml': component({ patches: retryAfterPatches() }),
-  'infra/components/nfs-backups/volume.yaml': toYaml('infra/generate/nfs.ts', buildExportVolume()),
+  'infra/components/nfs-backups/volume.yaml': toYaml('infra/generate/components.ts', buildExportVolume()),
   'infra/components/nfs-backups/kustomization.yaml': component({
     resources: ['volume.yaml'],
     patches: [patch('Service', 'backup-metadata', exportMountPatch)],

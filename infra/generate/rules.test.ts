@@ -4,7 +4,7 @@ import { buildCrd } from '#infra/generate/crd.ts';
 import { objects } from '#infra/generate/declared.ts';
 import { buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
-import { mergeObjects } from '#local-cluster/api-server/patch/merge-patch.ts';
+import { mergeObjects } from '#local-cluster/api-server/patch/outcome.ts';
 import { compileMatchCondition } from '#local-cluster/api-server/schema/cel.ts';
 import { type JsonSchema, applyDefaults, validateObject } from '#local-cluster/api-server/schema/structural.ts';
 import { servedKinds } from '#shared/api/kinds.ts';

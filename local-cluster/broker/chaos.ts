@@ -1,5 +1,5 @@
 // What can go wrong between a Broker and a subscriber, switched on by tests: functions must stay correct with all of it.
-import type { Sleep } from '#events/delivery.ts';
+import type { Sleep } from '#events/sender.ts';
 
 /** Chances are 0..1 for each event and Trigger. Fields may be changed while the broker runs. */
 export interface ChaosSwitches {

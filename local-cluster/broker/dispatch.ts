@@ -1,12 +1,10 @@
 // One event to one Trigger: attempts, the reply, the dead letter. Called by broker.ts.
-import { decodeEvent, isCloudEvent } from '#events/decode.ts';
-import { type Attempt, type RetryPolicy, type Sleep, deliver, wordsOf } from '#events/delivery.ts';
-import { encodeEvent } from '#events/encode.ts';
+import { decodeEvent, isCloudEvent, encodeEvent } from '#events/message.ts';
+import { type Attempt, type RetryPolicy, type Sleep, deliver, wordsOf } from '#events/sender.ts';
 import type { CloudEvent, Message } from '#events/event.ts';
 import type { Answer, Post } from '#events/post.ts';
 import type { Limiter } from '#local-cluster/broker/limiter.ts';
 import type { DeliverySpec, Trigger } from '#local-cluster/broker/manifest.ts';
-import type { BrokerClass } from '#local-cluster/broker/policy.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
@@ -148,4 +146,45 @@ const toDeadLetter = (event: CloudEvent, { dest, attempt }: Failure, brokerClass
       ...(data === '' ? {} : { knativeerrordata: data }),
     },
   };
+};
+
+// When a Broker tries again: DeliverySpec → RetryPolicy.
+
+/** Which Broker class is imitated: they count the back-off differently. */
+export type BrokerClass = 'MTChannelBasedBroker' | 'Kafka';
+
+/** What Knative ships for a Broker that says nothing: 204.6 s in all. */
+const defaultDelivery: DeliverySpec = { retry: 10, backoffPolicy: 'exponential', backoffDelay: 200 };
+
+/** A Trigger's delivery replaces the Broker's as a whole: giving only a dead letter sink means no retry at all. */
+export const effectiveDelivery = (
+  trigger: DeliverySpec | undefined,
+  broker: DeliverySpec | undefined,
+): DeliverySpec => {
+  if (trigger !== undefined && Object.keys(trigger).length > 0) return trigger;
+  return broker !== undefined && Object.keys(broker).length > 0 ? broker : defaultDelivery;
+};
+
+export const createPolicy = (spec: DeliverySpec, brokerClass: BrokerClass, now: () => Date): RetryPolicy => ({
+  retries: spec.retry ?? 0,
+  delayMs: (retry, attempt) => Math.max(backoffMs(spec, brokerClass, retry), retryAfterMs(spec, attempt, now)),
+  isRetried: (attempt) => attempt.kind === 'unreachable' || isRetriedStatus(attempt.answer.status),
+});
+
+const isRetriedStatus = (status: number): boolean => status >= 500 || [404, 408, 409, 429].includes(status);
+
+/** Before the k-th retry: channel-based linear d(k-1), exponential d·2^(k-1); Kafka linear d·k, exponential d·2^k. */
+const backoffMs = (spec: DeliverySpec, brokerClass: BrokerClass, retry: number): number => {
+  const { backoffDelay, backoffPolicy } = spec;
+  if (backoffDelay === undefined || backoffPolicy === undefined) return 0;
+  const n = brokerClass === 'Kafka' ? retry : retry - 1;
+  return backoffPolicy === 'linear' ? backoffDelay * n : backoffDelay * 2 ** n;
+};
+
+/** Retry-After counts for 429 and 503 alone, and only up to `retryAfterMax`, which must be set. */
+const retryAfterMs = ({ retryAfterMax = 0 }: DeliverySpec, attempt: Attempt, now: () => Date): number => {
+  if (attempt.kind === 'unreachable' || ![429, 503].includes(attempt.answer.status)) return 0;
+  const value = attempt.answer.headers.get('retry-after') ?? '';
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now().getTime();
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), retryAfterMax) : 0;
 };

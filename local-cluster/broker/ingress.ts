@@ -1,6 +1,6 @@
 // The Broker's ingress over HTTP: POST /<namespace>/<name>, as Knative's broker-ingress has it, and GET /metrics. Served by the local cluster.
 import { type Context, Hono } from 'hono';
-import { decodeEvent } from '#events/decode.ts';
+import { decodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Broker } from '#local-cluster/broker/broker.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';

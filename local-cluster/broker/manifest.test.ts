@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseApiServerSource } from '#events/forward/source.ts';
-import { parseDuration } from '#local-cluster/broker/duration.ts';
+import { parseDuration } from '#local-cluster/broker/manifest.ts';
 import { parseBrokerManifests, readManifests } from '#local-cluster/broker/manifest.ts';
 import { parsePingSource } from '#local-cluster/ping/ping.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';

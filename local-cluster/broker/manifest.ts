@@ -3,7 +3,6 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { parseDuration } from '#local-cluster/broker/duration.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 const Duration = z.string().transform((text, context) => {
@@ -125,4 +124,16 @@ const parseAs = <T>(schema: z.ZodType<T>, document: unknown): T => {
   const faults = result.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
   const words = faults.map(({ field, message }) => `${field}: ${message}`).join('; ');
   throw new InvalidInput(`${kind} ${metadata?.name ?? '(no name)'}: ${words}`, faults);
+};
+
+/** ISO 8601 durations as DeliverySpec writes them. */
+const pattern = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
+
+/** Milliseconds of a duration such as `PT0.2S` or `PT1H30M`; undefined when it is none. Months and years have no length here. */
+export const parseDuration = (text: string): number | undefined => {
+  const [, days, hours, minutes, seconds] = pattern.exec(text) ?? [];
+  const parts = [days, hours, minutes, seconds];
+  if (parts.every((part) => part === undefined)) return undefined;
+  const [d, h, m, s] = parts.map((part) => Number(part ?? 0)) as [number, number, number, number];
+  return (((d * 24 + h) * 60 + m) * 60 + s) * 1000;
 };

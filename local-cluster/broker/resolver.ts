@@ -1,6 +1,6 @@
 // Destination → where to post. The local cluster names its functions; anything else is a URL.
 import { type FetchHandler, createHandlerPost } from '#events/post.ts';
-import { createPost } from '#events/undici-post.ts';
+import { createPost } from '#events/send.ts';
 import type { Target } from '#local-cluster/broker/dispatch.ts';
 import type { Destination } from '#local-cluster/broker/manifest.ts';
 

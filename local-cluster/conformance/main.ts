@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util';
 import type { ConformanceServer, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { type CaseResult, caseNames, createRunner, runAll } from '#local-cluster/conformance/suite/run.ts';
 import { isAvailable, type ServerKind, startServer } from '#local-cluster/conformance/suite/servers.ts';
-import { summaryTable } from '#local-cluster/conformance/suite/table.ts';
 import { topics } from '#local-cluster/conformance/topics/index.ts';
 
 /** Cases at a time; they mostly wait. */
@@ -42,6 +41,25 @@ const runOn = async (kind: ServerKind): Promise<readonly CaseResult[]> => {
     await runner.close();
     await server.close();
   }
+};
+
+/** The table at the end of a run: cases passed of cases run, by topic and server. */
+const summaryTable = (results: ReadonlyMap<string, readonly CaseResult[]>): string => {
+  const kinds = [...results.keys()];
+  const topics = [...new Set([...results.values()].flat().map(({ topic }) => topic))].toSorted();
+  const rows = [...topics, 'all'].map((topic) => [
+    topic,
+    ...kinds.map((kind) => score(results.get(kind) ?? [], topic)),
+  ]);
+  return [['topic', ...kinds], ...rows]
+    .map((row) => row.map((cell, i) => cell.padEnd(i === 0 ? 24 : 12)).join(''))
+    .join('\n');
+};
+
+const score = (results: readonly CaseResult[], topic: string): string => {
+  const mine = results.filter((result) => topic === 'all' || result.topic === topic);
+  const passed = mine.filter(({ error }) => error === undefined).length;
+  return `${passed}/${mine.length}`;
 };
 
 const wanted = kinds[values.apiserver];

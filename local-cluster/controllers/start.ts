@@ -1,7 +1,7 @@
 // All controllers of the local cluster. Called by cluster.ts and by tests, around the embedded or a real API server.
 import { join } from 'node:path';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { startClaimProtection } from '#local-cluster/controllers/claim-protection.ts';
+import { startClaimProtection } from '#local-cluster/controllers/finalizers.ts';
 import { startClusterRoleController } from '#local-cluster/controllers/cluster-roles.ts';
 import type { Controller, ControllerContext, Report } from '#local-cluster/controllers/controller.ts';
 import { startGarbageCollector } from '#local-cluster/controllers/garbage-collector/collector.ts';

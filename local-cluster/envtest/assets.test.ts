@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cacheDirOf, findAssets } from '#local-cluster/envtest/assets.ts';
 import { buildControlPlane } from '#local-cluster/envtest/build.ts';
-import { parseVersions, readVersions } from '#local-cluster/envtest/versions.ts';
+import { parseVersions, readVersions } from '#local-cluster/envtest/assets.ts';
 
 let folder = '';
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'envtest-'))));

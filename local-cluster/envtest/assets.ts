@@ -1,7 +1,6 @@
 // Where the binaries of a real control plane are on this machine. Called by `npm run envtest`, `npm start -- --apiserver=real` and tests.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { moduleDir, readVersions } from '#local-cluster/envtest/versions.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,3 +29,29 @@ export const findAssets = (env: Environment): string | undefined => {
 };
 
 const missingIn = (folder: string): string[] => required.filter((name) => !existsSync(join(folder, name)));
+
+// What go.mod beside this file says: the versions that are built.
+
+/** Folder of the Go module. */
+export const moduleDir = import.meta.dirname;
+
+interface ControlPlaneVersions {
+  /** Of kube-apiserver and kube-controller-manager, such as `v1.36.3`. */
+  readonly kubernetes: string;
+  readonly etcd: string;
+}
+
+export const readVersions = (): ControlPlaneVersions => parseVersions(readFileSync(join(moduleDir, 'go.mod'), 'utf8'));
+
+/** Throws InvalidInput when the module no longer requires both. */
+export const parseVersions = (goMod: string): ControlPlaneVersions => ({
+  kubernetes: requiredVersion(goMod, 'k8s.io/kubernetes'),
+  etcd: requiredVersion(goMod, 'go.etcd.io/etcd/server/v3'),
+});
+
+const requiredVersion = (goMod: string, module: string): string => {
+  const line = goMod.split('\n').find((text) => text.trim().startsWith(`${module} v`));
+  const version = line?.trim().split(' ')[1];
+  if (version === undefined) throw new InvalidInput(`local-cluster/envtest/go.mod does not require ${module}`);
+  return version;
+};

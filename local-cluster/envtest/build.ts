@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, symlink } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import type { Environment } from '#local-cluster/envtest/assets.ts';
-import { moduleDir, readVersions } from '#local-cluster/envtest/versions.ts';
+import { moduleDir, readVersions } from '#local-cluster/envtest/assets.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 const packages = {

@@ -19,6 +19,10 @@ describe('parseSchedule', () => {
     ['0 2 * * *', 'Europe/Berlin', '2026-07-01T12:00:00Z', '2026-07-02T00:00:00.000Z'],
     ['0 12 * * *', 'Asia/Kathmandu', '2026-01-01T00:00:00Z', '2026-01-01T06:15:00.000Z'],
     ['10/20 * * * *', 'UTC', '2026-01-01T00:31:00Z', '2026-01-01T00:50:00.000Z'],
+    ['0 0 * * 5/2', 'UTC', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00.000Z'],
+    // The clock skips 02:30 on the 29th, and shows it twice on the 25th.
+    ['30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z', '2026-03-30T00:30:00.000Z'],
+    ['30 2 * * *', 'Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-25T01:30:00.000Z'],
   ])('%s in %s after %s is %s', (schedule, zone, after, expected) => {
     expect(parseSchedule(schedule, zone).next(new Date(after))?.toISOString()).toBe(expected);
   });

@@ -1,7 +1,7 @@
 // Sends what Knative's PingSource would send: one event at each time of its schedule, missed ones never caught up. Started by the local cluster.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type Sleep, sleep as realSleep, wordsOf } from '#events/delivery.ts';
+import { type Sleep, sleep as realSleep, wordsOf } from '#events/sender.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import { type CloudEvent, isJson, parseMediaType } from '#events/event.ts';
 import type { Send } from '#events/sender.ts';

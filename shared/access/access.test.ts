@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type UsedSource, isGranted, toGrantText } from '#shared/access/grant.ts';
-import { isAllowed } from '#shared/access/review.ts';
+import { isAllowed } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { annotations, unguardedNamespaces } from '#shared/api/names.ts';
 import { clusterOf, rightOf, withAccess } from '#test/support/admission.ts';

@@ -2,13 +2,15 @@
 // for days may another one, which restored from it, take away what its user deletes.
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import { clusterOf } from '#shared/backup/cluster.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { type Memory, remember } from '#shared/backup/memory.ts';
 import { mostMetadataBytes } from '#shared/backup/remote.ts';
 import type { Target } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
+import { namespaces } from '#shared/api/foreign/core.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { Unavailable } from '#shared/runtime/errors.ts';
 
 const Sign = z.object({
   version: z.literal(1),
@@ -57,4 +59,13 @@ export const isLost = async (deps: BackupDeps, store: Store, cluster: string, si
   const found = await store.read(signKey(cluster), mostMetadataBytes);
   const observed = found === undefined ? undefined : parseSign(found.bytes);
   return deps.now() - Math.max(since, observed ?? since) >= deps.lostSeconds * 1000;
+};
+
+// Which cluster this is, for whoever shares a target with it.
+
+/** UID of the kube-system namespace: it lives as long as the cluster does. */
+export const clusterOf = async (kube: KubeClient): Promise<string> => {
+  const system = await kube.get(namespaces, { name: 'kube-system' });
+  if (system?.metadata.uid === undefined) throw new Unavailable('namespace kube-system cannot be read');
+  return system.metadata.uid;
 };

@@ -6,7 +6,7 @@ import { type KubeObject, type ObjectKey, type ResourceType, apiVersionOf } from
 import { groupKindOf, ownerOf } from '#shared/api/owner.ts';
 import { labels } from '#shared/api/names.ts';
 import { markImagesOf } from '#shared/backup/asked.ts';
-import { clusterOf } from '#shared/backup/cluster.ts';
+import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { type BackedImage, imageTypeOf, imageTypes, readImage } from '#shared/backup/image.ts';
 import { findCondition } from '#shared/api/conditions.ts';

@@ -1,17 +1,15 @@
 // An image that is being deleted: remembered as deleted here first, then let go, then noted in the target. No target is ever waited for.
 import { finalizers } from '#shared/api/names.ts';
-import { clusterOf } from '#shared/backup/cluster.ts';
-import { isLost } from '#shared/backup/clusters.ts';
+import { clusterOf, isLost } from '#shared/backup/clusters.ts';
 import { stopData } from '#shared/backup/data.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
-import { isItsMinute } from '#shared/backup/hourly.ts';
 import type { BackedImage } from '#shared/backup/image.ts';
 import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
-import { parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
+import { parseTombstone, serializeTombstone, shortHashOf } from '#shared/backup/metadata.ts';
 import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
 import type { ReadTarget, Target } from '#shared/backup/target.ts';
-import { keepForAWhile } from '#shared/backup/sweep/touch.ts';
+import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
@@ -163,3 +161,13 @@ export const writeTombstone = async (store: Store, deleted: Deleted, cluster: st
     }
   }
 };
+
+/** What is done once an hour, and for each at another minute. */
+const minutesOfHour = 60;
+
+/**
+ * Whether it is this image's minute of the hour, to be held against the target although nothing seems to have changed: another cluster that wrote
+ * the same metadata first may have deleted its image, and somebody may have tidied up.
+ */
+export const isItsMinute = (uid: string, now: number): boolean =>
+  Number.parseInt(shortHashOf(uid), 16) % minutesOfHour === Math.floor(now / 60_000) % minutesOfHour;

@@ -1,8 +1,7 @@
 // One pass over a target: all of it, or the entries that were not restored yet. What comes of it is remembered. Called by the tick.
 import { isTrue } from '#shared/api/conditions.ts';
-import { clusterOf } from '#shared/backup/cluster.ts';
+import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
-import { logFailure } from '#shared/backup/log-failure.ts';
 import { imageTypes, readImage } from '#shared/backup/image.ts';
 import {
   type Look,
@@ -23,6 +22,7 @@ import type { Target } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { sayNote } from '#shared/resources/write.ts';
+import { AppError } from '#shared/runtime/errors.ts';
 
 export interface RestorePass {
   readonly deps: BackupDeps;
@@ -133,5 +133,21 @@ export const lookAtTarget = async (pass: RestorePass): Promise<void> => {
     await remember(deps, (now) => ({ ...now, ...looked, pending: [...pending] }));
   } finally {
     await close();
+  }
+};
+
+// One's trouble stops no other.
+
+/** What the API or a target says is logged; the next tick tries again. */
+export const logFailure = async (
+  { log }: Pick<BackupDeps, 'log'>,
+  what: string,
+  work: () => Promise<unknown>,
+): Promise<void> => {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    log.warn('backup not advanced', { what, error: error.message });
   }
 };

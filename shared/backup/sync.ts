@@ -1,6 +1,6 @@
 // One image and the target: hold it, bring its bytes there, then its metadata, and say where it stands. Safe at any time, any number of times.
 import { finalizers } from '#shared/api/names.ts';
-import { clusterOf } from '#shared/backup/cluster.ts';
+import { clusterOf } from '#shared/backup/clusters.ts';
 import { type DataStep, advanceData } from '#shared/backup/data.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { buildMetadata } from '#shared/backup/document.ts';

@@ -3,7 +3,7 @@ import type { BackedImage } from '#shared/backup/image.ts';
 import { type ImageMetadata, haveSameBytes, serializeMetadata } from '#shared/backup/metadata.ts';
 import { metadataKeys } from '#shared/backup/place.ts';
 import { choose, readRemote } from '#shared/backup/remote.ts';
-import { keepForAWhile } from '#shared/backup/sweep/touch.ts';
+import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
 import type { Target } from '#shared/backup/target.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { z } from 'zod';
-import type { Requester } from '#shared/access/review.ts';
+import type { Requester } from '#shared/access/sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
 import { type Deed, permit } from '#shared/exchange/access/permit.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dueTime, nextPollAfter } from '#shared/golden/due.ts';
-import { outdatedVersions } from '#shared/golden/retention.ts';
+import { dueTime, nextPollAfter } from '#shared/golden/schedule.ts';
+import { outdatedVersions } from '#shared/golden/version.ts';
 import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, validatorDigest, versionName } from '#shared/golden/version.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';
-import { openZone } from '#shared/golden/zone.ts';
+import { openZone } from '#shared/runtime/cron.ts';
 
 const scheduleOf = (text: string): Schedule => {
   const parsed = parseSchedule(text);
@@ -31,6 +31,7 @@ describe('schedules', () => {
     ['0 0 1 * mon', '2026-03-01T00:00:00Z', ['2026-03-02T00:00', '2026-03-09T00:00']],
     ['0 0 */2 * mon', '2026-03-01T00:00:00Z', ['2026-03-09T00:00', '2026-03-23T00:00']],
     ['0 0 * * 7', '2026-03-01T00:00:00Z', ['2026-03-08T00:00', '2026-03-15T00:00']],
+    ['0 0 * * 5/2', '2026-03-01T00:00:00Z', ['2026-03-06T00:00', '2026-03-13T00:00']],
     ['5-10/5,30 4 * jan,DEC ?', '2026-12-31T04:10:00Z', ['2026-12-31T04:30', '2027-01-01T04:05']],
     ['@daily', '2026-03-01T00:00:00Z', ['2026-03-02T00:00', '2026-03-03T00:00']],
     ['@weekly', '2026-03-01T00:00:00Z', ['2026-03-08T00:00', '2026-03-15T00:00']],

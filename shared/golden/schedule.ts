@@ -1,6 +1,6 @@
-// When a DataImportCron polls: cron expressions with descriptors and time zones. Pure; called by admission and by the plan of crons.
-import { type CronFields, isDay, parseFields } from '#shared/golden/cron-fields.ts';
-import { type Zone, openZone } from '#shared/golden/zone.ts';
+// When a DataImportCron polls: cron expressions with descriptors and time zones, and what is due. Pure; called by admission and by the plan of crons.
+import { type CronFields, type Zone, cronDescriptors, isDay, openZone, parseFields } from '#shared/runtime/cron.ts';
+import { createHash } from 'node:crypto';
 
 /** Times are milliseconds since the epoch. */
 export interface Schedule {
@@ -12,18 +12,6 @@ export interface Schedule {
 }
 
 export type ParsedSchedule = { readonly value: Schedule } | { readonly problem: string };
-
-const descriptors: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    '@yearly': '0 0 1 1 *',
-    '@annually': '0 0 1 1 *',
-    '@monthly': '0 0 1 * *',
-    '@weekly': '0 0 * * 0',
-    '@daily': '0 0 * * *',
-    '@midnight': '0 0 * * *',
-    '@hourly': '0 * * * *',
-  }),
-);
 
 /** Go's durations, as `@every` takes them. */
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
@@ -43,7 +31,7 @@ export const parseSchedule = (text: string): ParsedSchedule => {
 
 const parseExpression = (expression: string, zone: Zone): ParsedSchedule => {
   if (expression.startsWith('@every')) return parseEvery(expression);
-  const text = descriptors.get(expression) ?? expression;
+  const text = cronDescriptors.get(expression) ?? expression;
   if (text.startsWith('@')) return { problem: `has an unknown descriptor ${text}` };
   const fields = parseFields(text);
   if ('problem' in fields) return fields;
@@ -84,4 +72,43 @@ const nextWithin = (fields: CronFields, day: number, isAfter: (wall: number) => 
     }
   }
   return undefined;
+};
+
+// When a source is asked next, and whether that is now. Times are milliseconds since the epoch.
+
+/** Most that a poll is put off for the sake of others, and the share of the interval it may be at most. */
+const longestJitterMs = 300_000;
+const jitterShare = 0.1;
+
+/** 0 ≤ x < 1, the same for a name for ever. */
+const fractionOf = (name: string): number => createHash('sha256').update(name).digest().readUInt32BE(0) / 2 ** 32;
+
+/**
+ * When to poll after `time`: the schedule's next time, put off by a stable part of a few minutes. Crons of one source are put off alike, so that one
+ * request serves them all; different sources are spread. `undefined`: never.
+ */
+export const nextPollAfter = (schedule: Schedule, source: string, time: number): number | undefined => {
+  const next = schedule.next(time);
+  if (next === undefined) return undefined;
+  const after = schedule.next(next) ?? next + longestJitterMs / jitterShare;
+  const window = Math.min(longestJitterMs, (after - next) * jitterShare);
+  // To the second: times are kept so in annotations.
+  return next + Math.floor((fractionOf(source) * window) / 1000) * 1000;
+};
+
+interface PollTimes {
+  /** The newest poll, successful or not. `undefined`: never. */
+  readonly last: number | undefined;
+  /** What was noted then, or written by somebody who wants a poll now. */
+  readonly next: number | undefined;
+}
+
+/**
+ * When the next poll is due; `undefined`: never. A time noted earlier holds, however long it is past: what was missed is caught up by one poll.
+ * Nothing noted and never polled: at once.
+ */
+export const dueTime = (schedule: Schedule | undefined, source: string, times: PollTimes): number | undefined => {
+  if (schedule === undefined) return undefined;
+  if (times.next !== undefined) return times.next;
+  return times.last === undefined ? Number.NEGATIVE_INFINITY : nextPollAfter(schedule, source, times.last);
 };

@@ -1,13 +1,13 @@
-// What is told of each golden image by itself: how long its import took, how large it is, how far it has come. Pure.
+// What is reported of imports: of each golden image how long it took, how large it is, how far it has come; and data volumes that fail again and
+// again. Pure.
 import { findCondition, type StatusCondition } from '#shared/api/conditions.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { dataVolumeKind, type DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { ImageState } from '#shared/backends/image.ts';
-import type { Counter } from '#shared/metrics/counter.ts';
-import { gauge, type Metric } from '#shared/metrics/metric.ts';
+import { type Counter, gauge, type Metric } from '#shared/metrics/metric.ts';
 import { resourceOf } from '#shared/metrics/objects.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 
@@ -62,5 +62,39 @@ export const createImportCounter = (): Counter => {
       if (reconciler !== undefined) observed.push(...importMetricsOf(object, reconciler));
     },
     metrics: () => observed,
+  };
+};
+
+// How many data volumes are tried again and again, under the names of the original: it counts restarts of its pods, we failed attempts of
+// our Jobs.
+
+/** More than these are unusual, as in the original. */
+const usualRestarts = 3;
+
+const helpOf = (what: string): string => `DataVolumes whose ${what} failed more than ${usualRestarts} times.`;
+const gauges = {
+  import: gauge('kubevirt_cdi_import_pods_high_restart', helpOf('import')),
+  upload: gauge('kubevirt_cdi_upload_pods_high_restart', helpOf('upload')),
+  clone: gauge('kubevirt_cdi_clone_pods_high_restart', helpOf('clone')),
+} as const;
+type Way = keyof typeof gauges;
+
+const wayOf = ({ source = {}, sourceRef }: DataVolume['spec']): Way => {
+  if (source.upload !== undefined) return 'upload';
+  const isClone = sourceRef !== undefined || source.pvc !== undefined || source.snapshot !== undefined;
+  return isClone ? 'clone' : 'import';
+};
+
+export const createRestartCounter = (): Counter => {
+  const counts: Record<Way, number> = { import: 0, upload: 0, clone: 0 };
+  return {
+    visit: (object) => {
+      if (object.kind !== dataVolumeKind.type.kind) return;
+      const { spec, status } = object as DataVolume;
+      const isOver = status?.phase === 'Succeeded';
+      if (!isOver && (status?.restartCount ?? 0) > usualRestarts) counts[wayOf(spec)] += 1;
+    },
+    // Zeroes too: what asks for one of them by `or` sees all of them.
+    metrics: () => Object.entries(counts).map(([way, count]) => gauges[way as Way](count)),
   };
 };

@@ -1,4 +1,7 @@
-// One sample of a metric, and the text Prometheus reads. Everything here is a gauge: it is recomputed from objects, so it falls when they go.
+// One sample of a metric, what makes samples, and the text Prometheus reads. Everything here is a gauge: it is recomputed from objects, so it falls
+// when they go.
+import type { KubeObject } from '#shared/api/object.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
 
 export interface Metric {
   readonly name: string;
@@ -30,3 +33,32 @@ export const toText = (metrics: readonly Metric[]): string =>
     .join('');
 
 export const textType = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** What every part of the metrics looks like: objects pass by one after the other, and at the end it says what it saw. */
+export interface Counter {
+  /** `reconciled` for objects of served kinds. */
+  readonly visit: (object: KubeObject, reconciler?: Reconciler) => void;
+  readonly metrics: () => readonly Metric[];
+}
+
+/** Sums by labels: objects are counted while they pass by, and nothing of them is kept. */
+interface Tally {
+  readonly add: (labels: Metric['labels'], amount?: number) => void;
+  readonly metrics: () => readonly Metric[];
+}
+
+/** `always`: samples that are there with a zero where nothing was added, so that an alert can tell none from unknown. */
+export const createTally = (
+  make: (value: number, labels: Metric['labels']) => Metric,
+  always: readonly Metric['labels'][] = [],
+): Tally => {
+  const sums = new Map<string, { readonly labels: Metric['labels']; sum: number }>();
+  const add: Tally['add'] = (labels, amount = 1) => {
+    const key = JSON.stringify(labels);
+    const entry = sums.get(key) ?? { labels, sum: 0 };
+    entry.sum += amount;
+    sums.set(key, entry);
+  };
+  for (const labels of always) add(labels, 0);
+  return { add, metrics: () => [...sums.values()].map(({ labels, sum }) => make(sum, labels)) };
+};

@@ -6,7 +6,20 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { type ObjectImportDeps, importObject } from '#shared/object-import/drive.ts';
 import { readNotification } from '#shared/object-import/notification.ts';
 import { hintOf, sweepObjects } from '#shared/object-import/sweep.ts';
-import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
+import {
+  type Outcome,
+  done,
+  worstOf,
+  respond,
+  respondBug,
+  respondUndecodable,
+  retry,
+} from '#shared/runtime/outcome.ts';
+import type { MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { createMiddleware } from 'hono/factory';
+import { showsToken } from '#shared/runtime/bearer.ts';
+import { type AppError, InvalidInput, isRetryable } from '#shared/runtime/errors.ts';
 
 /** The body of a notification as the store sent it. Throws InvalidInput for what is none. */
 export const handleNotification = async (deps: ObjectImportDeps, body: unknown): Promise<Outcome> => {
@@ -54,3 +67,61 @@ interface ImageRef {
   readonly namespace?: string | undefined;
   readonly name: string;
 }
+
+// Plain notifications: POSTs that are no CloudEvents. MinIO and Ceph send them with a bearer token of their configuration.
+
+/** Messages of AWS have 64 KB at most. */
+const maxBytes = 1024 * 1024;
+/** Seconds a store is asked to wait after a fault that names no time of its own. */
+const retryAfterSeconds = 5;
+
+export const isPlain = (request: Request): boolean => {
+  const { headers } = request;
+  const isEvent =
+    headers.has('ce-specversion') || (headers.get('content-type') ?? '').startsWith('application/cloudevents');
+  return request.method === 'POST' && !isEvent;
+};
+
+const limit = bodyLimit({
+  maxSize: maxBytes,
+  onError: () => respondUndecodable(`a notification has ${maxBytes} bytes at most`),
+});
+
+/** Answers plain notifications, and lets events pass. */
+export const takeNotifications = (deps: ObjectImportDeps, token: string | undefined): MiddlewareHandler =>
+  createMiddleware(async (c, next) => {
+    if (!isPlain(c.req.raw)) return next();
+    if (token !== undefined && !showsToken(c.req.raw.headers, token)) {
+      deps.log.warn('notification refused', { reason: 'wrong token' });
+      return c.text('the Authorization header is not "Bearer " and the token of NOTIFICATION_TOKEN', 401);
+    }
+    return limit(c, async () => {
+      c.res = await answer(deps, c.req.raw);
+    });
+  });
+
+const answer = async (deps: ObjectImportDeps, request: Request): Promise<Response> => {
+  const text = await request.text();
+  // Ceph and MinIO ask with an empty body whether anybody listens.
+  if (text.trim() === '') return new Response(null, { status: 204 });
+  try {
+    return respond(await handleNotification(deps, parse(text)));
+  } catch (error) {
+    return respondTo(deps, error);
+  }
+};
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new InvalidInput('the body is no JSON', [], { cause: error });
+  }
+};
+
+const respondTo = (deps: ObjectImportDeps, error: unknown): Response => {
+  if (error instanceof InvalidInput) return respondUndecodable(error.message);
+  deps.log.error('notification failed', { error });
+  if (!isRetryable(error)) return respondBug();
+  return respond(retry((error as AppError).retryAfterSeconds ?? retryAfterSeconds, (error as AppError).message));
+};

@@ -9,7 +9,7 @@ import { type TLSSocket, connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
-import { closeOnceHeard } from '#shared/runtime/unread.ts';
+import { closeOnceHeard } from '#shared/runtime/connections.ts';
 
 const many = 200;
 const soon = { timeout: 15_000, interval: 100 };

@@ -1,7 +1,8 @@
 // What a server does about connections that lead to no request: it answers what Node cannot read as HTTP, and closes what it has ended also where
 // the client does not. Called by every server of ours.
 import type { Server, Socket } from 'node:net';
-import { statusBody } from '#shared/runtime/status-body.ts';
+import { statusBody } from '#shared/runtime/errors.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Milliseconds for a client to read the last answer and close; then a descriptor is not held for it any longer. */
 const lingerMs = 3_000;
@@ -52,3 +53,37 @@ export const endSoon = (socket: Socket, last?: string): void => {
 
 /** Call before the server listens. Take `handshakeTimeoutMs` where it speaks TLS. */
 export const boundConnections = (server: Server): void => void server.on('clientError', refuseUnreadable);
+
+// What becomes of a body that was answered before its end: a connection that is closed at once takes the answer with it, since the bytes
+// that are still arriving make the client's system drop what it has not read yet (RFC 9112, 9.6).
+
+/** Milliseconds for a client to hear that no more of its body is wanted: busy ones look seconds late. */
+const hearingMs = 10_000;
+
+/** Reads the rest and drops it; cuts the connection of a client that does not stop. Whoever has read until now gets no more. */
+export const dropUnread = (request: IncomingMessage): void => {
+  if (request.complete || request.destroyed) return;
+  // One of either kind, left behind by whoever stopped in the middle, would hold the bytes back.
+  request.removeAllListeners('data').removeAllListeners('readable');
+  request.resume();
+  const timer = setTimeout(() => request.destroy(), hearingMs);
+  timer.unref();
+  const settled = (): void => clearTimeout(timer);
+  request.once('end', settled).once('close', settled);
+};
+
+/**
+ * Call when a request arrives. A connection that its client wants closed behind the answer, as proxies do of every one, is closed by Node with the
+ * last byte of that, whatever is still arriving: it is kept until the client has heard the answer, and closed then.
+ */
+export const closeOnceHeard = (request: IncomingMessage, response: ServerResponse): void => {
+  if (response.shouldKeepAlive) return;
+  const writeHead = response.writeHead.bind(response) as (...all: readonly unknown[]) => ServerResponse;
+  response.writeHead = (...all: readonly unknown[]) => {
+    if (!request.complete && !request.destroyed) {
+      response.shouldKeepAlive = true;
+      request.once('end', () => endSoon(request.socket));
+    }
+    return writeHead(...all);
+  };
+};

@@ -81,3 +81,7 @@ export const isRetryable = (error: unknown): boolean => error instanceof AppErro
 
 /** The message of anything thrown, for logs and conditions. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** How Kubernetes says that something failed: the body of an answer as kubectl, virtctl and client-go read it. */
+export const statusBody = (code: number, reason: string, message: string): string =>
+  JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason, message, code });

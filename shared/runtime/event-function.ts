@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { KnownEvent } from '#events/catalogue.ts';
-import { encodeEvent } from '#events/encode.ts';
+import { encodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { decodeRequest, parseEvent } from '#events/receive.ts';
 import { type InvocationContext, currentContext, withContext } from '#shared/runtime/context.ts';
@@ -10,7 +10,7 @@ import { withLimits } from '#shared/runtime/deadline.ts';
 import { InvalidInput, isRetryable, messageOf } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, retry } from '#shared/runtime/outcome.ts';
-import { respond, respondBug, respondUndecodable } from '#shared/runtime/respond.ts';
+import { respond, respondBug, respondUndecodable } from '#shared/runtime/outcome.ts';
 import { withSpan } from '#shared/runtime/span.ts';
 import {
   type SpanAttributes,

@@ -1,6 +1,6 @@
 // Spans in OTLP's JSON over HTTP, posted to a collector. The official SDK does the same with a dozen packages and a global state of its own, which
 // is more than everything else a function carries. Loaded late by tracer.ts.
-import { createPost } from '#events/undici-post.ts';
+import { createPost } from '#events/send.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { redactData } from '#shared/runtime/redact.ts';
 import type { Span, SpanAttributes } from '#shared/runtime/trace.ts';

@@ -12,7 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { closeOnceHeard, dropUnread } from '#shared/runtime/unread.ts';
+import { closeOnceHeard, dropUnread } from '#shared/runtime/connections.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { closeOnceHeard, dropUnread } from '#shared/runtime/unread.ts';
+import { closeOnceHeard, dropUnread } from '#shared/runtime/connections.ts';
 
 const length = 16 * 1024 * 1024;
 

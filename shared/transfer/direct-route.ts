@@ -1,5 +1,5 @@
 // qcow2 in one pass: the tables first, then the file from front to back in parallel ranges, unpacked and written by workers as it comes.
-import { algorithmsFor, verifyChecksum } from '#shared/transfer/checksum.ts';
+import { algorithmsFor, verifyChecksum } from '#shared/transfer/published.ts';
 import {
   type DecodePools,
   createDecodePools,
@@ -22,7 +22,7 @@ import { type Mark, markKey, findMark } from '#shared/transfer/resume/mark.ts';
 import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
 import { rangedReader } from '#shared/transfer/plan.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
-import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
+import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createConnections } from '#shared/transfer/source/connections.ts';
 import { readSegments } from '#shared/transfer/source/segments.ts';

@@ -1,9 +1,10 @@
-// Any error as the failed half of a report: reason, whether to try again, a sentence without secrets.
+// Any error as the failed half of a report: reason, whether to try again, a sentence without secrets; and the time a transfer has.
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
-import { isTransferError } from '#shared/transfer/fault.ts';
+import { isTransferError, TransferError } from '#shared/transfer/fault.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
 import { type TransferFault, type TransferReport, maxReportBytes, transferFaults } from '#shared/transfer/report.ts';
+import { setMaxListeners } from 'node:events';
 
 export interface Failure {
   readonly reason: TransferFault;
@@ -51,5 +52,34 @@ export const parseSpec = (text: string): ParsedSpec => {
     return { report: invalidSpec(error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')) };
   } catch {
     return { report: invalidSpec('it is not JSON') };
+  }
+};
+
+// The time a transfer has: over, or cancelled from outside, everything in it ends.
+
+/** setTimeout cannot count further. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** Runs `work` with a signal that is aborted after `seconds`, with `outer`, and once the work is over. Throws what the work throws. */
+export const withDeadline = async <T>(
+  seconds: number,
+  outer: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  const inner = new AbortController();
+  // Each read waits on the signal, and several are in flight.
+  setMaxListeners(0, inner.signal);
+  const expire = () =>
+    inner.abort(new TransferError('DeadlineExceeded', `the transfer took longer than its ${seconds} seconds`));
+  const cancel = () => inner.abort(new TransferError('Cancelled', 'the transfer was cancelled'));
+  const timer = setTimeout(expire, Math.min(seconds * 1000, longestTimerMs));
+  if (outer.aborted) cancel();
+  outer.addEventListener('abort', cancel, { once: true });
+  try {
+    return await work(inner.signal);
+  } finally {
+    clearTimeout(timer);
+    outer.removeEventListener('abort', cancel);
+    inner.abort(new TransferError('Cancelled', 'the transfer is over'));
   }
 };

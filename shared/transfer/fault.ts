@@ -1,6 +1,41 @@
-// The one error of the data plane: a stable reason, whether to try again, and a sentence fit for a user.
+// Everything that can go wrong with a transfer, and the one error of the data plane: a stable reason, whether to try again, and a sentence fit for a
+// user. Apart from report.ts, so that workers need no schema library.
 import { AppError, type AppErrorOptions, messageOf } from '#shared/runtime/errors.ts';
-import { type TransferFault, transferFaults } from '#shared/transfer/faults.ts';
+
+// Everything that can go wrong with a transfer. Apart from report.ts, so that workers need no schema library.
+
+/**
+ * Stable codes of everything that can go wrong with a transfer, and whether another attempt can help.
+ * They become the reason of the image's Ready condition.
+ */
+export const transferFaults = {
+  SourceNotFound: { retryable: false },
+  SourceForbidden: { retryable: false },
+  SourceAddressRefused: { retryable: false },
+  SourceRefused: { retryable: false },
+  NotADiskImage: { retryable: false },
+  UnsupportedFormat: { retryable: false },
+  ImageEncrypted: { retryable: false },
+  ImageCorrupt: { retryable: false },
+  ImageTruncated: { retryable: false },
+  ExternalReference: { retryable: false },
+  ImageTooLarge: { retryable: false },
+  ChecksumMismatch: { retryable: false },
+  UploadExpired: { retryable: false },
+  InvalidSpec: { retryable: false },
+  SourceUnreachable: { retryable: true },
+  SourceUnavailable: { retryable: true },
+  SourceInterrupted: { retryable: true },
+  SourceStalled: { retryable: true },
+  SourceChanged: { retryable: true },
+  TargetFull: { retryable: true },
+  TargetFailed: { retryable: true },
+  DeadlineExceeded: { retryable: true },
+  Cancelled: { retryable: true },
+  InternalFault: { retryable: true },
+} as const satisfies Record<string, { readonly retryable: boolean }>;
+
+export type TransferFault = keyof typeof transferFaults;
 
 export interface TransferErrorOptions extends AppErrorOptions {
   /** The pass cannot go on from where it was, but one from the first byte may succeed. */

@@ -1,5 +1,5 @@
 // What one pass over a source has at hand, and how it ends. A pass reads from the first byte; a run makes several when the source changes under it.
-import type { Digester } from '#shared/transfer/checksum.ts';
+import type { Digester } from '#shared/transfer/published.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
 import type { BackupResult, Inspection, StoredResult } from '#shared/transfer/report.ts';

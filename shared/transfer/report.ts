@@ -1,6 +1,6 @@
 // The last word of a transfer: what transfer-job leaves as its termination message and a backend reads.
 import { z } from 'zod';
-import { type TransferFault, transferFaults } from '#shared/transfer/faults.ts';
+import { type TransferFault, transferFaults } from '#shared/transfer/fault.ts';
 
 export { type TransferFault, transferFaults };
 

@@ -1,9 +1,9 @@
 // One attempt at a transfer, from spec to report. Called by transfer-job; knows no Kubernetes.
 import { copyFiles } from '#shared/transfer/archive/folder.ts';
-import { importArchive } from '#shared/transfer/archive/route.ts';
+import { importArchive } from '#shared/transfer/archive/folder.ts';
 import { type Tree, createTree } from '#shared/transfer/archive/tree.ts';
-import { createDigester } from '#shared/transfer/checksum.ts';
-import { withDeadline } from '#shared/transfer/deadline.ts';
+import { createDigester } from '#shared/transfer/published.ts';
+import { withDeadline } from '#shared/transfer/failure.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { type Meter, createMeter, reportEveryMs } from '#shared/transfer/meter.ts';
 import type { Pass, PassResult } from '#shared/transfer/pass.ts';

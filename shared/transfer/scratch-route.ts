@@ -6,7 +6,7 @@ import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import { type Inspection, archiveFormat } from '#shared/transfer/report.ts';
-import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
+import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
 import { createSparseWriter } from '#shared/transfer/sink/writer.ts';

@@ -1,7 +1,7 @@
 // qcow2 from a source that is read once from front to back (a file in a layer, a packed one, a server without ranges): clusters are unpacked
 // as they pass, what cannot be told yet is kept in scratch space, and written once the whole file is proven.
 import type { FileHandle } from 'node:fs/promises';
-import { createDigester } from '#shared/transfer/checksum.ts';
+import { createDigester } from '#shared/transfer/published.ts';
 import {
   type DecodePools,
   createDecodePools,
@@ -21,7 +21,7 @@ import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 import { readFully, writeFully } from '#shared/transfer/file-bytes.ts';
 import { importScratch } from '#shared/transfer/scratch-route.ts';
 import { type Scratch, fileReader, withScratch } from '#shared/transfer/sink/scratch.ts';
-import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
+import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import { createFlushing } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { headBytes } from '#shared/transfer/source/source.ts';

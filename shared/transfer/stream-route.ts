@@ -10,10 +10,10 @@ import { type Pass, type PassResult, complete } from '#shared/transfer/pass.ts';
 import { checkCapacity } from '#shared/transfer/plan.ts';
 import { contentOf, publishedBytes, verifiedDigests } from '#shared/transfer/published.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { withKeptBytes } from '#shared/transfer/resume/kept.ts';
+import { withKeptBytes } from '#shared/transfer/resume/mark.ts';
 import { type Mark, findMark, markKey } from '#shared/transfer/resume/mark.ts';
 import { type Saver, createSaver } from '#shared/transfer/resume/saver.ts';
-import { flushWhile } from '#shared/transfer/sink/flush-while.ts';
+import { flushWhile } from '#shared/transfer/sink/flushing.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 
 const regroupBytes = 1024 * 1024;

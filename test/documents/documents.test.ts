@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCommandLine, splitCommand } from '#cli/options.ts';
-import { commands } from '#cli/registry.ts';
+import { commands } from '#cli/run.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '../..');

@@ -4,7 +4,7 @@ import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { finalizers } from '#shared/api/names.ts';
 import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
 import { parseMetadata } from '#shared/backup/metadata.ts';
-import { ownBackups } from '#shared/backup/sweep/own.ts';
+import { ownBackups } from '#shared/backup/sweep/look.ts';
 import { sweepTarget } from '#shared/backup/sweep/sweep.ts';
 import { classify, dataPrefix } from '#shared/backup/place.ts';
 import { syncImage } from '#shared/backup/sync.ts';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
 import { runCommandLine } from '#cli/run.ts';
-import { buildExportVolume } from '#infra/generate/nfs.ts';
+import { buildExportVolume } from '#infra/generate/components.ts';
 import { installCrds } from '#local-cluster/install.ts';
 import { buildOpenCrd } from '#infra/local/operator-crds.ts';
 import { crds } from '#shared/api/foreign/crd.ts';

@@ -1,6 +1,6 @@
 // Posts a CloudEvent to an app as ApiServerSource or the broker would, without a socket.
 import type { Hono } from 'hono';
-import { encodeEvent } from '#events/encode.ts';
+import { encodeEvent } from '#events/message.ts';
 import { type EventType, eventTypes } from '#events/catalogue.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 

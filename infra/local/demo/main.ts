@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { type Cluster, startCluster } from '#infra/local/cluster.ts';
-import { adviceFor } from '#infra/local/demo/advice.ts';
 import { bootDisk } from '#infra/local/demo/boot.ts';
 import { startFileServer } from '#infra/local/demo/file-server.ts';
 import { buildDemoImage, diskOf, followImage, readyOf } from '#infra/local/demo/import.ts';
@@ -13,11 +12,33 @@ import { fetchReference, proveIdentical } from '#infra/local/demo/prove.ts';
 import { type DemoSource, prepareSource } from '#infra/local/demo/source.ts';
 import { HostConfig, parseDemoOptions, demoUsage, toEnvironment } from '#infra/local/options.ts';
 import { ensurePrograms, qemuImg, thisHost } from '#infra/local/system-programs.ts';
-import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
-import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
+import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { loadConfig } from '#shared/runtime/config.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
+
+/** What to do about an import that failed, by the reason its status gives. */
+const advice: Readonly<Record<string, string>> = {
+  SourceNotFound: 'check the address: the server has nothing there',
+  SourceForbidden: 'the server wants credentials, or does not let this machine in',
+  SourceAddressRefused: 'only loopback is allowed beside public addresses: choose another server',
+  SourceRefused: 'the server refuses this request: try the address with curl',
+  SourceUnreachable: 'nothing listens at that address: check host, port and network',
+  SourceUnavailable: 'the server is in trouble: try again later',
+  SourceInterrupted: 'the connection broke several times: try again, or use a nearer mirror',
+  SourceStalled: 'the server stopped sending: try again, or use another mirror',
+  SourceChanged: 'the file is being replaced on the server: try again when that is over',
+  NotADiskImage: 'the address gives something else than a disk, often a web page: use the direct link to the file',
+  UnsupportedFormat: 'use qcow2, raw, ISO, vmdk, vdi, vhd or vhdx, plain or in gz, xz or zst',
+  ImageEncrypted: 'remove the encryption first: qemu-img convert to a plain image',
+  ImageCorrupt: 'the file is damaged at its source: look at it with qemu-img check',
+  ImageTruncated: 'the file is shorter than it should be: upload it to the server again',
+  ExternalReference: 'the image needs another file: flatten it with qemu-img convert',
+  ImageTooLarge: 'ask for a larger volume',
+  ChecksumMismatch: 'the file is not the one the checksum was made of: check both',
+};
+
+const adviceFor = (reason: string): string => advice[reason] ?? 'look at the message above and at the log named below';
 
 const screen = createScreen(process.stdout);
 const interrupted = new AbortController();

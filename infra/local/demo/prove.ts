@@ -1,12 +1,17 @@
 // Compares what a volume holds with the file it was filled from, by other means than those that filled it. Called by the demo and flow tests.
-import { spawn } from 'node:child_process';
+import { spawn, execFile } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { run } from '#infra/local/demo/run.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
+import { promisify } from 'node:util';
+
+// Runs a program to its end.
+
+/** Rejects when the program is missing or ends with anything but 0. */
+export const run = promisify(execFile);
 
 export interface Published {
   readonly file: string;

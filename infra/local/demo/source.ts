@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { bootLine, writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import type { FileServer } from '#infra/local/demo/file-server.ts';
-import { run } from '#infra/local/demo/run.ts';
+import { run } from '#infra/local/demo/prove.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 const mib = 2 ** 20;

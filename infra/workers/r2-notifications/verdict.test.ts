@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Answer, verdictOf } from '#infra/workers/r2-notifications/verdict.ts';
+import { type Answer, verdictOf } from '#infra/workers/r2-notifications/tell.ts';
 
 const answered = (status: number, more: Partial<Extract<Answer, { kind: 'answered' }>> = {}): Answer => ({
   kind: 'answered',

@@ -1,6 +1,7 @@
 // The NamespaceLifecycle admission plugin: objects live in a namespace that exists and is not going away.
 import type { Call } from '../handlers/call.ts';
 import { type ApiError, ApiError as StatusError, forbidden, notFound } from '../status/status.ts';
+import type { ApiObject } from '../objects/object.ts';
 
 const namespaces = { group: '', plural: 'namespaces' };
 const immortal = ['default', 'kube-system', 'kube-public'];
@@ -33,5 +34,29 @@ export const checkProtected = (call: Call): void => {
   const { resource, path } = call;
   if (resource.collection === 'namespaces' && path.subresource === '' && immortal.includes(path.name)) {
     throw forbidden(resource, path.name, 'this namespace may not be deleted');
+  }
+};
+
+/**
+ * What the plugin OwnerReferencesPermissionEnforcement asks for, told to the audit: who writes an owner reference that blocks the
+ * deletion of its owner must be allowed to update the owner's finalizers, where a cluster (such as OpenShift) has that plugin on.
+ */
+export const auditBlockedOwners = ({ api, user, path }: Call, object: ApiObject): void => {
+  if (api.audit === undefined) return;
+  for (const reference of object.metadata.ownerReferences ?? []) {
+    if (reference.blockOwnerDeletion !== true) continue;
+    const [version = '', group = ''] = reference.apiVersion.split('/').toReversed();
+    const plural = api.registry.byKind(group, version, reference.kind)?.plural;
+    if (plural === undefined) continue;
+    const { namespace } = path;
+    api.audit(user, {
+      verb: 'update',
+      group,
+      version,
+      plural,
+      subresource: 'finalizers',
+      namespace,
+      name: reference.name,
+    });
   }
 };

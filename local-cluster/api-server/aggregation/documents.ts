@@ -1,5 +1,5 @@
 // What extension servers serve, put beside what this server serves in discovery and OpenAPI documents.
-import { compareVersions } from '../registry/versions.ts';
+import { compareVersions } from '../registry/resource.ts';
 import { type Fields, listAt, textAt } from '../objects/object.ts';
 import type { Described } from './availability.ts';
 

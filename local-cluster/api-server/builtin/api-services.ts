@@ -2,7 +2,7 @@
 import { type ApiObject, type Fields, fieldsAt, numberAt, setDefault, textAt, toText } from '../objects/object.ts';
 import { type Cause, invalid, required } from '../schema/cause.ts';
 import type { Strategy } from '../registry/resource.ts';
-import { specOf, withStatus } from './strategy.ts';
+import { specOf, withStatus } from './define.ts';
 
 const nameCauses = (service: ApiObject): Cause[] => {
   const spec = specOf(service);

@@ -11,7 +11,7 @@ import { cronJobStrategy, jobStrategy } from './jobs.ts';
 import { podStrategy } from './pods.ts';
 import { allVerbs, changing, define } from './define.ts';
 import { bindingStrategy, roleStrategy } from './roles.ts';
-import { plainStrategy, withStatus } from './strategy.ts';
+import { plainStrategy, withStatus } from './define.ts';
 import * as storage from './volumes.ts';
 import { webhookStrategy } from './webhooks.ts';
 import * as work from './workloads.ts';

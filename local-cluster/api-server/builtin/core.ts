@@ -5,7 +5,7 @@ import { dnsLabel } from '../objects/names.ts';
 import { type ApiObject, ensureFields, fieldsAt, listAt, setDefault, textAt, toText } from '../objects/object.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy, StrategyContext } from '../registry/resource.ts';
-import { plainStrategy, selectPaths, specOf, withStatus } from './strategy.ts';
+import { plainStrategy, selectPaths, specOf, withStatus } from './define.ts';
 
 const nameLabel = 'kubernetes.io/metadata.name';
 

@@ -2,7 +2,7 @@
 import { type ApiObject, type Fields, ensureFields, fieldsAt, listAt, setDefault, textAt } from '../objects/object.ts';
 import type { Strategy } from '../registry/resource.ts';
 import { validateDefinition, validateDefinitionUpdate } from './crd-rules.ts';
-import { specChanged, specOf, withStatus } from './strategy.ts';
+import { specChanged, specOf, withStatus } from './define.ts';
 
 const defaultNames = (names: Fields): void => {
   const kind = textAt(names, 'kind') ?? '';

@@ -3,7 +3,9 @@ import { type Resource, type Strategy, type Subresource, collectionOf, groupVers
 import { builtinSchema } from '../schema/builtin.ts';
 import { defaultShape } from '../tables/columns.ts';
 import type { TableShape } from '../tables/table.ts';
-import { plainStrategy } from './strategy.ts';
+import { isSame } from '../objects/equal.ts';
+import { dnsSubdomain } from '../objects/names.ts';
+import { type ApiObject, type Fields, fieldsAt, valueAt } from '../objects/object.ts';
 
 export const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 export const changing = ['get', 'patch', 'update'];
@@ -19,6 +21,31 @@ interface Line {
   /** apiVersion objects are stored under, and the collection, where another group shares them. */
   readonly stored?: { readonly collection: string; readonly apiVersion: string };
 }
+
+/** Strategies of built-in kinds start from this one. */
+export const plainStrategy: Strategy = { nameRule: dnsSubdomain, hasStatus: false, hasGeneration: false };
+
+export const specChanged = (object: ApiObject, old: ApiObject): boolean => !isSame(object['spec'], old['spec']);
+
+/** Field selector values: paths of the object, empty where absent. */
+export const selectPaths =
+  (...paths: readonly string[]): NonNullable<Strategy['selectable']> =>
+  (object) =>
+    Object.fromEntries(paths.map((path) => [path, toFieldText(valueAt(object, path))]));
+
+const toFieldText = (value: unknown): string => (value === undefined || value === null ? '' : String(value as string));
+
+/** Kinds whose status starts empty and is the controllers' own. */
+export const withStatus = (strategy: Partial<Strategy> = {}): Strategy => ({
+  ...plainStrategy,
+  hasStatus: true,
+  prepareCreate: (object) => {
+    object['status'] = {};
+  },
+  ...strategy,
+});
+
+export const specOf = (object: ApiObject): Fields => fieldsAt(object, 'spec');
 
 const defaults = {
   short: [],

@@ -3,7 +3,7 @@ import { type Cause, invalid, required } from '../schema/cause.ts';
 import { qualifiedName } from '../objects/names.ts';
 import { type ApiObject, type Fields, fieldsAt, omit, textAt } from '../objects/object.ts';
 import type { Strategy } from '../registry/resource.ts';
-import { plainStrategy } from './strategy.ts';
+import { plainStrategy } from './define.ts';
 
 /** Name in core/v1 → name in events.k8s.io/v1. */
 const names: Readonly<Record<string, string>> = {

@@ -15,7 +15,7 @@ import {
 } from '../objects/object.ts';
 import type { Strategy } from '../registry/resource.ts';
 import { defaultPodSpec, validatePodSpec } from './pods.ts';
-import { selectPaths, specOf, withStatus } from './strategy.ts';
+import { selectPaths, specOf, withStatus } from './define.ts';
 
 const uidLabel = 'batch.kubernetes.io/controller-uid';
 const nameLabel = 'batch.kubernetes.io/job-name';

@@ -13,7 +13,7 @@ import {
   omit,
 } from '../objects/object.ts';
 import type { Strategy } from '../registry/resource.ts';
-import { selectPaths, specOf, withStatus } from './strategy.ts';
+import { selectPaths, specOf, withStatus } from './define.ts';
 
 const defaultGraceSeconds = 30;
 

@@ -5,7 +5,7 @@ import { type ApiObject, type Fields, fieldsAt, listAt, textAt, setDefault } fro
 import { type Cause, invalid, notSupported, required } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy } from '../registry/resource.ts';
-import { plainStrategy } from './strategy.ts';
+import { plainStrategy } from './define.ts';
 
 const ruleCauses = (role: ApiObject): Cause[] =>
   listAt(role, 'rules').flatMap((rule, index) => {

@@ -13,7 +13,7 @@ import {
   toText,
 } from '../objects/object.ts';
 import type { Strategy, StrategyContext } from '../registry/resource.ts';
-import { plainStrategy, specOf, withStatus } from './strategy.ts';
+import { plainStrategy, specOf, withStatus } from './define.ts';
 
 const defaultClassAnnotation = 'storageclass.kubernetes.io/is-default-class';
 const accessModes = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'];

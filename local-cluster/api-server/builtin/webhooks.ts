@@ -14,7 +14,7 @@ import { type Cause, invalid, notSupported, required } from '../schema/cause.ts'
 import { compileMatchCondition } from '../schema/cel.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy } from '../registry/resource.ts';
-import { plainStrategy } from './strategy.ts';
+import { plainStrategy } from './define.ts';
 
 const defaultWebhook = (webhook: Fields, mutating: boolean): void => {
   setDefault(webhook, 'failurePolicy', 'Fail');

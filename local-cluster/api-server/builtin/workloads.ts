@@ -5,7 +5,7 @@ import { type Cause, invalid, required } from '../schema/cause.ts';
 import type { Json } from '../schema/json.ts';
 import type { Strategy } from '../registry/resource.ts';
 import { defaultPodSpec, validatePodSpec } from './pods.ts';
-import { plainStrategy, specOf, withStatus } from './strategy.ts';
+import { plainStrategy, specOf, withStatus } from './define.ts';
 
 const defaultTemplate = (object: ApiObject): Fields => {
   const spec = ensureFields(object, 'spec');

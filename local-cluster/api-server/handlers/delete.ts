@@ -1,14 +1,16 @@
 // DELETE of one object: at once, or marked and left to finalizers, a grace period or the garbage collector.
-import { type ApiObject, fieldsAt } from '../objects/object.ts';
-import { toStored } from '../registry/resource.ts';
+import { type ApiObject, fieldsAt, omit } from '../objects/object.ts';
+import { toStored, apiVersionOf } from '../registry/resource.ts';
 import { respond } from '../http/respond.ts';
-import { type ResourceName, type StatusBody, conflict, notFound } from '../status/status.ts';
+import { type ResourceName, type StatusBody, conflict, notFound, isApiError } from '../status/status.ts';
 import type { Entry } from '../store/change.ts';
 import { checkProtected } from '../admission/namespace.ts';
 import { type Call, isDryRun, storeKey, timestamp } from './call.ts';
 import { type DeleteOptions, type Propagation, readDeleteOptions } from './delete-options.ts';
-import { shapeResult } from './shape.ts';
+import { shapeResult } from './get.ts';
 import { readObject } from './write.ts';
+import { openList } from './list.ts';
+import { parseListOptions } from './list-options.ts';
 
 const foreground = 'foregroundDeletion';
 const orphan = 'orphan';
@@ -135,4 +137,38 @@ export const handleDelete = async (call: Call): Promise<Response> => {
   const shown =
     gone && call.resource.strategy.returnsDeleted !== true ? success(call, object) : shapeResult(call, object);
   return respond(shown, { encoding: call.form.encoding, warnings: [...call.warnings] });
+};
+
+/** DELETE of a collection: every object that the selectors match, as if deleted one by one. */
+const isGone = (error: unknown): boolean => isApiError(error) && error.status.code === 404;
+
+/** Nothing when somebody else was faster. */
+const deleteIfThere = async (call: Call, object: ApiObject, options: DeleteOptions): Promise<ApiObject[]> => {
+  const { name = '', namespace = '' } = object.metadata;
+  try {
+    return [(await deleteObject({ ...call, path: { ...call.path, name, namespace } }, options)).object];
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+};
+
+export const handleDeleteCollection = async (call: Call): Promise<Response> => {
+  const options = await readDeleteOptions(call);
+  const listed = openList(call, parseListOptions(call, false));
+  const deleted: ApiObject[] = [];
+  for (const objects of listed.batches) {
+    for (const object of objects) deleted.push(...(await deleteIfThere(call, object, options)));
+  }
+  const custom = call.resource.custom !== undefined;
+  const items = custom ? deleted : deleted.map((object) => omit(object, 'apiVersion', 'kind'));
+  return respond(
+    {
+      kind: call.resource.listKind,
+      apiVersion: apiVersionOf(call.resource),
+      metadata: { resourceVersion: String(listed.version) },
+      items,
+    },
+    { encoding: call.form.encoding, warnings: [...call.warnings] },
+  );
 };

@@ -9,14 +9,14 @@ import {
 } from '../status/status.ts';
 import { notFoundPage, respondError } from '../http/respond.ts';
 import type { RequestInfo, ResourcePath } from '../http/request.ts';
-import { denied } from '../auth/denied.ts';
+import { denied } from '../auth/user.ts';
 import type { User } from '../auth/user.ts';
 import { selectedName } from '../selectors/field.ts';
 import { type Resource, subresourceOf } from '../registry/resource.ts';
 import { handleWatch } from '../watch/watch.ts';
 import { type Api, type Call, createCall } from './call.ts';
 import { handleCreate } from './create.ts';
-import { handleDeleteCollection } from './delete-collection.ts';
+import { handleDeleteCollection } from './delete.ts';
 import { handleDelete } from './delete.ts';
 import { handleGet } from './get.ts';
 import { handleList } from './list.ts';

@@ -7,9 +7,9 @@ import type { Entry } from '../store/change.ts';
 import type { Position } from '../store/pages.ts';
 import { toPartial, toRow } from '../tables/table.ts';
 import type { Call } from './call.ts';
-import { parseToken, toToken } from './continue-token.ts';
+import { parseToken, toToken } from './list-options.ts';
 import { type ListOptions, parseListOptions, parseVersion, tooLarge } from './list-options.ts';
-import { includeOf } from './shape.ts';
+import { includeOf } from './get.ts';
 import { readObject } from './write.ts';
 
 /** Objects read from the store at once; each may have a megabyte. */

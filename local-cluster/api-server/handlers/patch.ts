@@ -2,17 +2,18 @@
 import { decodeObject } from '../objects/decode.ts';
 import { type ApiObject, type Fields, inGoOrder, isFields, toText } from '../objects/object.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
-import { applyMergePatch } from '../patch/merge-patch.ts';
-import type { PatchOutcome } from '../patch/outcome.ts';
+import { applyMergePatch } from '../patch/outcome.ts';
+import type { PatchOutcome, PatchRefusal } from '../patch/outcome.ts';
 import { applyStrategicMergePatch } from '../patch/strategic-merge.ts';
-import type { Resource } from '../registry/resource.ts';
-import { type JsonObject, stableJson } from '../schema/json.ts';
+import { type Resource, apiVersionOf } from '../registry/resource.ts';
+import { type JsonObject, stableJson, type Json, isObject } from '../schema/json.ts';
 import { badRequest, failure, unsupportedMediaType } from '../status/status.ts';
 import { mediaTypeOf, parseYaml, readText } from './body.ts';
 import type { Call } from './call.ts';
-import { type WriteOptions, parseWriteOptions } from './options.ts';
-import { applyChange } from './apply.ts';
-import { changeObject, respondChanged } from './update.ts';
+import { type WriteOptions, parseWriteOptions, managerOf } from './options.ts';
+import { changeObject, respondChanged, type Change } from './update.ts';
+import { ownershipContext } from '../objects/ownership.ts';
+import { applyConfig } from '../patch/apply.ts';
 
 const json = 'application/json-patch+json';
 const merge = 'application/merge-patch+json';
@@ -81,4 +82,46 @@ export const handlePatch = async (call: Call): Promise<Response> => {
       ? applyChange(call, patch, options)
       : { build: patchObject(call, type, patch, options), creates: false, tracksItself: false, options };
   return respondChanged(call, await changeObject(call, change));
+};
+
+/** Server-side apply: the fields a manager states are its own, and those it no longer states go. */
+const checkType = ({ resource }: Call, config: JsonObject): void => {
+  const apiVersion = toText(config['apiVersion']);
+  if (apiVersion === '' && toText(config['kind']) === '') throw badRequest('invalid object type: /, Kind=');
+  if (apiVersion !== apiVersionOf(resource) || config['kind'] === resource.kind) return;
+  const shown = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  throw badRequest(`invalid object type: ${shown}, Kind=${toText(config['kind'])}`);
+};
+
+/** Faults of the configuration itself are told before it is merged. */
+const checkConfig = (call: Call, config: Json): JsonObject => {
+  if (isObject(config)) checkType(call, config);
+  if (!isObject(config)) throw badRequest('error decoding YAML: the patch must be an object');
+  return config;
+};
+
+const refusal = ({ code, reason, message, causes = [] }: PatchRefusal) =>
+  failure({
+    code,
+    message,
+    ...(reason === '' ? {} : { reason }),
+    ...(causes.length === 0 ? {} : { details: { causes: causes as never } }),
+  });
+
+const applyChange = (call: Call, patch: unknown, options: WriteOptions): Change => {
+  const config = checkConfig(call, patch as Json);
+  return {
+    creates: call.path.subresource === '',
+    tracksItself: true,
+    options,
+    build: (live: ApiObject | undefined) => {
+      const { api, resource, path } = call;
+      const by = { manager: managerOf(call, options), now: api.clock(), subresource: path.subresource };
+      const outcome = applyConfig(ownershipContext(resource, by), live as unknown as JsonObject | undefined, config, {
+        force: options.force === true,
+      });
+      if (outcome.kind === 'refused') throw refusal(outcome);
+      return decodeObject(outcome.object, resource, { fieldValidation: 'Ignore', warn: () => undefined });
+    },
+  };
 };

@@ -9,12 +9,12 @@ import { invalid as invalidCause } from '../schema/cause.ts';
 import { type ApiError, conflict, modifiedMessage, notFound } from '../status/status.ts';
 import type { Entry } from '../store/change.ts';
 import { readDocument } from './body.ts';
-import { auditBlockedOwners } from '../admission/blocked-owners.ts';
+import { auditBlockedOwners } from '../admission/namespace.ts';
 import { checkEscalation } from '../admission/escalation.ts';
 import { type Call, isDryRun, storeKey } from './call.ts';
 import { createObject } from './create.ts';
 import { type WriteOptions, managerOf, parseWriteOptions } from './options.ts';
-import { shapeResult } from './shape.ts';
+import { shapeResult } from './get.ts';
 import { alignWithPath, checkChanged, isolateSubresource, keepSystemFields, readObject, refuse } from './write.ts';
 
 export interface Change {

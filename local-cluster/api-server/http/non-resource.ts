@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Discovery } from '../discovery/discovery.ts';
 import { versionInfo } from '../discovery/discovery.ts';
-import { emptyProtobufV2, protobufV2Accept, protobufV2Type } from '../discovery/open-api-v2-protobuf.ts';
+import { emptyProtobufV2, protobufV2Accept, protobufV2Type } from '../discovery/open-api.ts';
 import type { OpenApi } from '../discovery/open-api.ts';
 import { notAcceptable } from '../status/status.ts';
 import { parseAccept } from './negotiate.ts';

@@ -2,7 +2,7 @@
 import { type User, anonymous } from '../auth/user.ts';
 import type { Api } from '../handlers/call.ts';
 import { authorize, dispatch } from '../handlers/dispatch.ts';
-import { denied } from '../auth/denied.ts';
+import { denied } from '../auth/user.ts';
 import { type ApiError, unauthorized } from '../status/status.ts';
 import { extensionOf } from '../aggregation/extension.ts';
 import { type Connector } from '../aggregation/connect.ts';

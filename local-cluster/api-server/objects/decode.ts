@@ -3,12 +3,10 @@
 import type { FieldValidation } from '../handlers/options.ts';
 import { type Resource, groupVersion } from '../registry/resource.ts';
 import { objectMetaSchema } from '../schema/builtin.ts';
-import type { JsonSchema } from '../schema/json-schema.ts';
-import { type JsonObject, goQuote } from '../schema/json.ts';
+import { type JsonSchema, childOf, isEmbedded, preservesUnknown, propertyOf, valuesOf } from '../schema/json-schema.ts';
+import { type JsonObject, goQuote, goJson, type Json } from '../schema/json.ts';
 import { applyDefaults, pruneObject } from '../schema/structural.ts';
 import { badRequest, invalid } from '../status/status.ts';
-import { findUnknownFields } from './unknown-fields.ts';
-import { findEmbeddedFault } from './embedded.ts';
 import { findTypeFault } from './type-fault.ts';
 import { type ApiObject, type Fields, isFields, toText } from './object.ts';
 
@@ -176,4 +174,52 @@ export const decodeObject = (raw: unknown, resource: Resource, options: DecodeOp
   };
   resource.strategy.defaults?.(object);
   return object;
+};
+
+/** Finds embedded resources in a custom resource whose metadata is no object at all: such a body cannot even be decoded. */
+const jsonType = (value: unknown): string => {
+  if (Array.isArray(value)) return 'array';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+};
+
+const ownFault = (schema: JsonSchema, metadata: unknown, path: string): string | undefined => {
+  if (!isEmbedded(schema) || metadata === undefined || metadata === null || isFields(metadata)) return undefined;
+  const shown = goJson(metadata as Json);
+  return `${path}.metadata: Invalid value: ${shown}: json: cannot unmarshal ${jsonType(metadata)} into Go value of type v1.ObjectMeta`;
+};
+
+/** The first fault, worded as kube-apiserver words it; undefined when there is none. */
+const findEmbeddedFault = (schema: JsonSchema | undefined, value: unknown, path = ''): string | undefined => {
+  if (schema === undefined) return undefined;
+  if (Array.isArray(value)) {
+    const faults = value.map((item, index) => findEmbeddedFault(schema.items, item, `${path}[${index}]`));
+    return faults.find((fault) => fault !== undefined);
+  }
+  if (!isFields(value)) return undefined;
+  const own = ownFault(schema, value['metadata'], path);
+  if (own !== undefined) return own;
+  const faults = Object.entries(value).map(([key, item]) =>
+    findEmbeddedFault(childOf(schema, key), item, path === '' ? key : `${path}.${key}`),
+  );
+  return faults.find((fault) => fault !== undefined);
+};
+
+/** Names the fields of a built-in kind that its type does not have, in the order the client gave them, as Go's strict decoder does. */
+const childPath = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
+
+/** Paths such as `spec.containers[0].imagee`. */
+export const findUnknownFields = (schema: JsonSchema, value: unknown, path = ''): string[] => {
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    return items === undefined
+      ? []
+      : value.flatMap((item, index) => findUnknownFields(items, item, `${path}[${index}]`));
+  }
+  if (!isFields(value) || preservesUnknown(schema)) return [];
+  const values = valuesOf(schema);
+  return Object.entries(value).flatMap(([key, item]) => {
+    const child = propertyOf(schema, key) ?? values;
+    if (child !== undefined) return findUnknownFields(child, item, childPath(path, key));
+    return schema.properties === undefined ? [] : [childPath(path, key)];
+  });
 };

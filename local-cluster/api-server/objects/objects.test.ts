@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findDuplicateFields } from './duplicate-fields.ts';
 import { dnsLabel, dnsSubdomain, generateName, qualifiedName } from './names.ts';
-import { findUnknownFields } from './unknown-fields.ts';
+import { findUnknownFields } from './decode.ts';
 
 describe('findDuplicateFields', () => {
   test.each([

@@ -6,7 +6,7 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 import { fieldStep } from './field-path.ts';
 import { differenceOf, isEmptySet, setOf, unionOf, type FieldSet } from './field-set.ts';
 import { allowedByLastApplied, withLastApplied } from './last-applied.ts';
-import { capUpdaters } from './manager-cap.ts';
+import { capUpdaters } from './managers.ts';
 import {
   managerId,
   parseManagers,
@@ -21,7 +21,7 @@ import { badPatch, patched, type PatchOutcome } from './outcome.ts';
 import { applyOwned, reportConflicts, takeByUpdate, type Applied, type ApplyInput, type Scope } from './ownership.ts';
 import { checkTyped, showFaults } from './typed-check.ts';
 import { shapeOf } from './typed-value.ts';
-import { zeroObject } from './zero-object.ts';
+import { zeroObject } from './last-applied.ts';
 
 /** What an apply and an update have in common. */
 export interface WriteContext {

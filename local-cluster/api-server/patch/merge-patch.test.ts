@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../schema/json.ts';
-import { applyMergePatch, mergeObjects } from './merge-patch.ts';
+import { applyMergePatch, mergeObjects } from './outcome.ts';
 
 describe('applyMergePatch', () => {
   const cases: [string, JsonObject, JsonObject, JsonObject][] = [

@@ -1,6 +1,5 @@
 // What came of a patch. A refusal carries the Status the server answers with.
-
-import type { JsonObject } from '../schema/json.ts';
+import { type JsonObject, fromEntries, get, isList, isObject, withKey, withoutKey, type Json } from '../schema/json.ts';
 
 export interface PatchRefusal {
   readonly kind: 'refused';
@@ -36,3 +35,39 @@ export const badPatch = (message: string): PatchRefusal => ({
   reason: 'BadRequest',
   message,
 });
+
+// JSON merge patch (RFC 7386) with the behaviour of the server's library: nulls inside new values are dropped too.
+
+/** A value that was not there before has no field to delete: its nulls mean nothing. Nulls that are list items stay. */
+const withoutNulls = (value: Json): Json => {
+  if (isList(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  return fromEntries(
+    Object.entries(value)
+      .filter(([, child]) => child !== null)
+      .map(([key, child]) => [key, withoutNulls(child)] as const),
+  );
+};
+
+const mergeValue = (current: Json | undefined, patch: Json): Json => {
+  if (!isObject(current)) return withoutNulls(patch);
+  return isObject(patch) ? mergeObjects(current, patch) : patch;
+};
+
+/** The object with the patch merged in: null deletes, objects merge, everything else replaces. */
+export const mergeObjects = (object: JsonObject, patch: JsonObject): JsonObject =>
+  Object.entries(patch).reduce<JsonObject>(
+    (merged, [key, value]) =>
+      value === null ? withoutKey(merged, key) : withKey(merged, key, mergeValue(get(merged, key), value)),
+    object,
+  );
+
+/** Applies a merge patch to an object. A patch that is no object is refused with 400. */
+export const applyMergePatch = (object: JsonObject, patch: unknown): PatchOutcome => {
+  if (isObject(patch)) return patched(mergeObjects(object, patch));
+  if (patch === null) return badPatch('Invalid JSON Patch');
+  const found = isList(patch) ? 'array' : typeof patch === 'boolean' ? 'bool' : typeof patch;
+  return badPatch(
+    `error decoding patch: json: cannot unmarshal ${found} into Go value of type map[string]interface {}`,
+  );
+};

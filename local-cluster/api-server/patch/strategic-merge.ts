@@ -16,7 +16,7 @@ import {
 } from '../schema/json.ts';
 import { childOf, type JsonSchema } from '../schema/json-schema.ts';
 import { badPatch, patched, type PatchOutcome } from './outcome.ts';
-import { StrategicFault, directive, goKind } from './strategic-fault.ts';
+import { StrategicFault, directive, goKind } from './strategic-order.ts';
 import { checkOrder, indexOfItem, orderItems } from './strategic-order.ts';
 
 const retainKeys = '$retainKeys';

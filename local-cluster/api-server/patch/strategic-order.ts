@@ -1,8 +1,29 @@
 // The order of a list after a strategic merge: items of the patch in the order it asks for, the server's own items
 // between them where they stood. Called by strategic-merge.ts.
+import { get, goShow, isObject, jsonEqual, type Json, isGoInteger } from '../schema/json.ts';
 
-import { get, goShow, isObject, jsonEqual, type Json } from '../schema/json.ts';
-import { StrategicFault, directive } from './strategic-fault.ts';
+// What can be wrong with a strategic merge patch, worded as Go words it.
+
+/** Key of an object that says what to do with it instead of merging it. */
+export const directive = '$patch';
+
+/** A fault of the patch; `code` 400 when Kubernetes calls it a bad request, 500 where it knows no better. */
+export class StrategicFault extends Error {
+  override readonly name = 'StrategicFault';
+  readonly code: 400 | 422 | 500;
+
+  constructor(code: 400 | 422 | 500, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The Go type a JSON value is decoded into. */
+export const goKind = (value: Json): string => {
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return isGoInteger(value) ? 'int64' : 'float64';
+  return isObject(value) ? 'map[string]interface {}' : value === null ? 'nil' : 'string';
+};
 
 /** What tells items apart: the merge key of objects, or the item itself. */
 export const identityOf = (item: Json, mergeKey: string | undefined): Json | undefined =>

@@ -4,7 +4,7 @@ import { dnsSubdomain } from '../objects/names.ts';
 import { type ApiObject, type Fields, fieldsAt, isFields, listAt, textAt, toText } from '../objects/object.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { compileJsonPath } from '../tables/json-path.ts';
-import { customShape } from '../tables/custom.ts';
+import { customShape } from '../tables/columns.ts';
 import {
   type CustomPart,
   type Resource,
@@ -14,7 +14,7 @@ import {
   collectionOf,
   groupVersion,
 } from './resource.ts';
-import { compareVersions } from './versions.ts';
+import { compareVersions } from './resource.ts';
 
 const changing = ['get', 'patch', 'update'];
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];

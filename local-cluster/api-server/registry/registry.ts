@@ -4,7 +4,7 @@ import type { Entry } from '../store/change.ts';
 import type { Store } from '../store/store.ts';
 import { customResources, isEstablished } from './custom.ts';
 import type { Resource } from './resource.ts';
-import { compareVersions } from './versions.ts';
+import { compareVersions } from './resource.ts';
 
 export const crdCollection = 'customresourcedefinitions.apiextensions.k8s.io';
 

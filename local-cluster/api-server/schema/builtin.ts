@@ -1,6 +1,5 @@
 // Schemas of the built-in kinds, made on demand from the models of the Kubernetes client and our tables. Called by the
 // API server for decoding, patches, server-side apply and OpenAPI documents.
-
 import * as models from '@kubernetes/client-node/dist/gen/models/all.js';
 import {
   atomicMaps,
@@ -13,7 +12,7 @@ import {
   type ListFacts,
 } from './builtin-tables.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { readModelText, type ModelText } from './model-text.ts';
+import { readFileSync } from 'node:fs';
 
 interface Attribute {
   readonly name: string;
@@ -163,3 +162,34 @@ export const builtinSchema = (group: string, version: string, kind: string): Jso
 
 /** The schema of the metadata that every kind has. */
 export const objectMetaSchema = (): JsonSchema => modelSchema('V1ObjectMeta');
+
+/**
+ * Descriptions and required fields of the built-in kinds, read once from the declarations that the Kubernetes client ships beside its
+ * models.
+ */
+interface ModelText {
+  readonly description: string;
+  /** By the field's name in the model. */
+  readonly fields: ReadonlyMap<string, { readonly description: string; readonly required: boolean }>;
+}
+
+const unescape = (text: string): string => text.trim().replaceAll(/\\(['"])/g, '$1');
+
+const fieldPattern = /(?:\/\*\*\n\s*\* (?<text>.*)\n\s*\*\/\n\s*)?'(?<name>[^']+)'(?<optional>\?)?: /g;
+
+const classPattern = /\/\*\*\n\* (?<text>.*)\n\*\/\nexport declare class/;
+
+const parse = (source: string): ModelText => ({
+  description: unescape(classPattern.exec(source)?.groups?.['text'] ?? ''),
+  fields: new Map(
+    Array.from(source.matchAll(fieldPattern), ({ groups = {} }) => [
+      groups['name'] ?? '',
+      { description: unescape(groups['text'] ?? ''), required: groups['optional'] === undefined },
+    ]),
+  ),
+});
+
+const modelFiles = new URL('dist/gen/models/', new URL('../', import.meta.resolve('@kubernetes/client-node')));
+
+/** The texts of one model, such as `V1PodSpec`. Throws when the client has no such model. */
+const readModelText = (model: string): ModelText => parse(readFileSync(new URL(`${model}.d.ts`, modelFiles), 'utf8'));

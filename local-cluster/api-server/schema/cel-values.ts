@@ -1,8 +1,23 @@
 // Objects as CEL sees them: numbers typed by the schema, property names escaped to identifiers. Called by cel-rules.ts.
-
 import { isGoInteger, isList, isObject, type Json } from './json.ts';
 import { isEmbedded, propertyOf, valuesOf, type JsonSchema } from './json-schema.ts';
-import { createEnvironment } from './cel-library.ts';
+import { Environment } from '@marcbachmann/cel-js';
+import { registerCollections } from './cel-collections.ts';
+import { registerQuantity } from './cel-quantity.ts';
+import { registerText } from './cel-text.ts';
+
+/** The CEL environment of an API server: the language plus the functions Kubernetes adds. */
+let base: Environment | undefined;
+
+/** A fresh environment; what is registered in it stays in it. */
+export const createEnvironment = (): Environment => {
+  base ??= registerQuantity(
+    registerText(
+      registerCollections(new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false })),
+    ),
+  );
+  return base.clone();
+};
 
 const reserved = new Set(
   'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(

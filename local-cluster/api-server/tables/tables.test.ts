@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { toAge, toSpan } from '#shared/runtime/age.ts';
-import { customShape } from './custom.ts';
+import { customShape } from './columns.ts';
 import { compileJsonPath } from './json-path.ts';
 
 const second = 1000;

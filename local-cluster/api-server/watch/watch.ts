@@ -4,7 +4,7 @@ import { toPartial, toRow, toTable } from '../tables/table.ts';
 import type { ApiObject, Fields } from '../objects/object.ts';
 import { readObject } from '../handlers/write.ts';
 import { type Call } from '../handlers/call.ts';
-import { includeOf, versionOnly } from '../handlers/shape.ts';
+import { includeOf, versionOnly } from '../handlers/get.ts';
 import { type ListOptions, parseListOptions, parseVersion, tooLarge } from '../handlers/list-options.ts';
 import { openList } from '../handlers/list.ts';
 import { apiVersionOf } from '../registry/resource.ts';

@@ -1,12 +1,18 @@
 // Builds what one case is given. Called by run.ts for each case.
 import { deepStrictEqual } from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import type { CaseContext, ConformanceServer } from '#local-cluster/conformance/suite/case.ts';
+import type {
+  CaseContext,
+  ConformanceServer,
+  KubectlOptions,
+  KubectlResult,
+} from '#local-cluster/conformance/suite/case.ts';
 import type { Http } from '#local-cluster/conformance/suite/http.ts';
 import type { JsonValue } from '#local-cluster/conformance/suite/json.ts';
-import { runKubectl } from '#local-cluster/conformance/suite/kubectl.ts';
 import { normalise, normaliseText } from '#local-cluster/conformance/suite/normalise.ts';
 import type { WebhookServer } from '#local-cluster/conformance/suite/webhook-server.ts';
+import { spawn } from 'node:child_process';
+import { dirname, join } from 'node:path';
 
 export interface ContextParts {
   readonly server: ConformanceServer;
@@ -71,3 +77,30 @@ const createNamespace = async (http: Http, id: string): Promise<string> => {
   if (answer.status !== 201) throw new Error(`namespace ${name}: ${JSON.stringify(answer.body)}`);
   return name;
 };
+
+/** Runs kubectl against a server, with a home of its own for the discovery cache. */
+const longestMs = 100_000;
+
+const runKubectl = (
+  server: ConformanceServer,
+  args: readonly string[],
+  { stdin, onOutput }: KubectlOptions = {},
+): Promise<KubectlResult> =>
+  new Promise((resolve, reject) => {
+    const home = dirname(server.kubeconfigPath);
+    const child = spawn('kubectl', [`--cache-dir=${join(home, 'kube-cache')}`, ...args], {
+      env: { ...process.env, KUBECONFIG: server.kubeconfigPath, HOME: home, KUBECTL_EXTERNAL_DIFF: 'diff -u -N' },
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      timeout: longestMs,
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      stdout += chunk.toString();
+      onOutput?.(stdout, () => child.kill());
+    });
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
+    child.stdin?.end(stdin);
+  });

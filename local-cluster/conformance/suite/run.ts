@@ -2,8 +2,10 @@
 import { createContext } from '#local-cluster/conformance/suite/context.ts';
 import type { Case, ConformanceServer, Topic } from '#local-cluster/conformance/suite/case.ts';
 import { createHttp } from '#local-cluster/conformance/suite/http.ts';
-import { readRecording, type TopicRecording, writeRecording } from '#local-cluster/conformance/suite/golden.ts';
 import { startWebhookServer } from '#local-cluster/conformance/suite/webhook-server.ts';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonValue } from '#local-cluster/conformance/suite/json.ts';
 
 export interface CaseResult {
   readonly topic: string;
@@ -94,3 +96,19 @@ export const caseNames = ({ cases, alone = {} }: Topic): readonly string[] => [
   ...Object.keys(cases),
   ...Object.keys(alone),
 ];
+
+/** Recordings of the real server, one JSON file per topic: case -> label -> value. */
+const folder = join(import.meta.dirname, '..', 'golden');
+
+type TopicRecording = Record<string, Record<string, JsonValue>>;
+
+const fileOf = (topic: string): string => join(folder, `${topic}.json`);
+
+const readRecording = (topic: string): TopicRecording =>
+  existsSync(fileOf(topic)) ? (JSON.parse(readFileSync(fileOf(topic), 'utf8')) as TopicRecording) : {};
+
+/** Sorted by case, so that a recording differs only where the server does. Run the formatter on it afterwards. */
+const writeRecording = (topic: string, recording: TopicRecording): void => {
+  const sorted = Object.fromEntries(Object.entries(recording).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  writeFileSync(fileOf(topic), `${JSON.stringify(sorted, undefined, 2)}\n`);
+};

@@ -1,7 +1,7 @@
 // Starts the servers that the suite can run against, each in a folder that goes away with it. Called by main.ts and the vitest files.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, dirname } from 'node:path';
 import { createApiServer } from '#local-cluster/api-server/server.ts';
 import { startGarbageCollector } from '#local-cluster/controllers/garbage-collector/collector.ts';
 import { startNamespaceController } from '#local-cluster/controllers/namespaces.ts';
@@ -9,7 +9,8 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { findAssets } from '#local-cluster/envtest/assets.ts';
 import { startRealApiServer } from '#local-cluster/real-api-server/server.ts';
 import type { ConformanceServer } from '#local-cluster/conformance/suite/case.ts';
-import { hasControllerManager, startControllerManager } from '#local-cluster/conformance/suite/controller-manager.ts';
+import { existsSync } from 'node:fs';
+import { type Daemon, startDaemon } from '#local-cluster/real-api-server/process.ts';
 
 export type ServerKind = ConformanceServer['kind'];
 
@@ -67,4 +68,28 @@ const startLocalControllers = async (kubeconfigPath: string): Promise<() => Prom
   return async () => {
     await Promise.all(controllers.map((controller) => controller.stop()));
   };
+};
+
+/** The controllers of the real control plane that cases need: garbage collection and the end of namespaces. */
+const name = 'kube-controller-manager';
+
+/** Assets made elsewhere may lack it. */
+const hasControllerManager = (assetsDir: string): boolean => existsSync(join(assetsDir, name));
+
+const startControllerManager = (assetsDir: string, kubeconfigPath: string): Promise<Daemon> => {
+  const folder = dirname(kubeconfigPath);
+  return startDaemon({
+    name,
+    command: join(assetsDir, name),
+    args: [
+      `--kubeconfig=${kubeconfigPath}`,
+      '--controllers=garbage-collector-controller,namespace-controller',
+      '--leader-elect=false',
+      '--secure-port=0',
+      '--kube-api-qps=200',
+      '--kube-api-burst=400',
+    ],
+    logFile: join(folder, 'logs', 'kube-controller-manager.log'),
+    pidFile: join(folder, 'kube-controller-manager.pid'),
+  });
 };

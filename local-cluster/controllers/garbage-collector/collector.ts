@@ -12,7 +12,7 @@ import {
   judge,
   orphan,
   type OwnerState,
-} from '#local-cluster/controllers/garbage-collector/decide.ts';
+} from '#local-cluster/controllers/garbage-collector/graph.ts';
 import { createGraph, type Graph, type Node } from '#local-cluster/controllers/garbage-collector/graph.ts';
 import { createInformer, type Informer } from '#local-cluster/controllers/informer.ts';
 import { createWorkQueue, type WorkQueue } from '#local-cluster/controllers/work-queue.ts';

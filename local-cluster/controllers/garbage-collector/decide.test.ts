@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OwnerReference } from '#shared/api/object.ts';
-import { type OwnerState, isUnblocked, judge } from '#local-cluster/controllers/garbage-collector/decide.ts';
+import { type OwnerState, isUnblocked, judge } from '#local-cluster/controllers/garbage-collector/graph.ts';
 import { createGraph, type Node, toNode } from '#local-cluster/controllers/garbage-collector/graph.ts';
 
 const type = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mapPaths, mappingOf } from '#local-cluster/controllers/jobs/paths.ts';
+import { mapPaths, mappingOf } from '#local-cluster/controllers/jobs/launch.ts';
 
 const mappings = [
   mappingOf('/data', '/host/volumes/a/fs'),

@@ -1,7 +1,7 @@
 // What a pod's status says, from how its processes are. Pure.
 import type { ContainerStatus, Pod } from '#shared/api/foreign/core.ts';
 import type { Condition } from '#shared/api/object.ts';
-import { podAddressOf } from '#local-cluster/controllers/jobs/pod-address.ts';
+import { podAddressOf } from '#local-cluster/controllers/jobs/environment.ts';
 import type { Obstacle } from '#local-cluster/controllers/jobs/mounts.ts';
 import type { ProcessState } from '#local-cluster/controllers/jobs/process.ts';
 

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { env, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { hasGo, makeFolder } from '#local-cluster/envtest/build.ts';
-import { fetchDefinitions } from '#local-cluster/envtest/definitions.ts';
+import { fetchDefinitions } from '#local-cluster/envtest/knative/assets.ts';
 import {
   findKnative,
   knativeDirOf,

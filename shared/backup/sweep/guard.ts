@@ -1,7 +1,8 @@
-// What is written into a target because of what is there already: sound only where nobody swept meanwhile.
+// What sweeps must not cut across: writes that rest on what a target holds already, and disks that lose a name.
 import { dataPrefix } from '#shared/backup/place.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { describeSweep, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
+import { indexKey, mostTableBytes } from '#shared/transfer/chunks/chunk-index.ts';
 
 export type Guarded<T> =
   | { readonly is: 'sound'; readonly value: T }
@@ -16,4 +17,13 @@ export const outsideSweeps = async <T>(store: Store, now: number, work: () => Pr
   return isSameSweep(before, after)
     ? { is: 'sound', value }
     : { is: 'swept', message: describeSweep(after, dataPrefix) };
+};
+
+// A disk that loses a name stays as long as one that is new: somebody may be restoring it, or may have trusted in that name.
+
+/** What a sweep spares is told by the time of its table. */
+export const keepForAWhile = async (store: Store, disk: string): Promise<void> => {
+  const key = indexKey(dataPrefix, disk);
+  const table = await store.read(key, mostTableBytes);
+  if (table !== undefined) await store.write(key, table.bytes);
 };

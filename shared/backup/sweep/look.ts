@@ -6,6 +6,8 @@ import type { Listed, Store } from '#shared/clients/store/store.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { indexKey, mostTableBytes, parseIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
 import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
+import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 /** What this cluster knows to be in the target. */
 export interface OwnBackups {
@@ -105,4 +107,26 @@ export const lookForGarbage = async (
   };
   const { going, staying } = chooseTables(observed);
   return { tables: going, chunks: chooseChunks(observed, await neededBy(store, staying)), staying: staying.length };
+};
+
+/** What this cluster has in a target, by what its images say: none of it goes in a sweep, whatever a listing says. */
+const isOf = (of: { readonly target: string } | undefined, targetName: string): boolean => of?.target === targetName;
+
+const keptOf = ({ metadata, status }: ImageObject, targetName: string) =>
+  isOf(status?.backup, targetName) && metadata.deletionTimestamp === undefined ? status?.backup : undefined;
+
+export const ownBackups = async (kube: KubeClient, targetName: string): Promise<OwnBackups> => {
+  const keys = new Set<string | undefined>();
+  const disks = new Set<string | undefined>();
+  for (const type of imageTypes) {
+    for await (const object of kube.listAll(type)) {
+      const kept = keptOf(object, targetName);
+      const restored = readImage(type, object)?.restored;
+      const from = isOf(restored, targetName) ? restored?.from : undefined;
+      keys.add(kept?.object);
+      disks.add(kept?.disk).add(from?.key.split('/').at(-1));
+    }
+  }
+  const known = (all: ReadonlySet<string | undefined>) => new Set([...all].filter((one) => one !== undefined));
+  return { keys: known(keys), disks: known(disks) };
 };

@@ -11,7 +11,7 @@ import type { Garbage, OwnBackups } from '#shared/backup/sweep/look.ts';
 import { lookForGarbage } from '#shared/backup/sweep/look.ts';
 import { graceMs } from '#shared/backup/sweep/plan.ts';
 import { announcedMs, sweepTarget } from '#shared/backup/sweep/sweep.ts';
-import { keepForAWhile } from '#shared/backup/sweep/touch.ts';
+import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { chunkKey, indexKey, parseIndex } from '#shared/transfer/chunks/chunk-index.ts';

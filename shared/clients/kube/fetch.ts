@@ -1,7 +1,7 @@
 // HTTP to the Kubernetes API by `fetch`, where there are no sockets, files or kubeconfigs: in Workers. What the runtime trusts must be enough to
 // trust the server.
-import { accepted } from '#shared/clients/kube/media.ts';
-import { faultOf } from '#shared/clients/kube/status.ts';
+import { accepted } from '#shared/clients/kube/wire.ts';
+import { faultOf } from '#shared/clients/kube/wire.ts';
 import type { Transport, TransportAnswer, TransportRequest } from '#shared/clients/kube/wire.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';

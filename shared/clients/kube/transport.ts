@@ -1,8 +1,8 @@
 // HTTP to the Kubernetes API: addresses, credentials and TLS come from @kubernetes/client-node, bytes move through undici.
 import { HttpMethod, type KubeConfig, RequestContext } from '@kubernetes/client-node';
 import { type Dispatcher, request } from 'undici';
-import { accepted } from '#shared/clients/kube/media.ts';
-import { faultOf } from '#shared/clients/kube/status.ts';
+import { accepted } from '#shared/clients/kube/wire.ts';
+import { faultOf } from '#shared/clients/kube/wire.ts';
 import type { Transport, TransportRequest } from '#shared/clients/kube/wire.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { Unavailable, messageOf } from '#shared/runtime/errors.ts';

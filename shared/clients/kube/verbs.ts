@@ -1,7 +1,7 @@
 // The typed verbs over any way to reach the Kubernetes API. Called by whoever makes that way: create.ts, and Workers with their own `fetch`.
 import type { KubeList, KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, PatchOptions } from '#shared/clients/kube/client.ts';
-import { collectionPath, listQuery, objectPath, queryOf, withType } from '#shared/clients/kube/path.ts';
+import { collectionPath, listQuery, objectPath, queryOf, withType } from '#shared/clients/kube/wire.ts';
 import { watchLines } from '#shared/clients/kube/watch.ts';
 import type { Transport } from '#shared/clients/kube/wire.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';

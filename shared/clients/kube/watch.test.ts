@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { WatchOptions } from '#shared/clients/kube/client.ts';
 import { createKubeClient } from '#shared/clients/kube/create.ts';
-import { readLines } from '#shared/clients/kube/lines.ts';
+import { readLines } from '#shared/clients/kube/watch.ts';
 
 const pods: ResourceType = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
 const line = (type: string, name: string) =>

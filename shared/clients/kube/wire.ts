@@ -1,4 +1,16 @@
 // What goes to the Kubernetes API and comes back, whoever carries it: undici in functions, `fetch` in Workers.
+import type { KubeObject, ObjectKey, ResourceType } from '#shared/api/object.ts';
+import type { ListOptions } from '#shared/clients/kube/client.ts';
+import {
+  InvalidInput,
+  type AppError,
+  type AppErrorOptions,
+  Conflict,
+  Denied,
+  NotFound,
+  Unavailable,
+  messageOf,
+} from '#shared/runtime/errors.ts';
 
 export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -19,3 +31,93 @@ export interface TransportAnswer {
 
 /** Sends one request; throws an AppError for anything but 2xx. */
 export type Transport = (request: TransportRequest) => Promise<TransportAnswer>;
+
+// What the API server is asked for.
+
+/** Objects as JSON; and the keys its tokens are signed with, which it gives in a form of their own alone. */
+export const accepted = 'application/json, application/jwk-set+json';
+
+// Where objects live in the Kubernetes API.
+
+/** Path of a collection, in one namespace or (left out) in all. */
+export const collectionPath = (type: ResourceType, namespace?: string): string => {
+  const root = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
+  const scope = type.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  return `${root}${scope}/${type.plural}`;
+};
+
+/** Throws InvalidInput where the name is empty: that would be the path of the whole collection, to be read, or deleted, as one object. */
+export const objectPath = (type: ResourceType, key: ObjectKey, subresource?: string): string => {
+  if (key.name === '') throw new InvalidInput(`a ${type.kind} without a name was asked for: give its name`);
+  const path = `${collectionPath(type, key.namespace)}/${encodeURIComponent(key.name)}`;
+  return subresource === undefined ? path : `${path}/${subresource}`;
+};
+
+/** Query string with only the values that are set; empty when none is. */
+export const queryOf = (values: Readonly<Record<string, string | number | boolean | undefined>>): string => {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text === '' ? '' : `?${text}`;
+};
+
+export const listQuery = (options: ListOptions): string =>
+  queryOf({
+    labelSelector: options.labelSelector,
+    fieldSelector: options.fieldSelector,
+    limit: options.limit,
+    continue: options.continue,
+  });
+
+/** Items of a list lack `apiVersion` and `kind` on the wire. */
+export const withType = <T extends KubeObject>(type: ResourceType<T>, item: T): T => ({
+  ...item,
+  apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+  kind: type.kind,
+});
+
+/** A Kubernetes Status answer as one of our errors. */
+interface StatusBody {
+  readonly code?: number;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly details?: { readonly causes?: readonly { readonly field?: string; readonly message?: string }[] };
+}
+
+/** Builds the error of a Status object, from an HTTP answer or inside a watch. */
+export const errorOfStatus = (
+  code: number,
+  body: StatusBody,
+  what: string,
+  options: AppErrorOptions = {},
+): AppError => {
+  const message = `Kubernetes API: ${what}: ${body.message ?? `status ${code}`}`;
+  if (code === 404) return new NotFound(message, options);
+  if (code === 401 || code === 403) return new Denied(message, options);
+  // 410: the version asked for is no longer kept. Both mean: read again.
+  if (code === 409 || code === 410) return new Conflict(message, options);
+  if (code === 429 || code >= 500) return new Unavailable(message, options);
+  const faults = (body.details?.causes ?? []).map((cause) => ({
+    field: cause.field ?? '',
+    message: cause.message ?? '',
+  }));
+  return new InvalidInput(message, faults, options);
+};
+
+const bodyOf = async (response: TransportAnswer): Promise<StatusBody> => {
+  const text = await response.body.text().catch((error: unknown) => messageOf(error));
+  try {
+    return JSON.parse(text) as StatusBody;
+  } catch {
+    return text === '' ? {} : { message: text.slice(0, 500) };
+  }
+};
+
+/** The error of an answer that is not 2xx. */
+export const faultOf = async (response: TransportAnswer, what: string): Promise<AppError> => {
+  const after = Number(response.headers['retry-after']);
+  const options = Number.isFinite(after) && after > 0 ? { retryAfterSeconds: after } : {};
+  return errorOfStatus(response.statusCode, await bodyOf(response), what, options);
+};

@@ -1,6 +1,6 @@
 // Images in OCI registries, read only: digests, manifests, tags, blobs. Made by polls and by the registry source of transfers.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
-import { RegistryFailure } from '#shared/clients/registry/errors.ts';
+import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
 import { type Manifest, acceptedTypes, readManifest } from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference, isDigest } from '#shared/clients/registry/reference.ts';
 import { readBody, readJson } from '#shared/clients/registry/refusal.ts';

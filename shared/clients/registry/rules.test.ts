@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import semver from 'semver';
 import { describe, expect, it } from 'vitest';
-import { parseChallenge } from '#shared/clients/registry/challenge.ts';
+import { parseChallenge } from '#shared/clients/registry/session.ts';
 import { findCredentials } from '#shared/clients/registry/credentials.ts';
 import { readManifest } from '#shared/clients/registry/manifest.ts';
-import { selectPlatform } from '#shared/clients/registry/platform.ts';
+import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { formatReference, parseReference, pinReference, readReference } from '#shared/clients/registry/reference.ts';
 import { newestTag } from '#shared/clients/registry/tags.ts';
 

@@ -1,10 +1,9 @@
 // Requests to one registry as one user: log in when asked to, keep the token, follow redirects without it.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { followRedirects } from '#shared/clients/http/redirect.ts';
-import { type Challenge, parseChallenge } from '#shared/clients/registry/challenge.ts';
 import type { Credentials } from '#shared/clients/registry/credentials.ts';
-import { RegistryFailure } from '#shared/clients/registry/errors.ts';
-import type { RegistryPace } from '#shared/clients/registry/pace.ts';
+import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
+import type { RegistryPace } from '#shared/clients/registry/refusal.ts';
 import { readJson, refusalOf } from '#shared/clients/registry/refusal.ts';
 import { serverOf } from '#shared/clients/registry/reference.ts';
 
@@ -142,4 +141,33 @@ const credentialsFor = (
     );
   }
   return { authorization: basicOf(credentials) };
+};
+
+/** `WWW-Authenticate` of a registry: which kind of login it asks for. */
+type Challenge =
+  | { readonly scheme: 'basic' }
+  | {
+      readonly scheme: 'bearer';
+      readonly realm: URL;
+      readonly service?: string | undefined;
+      readonly scope?: string | undefined;
+    };
+
+const parameter = /([a-z][a-z0-9_-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
+
+const parametersOf = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...text.matchAll(parameter)].map(([, name = '', quoted, bare]) => [
+      name.toLowerCase(),
+      quoted?.replace(/\\(.)/g, '$1') ?? bare ?? '',
+    ]),
+  );
+
+/** The first challenge we can answer, bearer before basic; `undefined` for none. */
+export const parseChallenge = (header: string | undefined): Challenge | undefined => {
+  const text = header ?? '';
+  const bearer = /(?:^|,)\s*bearer\s+(.*)$/i.exec(text)?.[1];
+  const { realm = '', service, scope } = parametersOf(bearer ?? '');
+  if (URL.canParse(realm)) return { scheme: 'bearer', realm: new URL(realm), service, scope };
+  return /(?:^|,)\s*basic\b/i.test(text) ? { scheme: 'basic' } : undefined;
 };

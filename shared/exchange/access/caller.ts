@@ -1,6 +1,6 @@
 // Who calls: by a token of the cluster (TokenReview), or by one of ours, which is for one thing only.
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
-import type { Requester } from '#shared/access/review.ts';
+import type { Requester } from '#shared/access/sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { KeyRing } from '#shared/exchange/access/keys.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';

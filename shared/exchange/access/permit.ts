@@ -1,5 +1,5 @@
 // Whether a caller may do something to a target. A token of ours was permitted when it was issued, for its target alone.
-import { type Wish, isAllowed } from '#shared/access/review.ts';
+import { type Wish, isAllowed } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Caller } from '#shared/exchange/access/caller.ts';

@@ -7,7 +7,7 @@ import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { dispositionOf, fileNameOf, formOf, queryOf } from '#shared/exchange/download/file-name.ts';
 import { openServing } from '#shared/exchange/download/serving.ts';
-import { toWeb } from '#shared/exchange/download/to-web.ts';
+import { toWeb } from '#shared/exchange/http/agent.ts';
 import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
 import { unhurriedAgent } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';

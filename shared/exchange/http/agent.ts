@@ -1,5 +1,6 @@
 // Connections on which people send and take bytes over slow lines. Called by uploads, downloads and what goes to Longhorn.
 import { Agent } from 'undici';
+import { Readable } from 'node:stream';
 
 let agent: Agent | undefined;
 
@@ -10,3 +11,11 @@ let agent: Agent | undefined;
  */
 export const unhurriedAgent = (): Agent =>
   (agent ??= new Agent({ headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5_000, pipelining: 0 }));
+
+// Bytes on their way to a client, as the body of an answer.
+
+/** Bytes of a slow client that are held here. Left alone, Node would count chunks, and hold thousands of them. */
+const heldBytes = 1024 * 1024;
+
+export const toWeb = (bytes: Readable): ReadableStream =>
+  Readable.toWeb(bytes, { strategy: new ByteLengthQueuingStrategy({ highWaterMark: heldBytes }) }) as ReadableStream;

@@ -1,7 +1,7 @@
 // What is wrong with a request, as its answer: a Kubernetes Status, so that scripts read it as they read everything else.
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { redact } from '#shared/runtime/redact.ts';
-import { statusBody } from '#shared/runtime/status-body.ts';
+import { statusBody } from '#shared/runtime/errors.ts';
 
 export interface ProblemOptions {
   readonly headers?: Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import { type Readable, pipeline } from 'node:stream';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { dispositionOf, fileNameOf } from '#shared/exchange/download/file-name.ts';
-import { toWeb } from '#shared/exchange/download/to-web.ts';
+import { toWeb } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { takeFromLonghorn } from '#shared/exchange/longhorn/client.ts';
 import type { Target } from '#shared/exchange/target.ts';

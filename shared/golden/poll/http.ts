@@ -1,11 +1,9 @@
 // Asks a web server whether a file changed: by its checksum file, or by validators in a conditional request. Called by observe.ts.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
-import { parseRetryAfter } from '#shared/clients/registry/pace.ts';
-import { findChecksum } from '#shared/golden/checksum-file.ts';
+import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import type { HttpCronSource } from '#shared/golden/source.ts';
-import { statedDigest } from '#shared/golden/poll/stated-digest.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 
@@ -125,4 +123,83 @@ const toObservation = ({ headers }: HttpResponse, known: Memory, url: string): O
     message: `${where} is of ${lastModified}`,
     memory,
   };
+};
+
+/** The digest of a file where its server states one, in whichever of the headers for it. */
+type Headers = Readonly<Record<string, string | undefined>>;
+
+const sha256Length = 32;
+
+const fromBase64 = (text: string | undefined): string | undefined => {
+  if (!/^[A-Za-z0-9+/]+=*$/.test(text ?? '')) return undefined;
+  const bytes = Buffer.from(text ?? '', 'base64');
+  return bytes.length === sha256Length ? `sha256:${bytes.toString('hex')}` : undefined;
+};
+
+const fromHex = (text: string | undefined): string | undefined =>
+  /^[0-9a-f]{64}$/i.test(text ?? '') ? `sha256:${text?.toLowerCase()}` : undefined;
+
+/** `sha-256=:…:` of RFC 9530. */
+const ofRepresentation = ({ 'repr-digest': text }: Headers): string | undefined =>
+  fromBase64(/(?:^|[\s,])sha-256=:([A-Za-z0-9+/=]+):/i.exec(text ?? '')?.[1]);
+
+/** `SHA-256=…` of RFC 3230. */
+const ofInstance = ({ digest: text }: Headers): string | undefined =>
+  fromBase64(/(?:^|[\s,])sha-256=([A-Za-z0-9+/=]+)/i.exec(text ?? '')?.[1]);
+
+/** As repositories of artifacts say it. */
+const ofArtifact = (headers: Headers): string | undefined => fromHex(headers['x-checksum-sha256']);
+
+/** S3 stores say it of objects that came in one piece; one of several parts has a number behind it. */
+const ofObject = (headers: Headers): string | undefined => fromBase64(headers['x-amz-checksum-sha256']);
+
+/** `undefined` where the server states none, or states that of an encoding in place of the file's. */
+export const statedDigest = (headers: Headers): string | undefined => {
+  const { 'content-encoding': encoding = 'identity' } = headers;
+  if (encoding !== 'identity') return undefined;
+  return ofRepresentation(headers) ?? ofInstance(headers) ?? ofArtifact(headers) ?? ofObject(headers);
+};
+
+/** Files of checksums as vendors publish them: SHA256SUMS and the like in GNU and BSD form, and sidecars with one digest. */
+type FoundChecksum = { readonly digest: string } | { readonly problem: string };
+
+interface Line {
+  readonly hex: string;
+  /** Absent in a sidecar that holds a digest alone. */
+  readonly name?: string | undefined;
+}
+
+const algorithms: Readonly<Record<number, string>> = { 64: 'sha256', 128: 'sha512' };
+
+/** `\` before a GNU line says that its name is escaped. */
+const unescapeName = (name: string): string =>
+  name.replace(/\\([\\nr])/g, (_, char: string) => ({ n: '\n', r: '\r' })[char] ?? char);
+
+const readLine = (line: string): Line | undefined => {
+  const bsd = /^SHA(?:2-)?(?:256|512)\s?\((.+)\)\s?=\s?([0-9a-f]+)$/i.exec(line);
+  if (bsd !== null) return { name: bsd[1], hex: bsd[2] ?? '' };
+  const gnu = /^(\\?)([0-9a-f]{64,128})(?:\s[ *]?(.+))?$/i.exec(line);
+  if (gnu === null) return undefined;
+  const name = gnu[3]?.trim();
+  return { name: gnu[1] === '\\' && name !== undefined ? unescapeName(name) : name, hex: gnu[2] ?? '' };
+};
+
+const baseName = (path: string): string => path.split('/').at(-1) ?? path;
+
+/** The digest of `fileName` as `sha256:<hex>` or `sha512:<hex>`. A file that holds one digest without a name is about the only file there is. */
+export const findChecksum = (text: string, fileName: string): FoundChecksum => {
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => readLine(line.trim()))
+    .filter((line): line is Line => line !== undefined && algorithms[line.hex.length] !== undefined);
+  if (lines.length === 0) return { problem: 'holds no sha256 or sha512 digest' };
+  const [sole] = lines;
+  const named = lines.filter(({ name }) => name !== undefined && baseName(name) === fileName);
+  const matching = named.length === 0 && lines.length === 1 && sole?.name === undefined ? lines : named;
+  const digests = new Set(matching.map(({ hex }) => `${algorithms[hex.length]}:${hex.toLowerCase()}`));
+  if (digests.size === 0) return { problem: `has no line for ${fileName}` };
+  const [first = '', ...others] = [...digests].sort();
+  if (others.some((digest) => digest.startsWith(first.slice(0, 7))))
+    return { problem: `has different digests for ${fileName}` };
+  return { digest: first };
 };

@@ -1,5 +1,5 @@
 // One look at a source, with the access its cron names. Made once at the edge; called by the tick and when a new cron is observed.
-import { serviceAccountRequester } from '#shared/access/review.ts';
+import { serviceAccountRequester } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { configMaps, persistentVolumeClaims, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
@@ -8,16 +8,14 @@ import type { Proxies } from '#shared/clients/http/proxy.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createRegistryClient } from '#shared/clients/registry/client.ts';
 import { type Credentials, type SecretData, findCredentials } from '#shared/clients/registry/credentials.ts';
-import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/pace.ts';
+import { type RegistryPace, createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import type { Reference } from '#shared/clients/registry/reference.ts';
-import { createS3Client } from '#shared/clients/s3/client.ts';
+import { createS3Client, type S3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { pollHttp } from '#shared/golden/poll/http.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
-import { type RoundAnswers, createRoundAnswers } from '#shared/golden/poll/round.ts';
-import { pollRegistry } from '#shared/golden/poll/registry.ts';
-import { pollS3 } from '#shared/golden/poll/s3.ts';
+import { type RoundAnswers, createRoundAnswers, pollRegistry } from '#shared/golden/poll/registry.ts';
 import {
   type CronSource,
   type HttpCronSource,
@@ -27,7 +25,8 @@ import {
   notAuthorized,
 } from '#shared/golden/source.ts';
 import { AppError, InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
-import { redact } from '#shared/runtime/redact.ts';
+import { redact, redactUrl } from '#shared/runtime/redact.ts';
+import { validatorDigest } from '#shared/golden/version.ts';
 
 export interface ObserveRequest {
   readonly source: CronSource;
@@ -196,4 +195,22 @@ const readCa = async ({ kube }: Tools, namespace: string, name: string | undefin
   const bundle = await kube.get(configMaps, { namespace, name });
   if (bundle === undefined) throw new InvalidInput(`ConfigMap ${namespace}/${name} of certConfigMap does not exist`);
   return Object.values(bundle.data ?? {}).join('\n');
+};
+
+// Asks an object store whether an object changed: by its version where the bucket keeps versions, and its ETag.
+
+/** One HEAD. Throws S3Failure and HttpFailure. */
+const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Memory): Promise<Observation> => {
+  const where = redactUrl(url);
+  const place = s3PlaceOf(new URL(url));
+  if (place === undefined) throw new InvalidInput(`${where} names no object`);
+  const { etag, versionId } = await client.head(place);
+  if (etag === undefined && versionId === undefined) {
+    const message = `${where} has neither version nor ETag, so that a change cannot be observed`;
+    return { is: 'failed', reason: 'NoValidator', message };
+  }
+  const digest = validatorDigest([url, 's3', versionId, etag]);
+  const told = [...(versionId === undefined ? [] : [`version ${versionId}`]), `ETag ${etag ?? 'none'}`].join(' and ');
+  if (digest === known.sourceDigest) return { is: 'same', message: `${where} still has ${told}` };
+  return { is: 'found', digest, message: `${where} has ${told}`, memory: { sourceDigest: digest } };
 };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { CronTemplateEntry, HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
 import { commonTemplates } from '#shared/golden/templates/common-images.ts';
-import { type SourceFacts, decide } from '#shared/golden/templates/decide.ts';
+import { type SourceFacts, decide } from '#shared/golden/templates/template.ts';
 import { expand } from '#shared/golden/templates/expand.ts';
-import { effectiveTemplates, scheduleOf } from '#shared/golden/templates/hyperconverged.ts';
-import { sspTemplates } from '#shared/golden/templates/ssp.ts';
+import { effectiveTemplates, scheduleOf } from '#shared/golden/templates/operators.ts';
+import { sspTemplates } from '#shared/golden/templates/operators.ts';
 import { type Template, templateAnnotations } from '#shared/golden/templates/template.ts';
 
 const uid = '6f0e0a4e-8d1f-4a36-8b44-0e8f7f0f6a11';

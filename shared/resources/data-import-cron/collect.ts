@@ -6,7 +6,7 @@ import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, remove } from '#shared/backends/actions.ts';
-import { outdatedVersions } from '#shared/golden/retention.ts';
+import { outdatedVersions } from '#shared/golden/version.ts';
 import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { dueTime, nextPollAfter } from '#shared/golden/due.ts';
+import { dueTime, nextPollAfter } from '#shared/golden/schedule.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';

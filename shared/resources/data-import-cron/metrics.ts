@@ -1,7 +1,7 @@
 // What monitoring is told of a cron, recomputed from the object alone: a cron that is gone is told of no more. Pure.
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import type { Counter } from '#shared/metrics/counter.ts';
+import type { Counter } from '#shared/metrics/metric.ts';
 import { gauge, type Metric } from '#shared/metrics/metric.ts';
 import { type CronSubject, isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { upToDate } from '#shared/resources/data-import-cron/verdict.ts';

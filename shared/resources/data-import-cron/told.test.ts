@@ -1,6 +1,6 @@
 // Who hears of the versions of a cron: machines by events, people by kubectl, monitoring by metrics.
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Delivery } from '#events/delivery.ts';
+import type { Delivery } from '#events/sender.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Send } from '#events/sender.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';

@@ -1,6 +1,6 @@
 // Makes the disks that Harvester's clients write on a virtual machine, of images of any backend, and removes those that go with it. Called when a machine
 // changes, when an image becomes ready, and by the tick.
-import { serviceAccountRequester } from '#shared/access/review.ts';
+import { serviceAccountRequester } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';

@@ -2,7 +2,7 @@
 // writes it there decides. Called by sync.ts.
 import { type HyperConverged, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { refOf } from '#shared/api/object.ts';
-import { scheduleOf } from '#shared/golden/templates/hyperconverged.ts';
+import { scheduleOf } from '#shared/golden/templates/operators.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import type { TemplateSettings, TemplatesProblem } from '#shared/resources/templates/sync.ts';

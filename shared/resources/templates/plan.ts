@@ -6,7 +6,7 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
-import { type Decision, decide } from '#shared/golden/templates/decide.ts';
+import { type Decision, decide } from '#shared/golden/templates/template.ts';
 import type { WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
 import { fingerprint, markOf, markedMetadata, readMark } from '#shared/resources/templates/marks.ts';

@@ -2,14 +2,15 @@
 import { constants } from 'node:fs';
 import { lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TarEntry } from '#shared/transfer/archive/tar.ts';
+import { type TarEntry, readTar } from '#shared/transfer/archive/tar.ts';
 import { type Tree, createTree, ownOfFileSystem } from '#shared/transfer/archive/tree.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
-import type { PassResult } from '#shared/transfer/pass.ts';
+import type { PassResult, Pass } from '#shared/transfer/pass.ts';
 import { filesFound } from '#shared/transfer/report.ts';
 import { interrupted } from '#shared/transfer/source/handle.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
+import { contentOf, verifiedDigests } from '#shared/transfer/published.ts';
 
 /** Permissions of owner, group and others. */
 const permissions = 0o777;
@@ -88,4 +89,18 @@ export const copyFiles = async (from: string, target: TransferTarget | undefined
     await tree.abandon();
     throw error;
   }
+};
+
+/** An archive becomes the files of a volume: unpacked as it comes, valid once the whole of it was verified. */
+export const importArchive = async (pass: Pass, tree: Tree): Promise<PassResult> => {
+  const { meter, plan, signal, source } = pass;
+  await meter.inspected(plan.inspection);
+  meter.enter('Downloading', 97);
+  await tree.prepare();
+  const writtenBytes = await tree.unpack(readTar(contentOf(pass), { needsEnd: true }), signal);
+  meter.enter('Verifying', 99);
+  const digests = verifiedDigests(pass);
+  await source.confirm?.();
+  await tree.commit();
+  return { digests, inspection: plan.inspection, writtenBytes };
 };

@@ -3,10 +3,10 @@ import type { Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import type { Compression } from '#shared/transfer/format/detect.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
-import { gunzipFault } from '#shared/transfer/compression/gzip.ts';
-import { unxz } from '#shared/transfer/compression/xz.ts';
+import { gunzipFault } from '#shared/transfer/compression/decompress.ts';
+import { unxz } from '#shared/transfer/compression/decompress.ts';
 import { createFrameSplitter } from '#shared/transfer/compression/zstd-frames.ts';
-import { unzstdFault } from '#shared/transfer/compression/zstd.ts';
+import { unzstdFault } from '#shared/transfer/compression/decompress.ts';
 
 /** What `transform` gives for `bytes`, not told that more will never come. An error after some output is of no interest here. */
 const firstOutput = (transform: Transform, bytes: Buffer, limit: number): Promise<Buffer> =>

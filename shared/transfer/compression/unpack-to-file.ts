@@ -2,10 +2,10 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
-import { feed } from '#shared/transfer/compression/feed.ts';
+import { feed } from '#shared/transfer/compression/decompress.ts';
 import { type DecoderProgram, decoderPrograms } from '#shared/transfer/compression/program.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { toolEnvironment } from '#shared/transfer/tool/environment.ts';
+import { toolEnvironment } from '#shared/transfer/tool/run-tool.ts';
 
 export type ProgramCompression = keyof typeof decoderPrograms;
 

@@ -2,11 +2,45 @@
 import { availableParallelism } from 'node:os';
 import { createCollector } from '#shared/transfer/collect.ts';
 import { type BufferPool, createBufferPool } from '#shared/transfer/decode/buffers.ts';
-import { type DecodePool, createDecodePool } from '#shared/transfer/decode/pool.ts';
 import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 import type { SegmentPlanner, Task } from '#shared/transfer/format/qcow2/segments.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { Segment } from '#shared/transfer/source/segments.ts';
+import { toWriteFault } from '#shared/transfer/fault.ts';
+import { corrupt } from '#shared/transfer/format/disk.ts';
+import type { DecodeAnswer, DecodeRequest, DecoderSetup } from '#shared/transfer/decode/message.ts';
+import { createWorkerPool } from '#shared/transfer/workers/pool.ts';
+
+/** Workers that unpack and write segments. */
+interface DecodePool {
+  /** Settled once the segment is unpacked and written. Throws TransferError: ImageCorrupt, TargetFull, TargetFailed. */
+  decode(request: DecodeRequest): Promise<void>;
+  writtenBytes(): number;
+  /** Ends the workers at once. */
+  kill(): Promise<void>;
+}
+
+const errorOf = (answer: Extract<DecodeAnswer, { fault: object }>, path: string): unknown => {
+  const { message, system } = answer.fault;
+  return system === undefined
+    ? corrupt(message)
+    : toWriteFault(Object.assign(new Error(message), { code: system }), path);
+};
+
+const createDecodePool = (setup: DecoderSetup, workers: number): DecodePool => {
+  const script = new URL('./worker.ts', import.meta.url);
+  const pool = createWorkerPool<DecodeRequest, DecodeAnswer>({ script, setup, count: workers, work: 'decoding' });
+  let written = 0;
+  return {
+    decode: async (request) => {
+      const answer = await pool.ask(request);
+      if ('fault' in answer) throw errorOf(answer, setup.path);
+      written += answer.writtenBytes;
+    },
+    writtenBytes: () => written,
+    kill: () => pool.kill(),
+  };
+};
 
 /** Large enough that requests cost nothing, small enough that a dozen fit into a container. */
 const leastSegmentBytes = 2 * 1024 * 1024;

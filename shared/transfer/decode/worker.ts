@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { createUnpack } from '#shared/transfer/decode/cluster.ts';
-import { createCoalescer } from '#shared/transfer/decode/coalesce.ts';
+import { createCoalescer } from '#shared/transfer/decode/cluster.ts';
 import type { DecodeAnswer, DecodeRequest, DecoderSetup } from '#shared/transfer/decode/message.ts';
 import { dataRuns } from '#shared/transfer/sink/zero-runs.ts';
 

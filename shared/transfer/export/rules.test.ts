@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { combineCrc32 } from './crc32.ts';
+import { combineCrc32 } from './parts.ts';
 import { createExtentList } from './extents.ts';
 import { ExportFormat } from './format.ts';
 import { mostParts, planParts } from './parts.ts';

@@ -1,14 +1,65 @@
 // An export as a transfer: what the spec says, carried out and reported. Loaded by run.ts where it is needed.
-import { exportToFile } from '#shared/transfer/export/to-file.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { exportToStore } from '#shared/transfer/export/to-store.ts';
 import { type UploadContext, clearUploads, discardObject } from '#shared/transfer/export/upload.ts';
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, writing } from '#shared/transfer/fault.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { PassResult } from '#shared/transfer/pass.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { openStore } from '#shared/transfer/source/s3/store.ts';
+import { openStore } from '#shared/transfer/source/client.ts';
 import type { ExportRequest, StoredObject, TransferSpec } from '#shared/transfer/spec.ts';
+import { createHash } from 'node:crypto';
+import { open, rename, rm } from 'node:fs/promises';
+import { type ExportFileOptions, openExportFile } from '#shared/transfer/export/file.ts';
+
+/** A volume as a file in a mounted file system: written under another name, and observed under its own once it is whole. */
+interface ExportToFile extends ExportFileOptions {
+  /** Where the file is made. */
+  readonly target: string;
+  /** 0..1. */
+  readonly onProgress: (fraction: number) => void;
+}
+
+interface ExportedFile {
+  readonly size: number;
+  readonly virtualSize: number;
+  readonly digests: { readonly sha256: string };
+}
+
+/** Throws TransferError, or the signal's reason; then nothing of it stays. */
+const exportToFile = async ({ target, onProgress, ...options }: ExportToFile): Promise<ExportedFile> => {
+  const partial = `${target}.partial`;
+  const source = await openExportFile(options);
+  const hash = createHash('sha256');
+  let size = 0;
+  try {
+    await writing(target, async () => {
+      // What an earlier try left takes the room of this one.
+      for (const old of [target, partial]) await rm(old, { force: true });
+      const file = await open(partial, 'wx', 0o640);
+      try {
+        for await (const chunk of source.read()) {
+          hash.update(chunk);
+          await file.writeFile(chunk);
+          size += chunk.length;
+          onProgress(Math.min(1, size / (source.size ?? source.virtualSize)));
+          options.signal.throwIfAborted();
+        }
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(partial, target);
+    });
+    return { size, virtualSize: source.virtualSize, digests: { sha256: hash.digest('hex') } };
+  } catch (error) {
+    await rm(partial, { force: true }).catch(() => {});
+    options.signal.throwIfAborted();
+    throw error;
+  } finally {
+    await source.close();
+  }
+};
 
 export interface ExportContext extends Pick<UploadContext, 'signal' | 'log'> {
   readonly meter: Meter;

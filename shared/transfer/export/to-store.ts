@@ -6,7 +6,7 @@ import type { SealRequest } from '#shared/transfer/export/message.ts';
 import { type ExportFormat, fileKindOf, levelOf } from '#shared/transfer/export/format.ts';
 import { type ObjectWriter, type WrittenObject, createObjectWriter } from '#shared/transfer/export/object-writer.ts';
 import { type PartPlan, planParts } from '#shared/transfer/export/parts.ts';
-import { clustersOf } from '#shared/transfer/export/pieces.ts';
+import { clustersOf } from '#shared/transfer/export/qcow2/packing.ts';
 import { headBytes, layOut } from '#shared/transfer/export/qcow2/layout.ts';
 import { clusterBytes, createPacking, placeCluster } from '#shared/transfer/export/qcow2/packing.ts';
 import { packedBytes, rawBytes } from '#shared/transfer/export/raw.ts';

@@ -6,7 +6,7 @@ import { TransferError } from '#shared/transfer/fault.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
 import { roundToSector } from '#shared/transfer/format/disk.ts';
 import { type DataExtent, findData } from '#shared/transfer/export/extents.ts';
-import { sizeOf } from '#shared/transfer/source/volume.ts';
+import { sizeOf } from '#shared/transfer/source/handle.ts';
 
 export interface ExportVolume {
   /** A block device, or a raw disk in a file. Never a link: whoever writes to the volume could point it anywhere. */

@@ -3,7 +3,7 @@ import { type FileHandle, chmod, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writing } from '#shared/transfer/fault.ts';
 import { createFileJournal, syncDirectory } from '#shared/transfer/resume/journal.ts';
-import { allocate } from '#shared/transfer/tool/allocate.ts';
+import { allocate } from '#shared/transfer/sink/slot.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { createSlot } from '#shared/transfer/sink/slot.ts';

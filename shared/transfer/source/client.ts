@@ -1,9 +1,12 @@
-// The HTTP client of a transfer: where it may go, how long it waits, whom it trusts.
+// The HTTP client and the object store of a transfer: where they may go, how long they wait, whom they trust, with what credentials.
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import type { TransferSpec } from '#shared/transfer/spec.ts';
+import type { TransferSpec, StoredObject } from '#shared/transfer/spec.ts';
+import { type S3Client, createS3Client } from '#shared/clients/s3/client.ts';
+import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
+import { readBundle, readSecret } from '#shared/transfer/source/access.ts';
 
 export const parseUrl = (text: string): URL => {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -24,3 +27,19 @@ export const openClient = (spec: ClientSpec, ca: string | undefined): HttpClient
     ca,
     proxies: spec.proxies,
   });
+
+/** The store that a spec names, with its mounted credentials: for sources and for exports. */
+interface OpenStore {
+  readonly s3: S3Client;
+  readonly close: () => Promise<void>;
+}
+
+/** Nothing is connected to yet. Throws TransferError, or InvalidInput for what the Secret lacks. */
+export const openStore = async (place: StoredObject, spec: ClientSpec): Promise<OpenStore> => {
+  const { endpoint, region, pathStyle } = place;
+  if (endpoint !== undefined) parseUrl(endpoint);
+  const secret = await readSecret(place, { of: 'the object store', hint: 'the keys accessKeyId and secretKey' });
+  const credentials = secret === undefined ? undefined : parseS3Credentials(secret);
+  const http = openClient(spec, (await readBundle(place.ca)) ?? secret?.['ca.crt'] ?? place.caBundle);
+  return { s3: createS3Client({ http, endpoint, region, pathStyle, credentials }), close: () => http.close() };
+};

@@ -1,9 +1,14 @@
-// An open file or device as a source: read at any place, never written. Called by file.ts and volume.ts.
-import type { FileHandle } from 'node:fs/promises';
+// Sources of this machine: an open file or device, which is read at any place and never written; a file of a mounted folder, another volume, and an
+// empty disk.
+import { type FileHandle, open } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
 import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import { constants } from 'node:fs';
+import { join } from 'node:path';
+import type { VolumeSource } from '#shared/transfer/spec.ts';
+import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
 
 const pieceBytes = 1024 * 1024;
 
@@ -55,5 +60,77 @@ export const sourceOf = (opened: OpenFile, signal: AbortSignal): Source => {
     },
     receivedBytes: () => received,
     close: () => file.close(),
+  };
+};
+
+/** A file of a mounted folder as a source. What it is, is told by its content, as that of a file on the web. */
+const openHandle = async (dir: string, key: string): Promise<FileHandle> => {
+  if (key.split('/').includes('..')) throw new TransferError('InvalidSpec', `"${key}" leads out of its folder`);
+  try {
+    return await open(join(dir, key), constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    if (isMissing) throw new TransferError('SourceNotFound', `there is no file ${key} in the mounted folder`);
+    throw new TransferError('SourceUnavailable', `cannot read ${key} in the mounted folder: ${messageOf(error)}`);
+  }
+};
+
+/** Throws TransferError. */
+export const openFile = async (dir: string, key: string, signal: AbortSignal): Promise<Source> => {
+  const file = await openHandle(dir, key);
+  const { size } = await file.stat();
+  return sourceOf({ file, size, what: key }, signal);
+};
+
+// Another volume as a source: a guest's raw disk, on a device or as `disk.img`. What a guest wrote is never looked into: a disk that
+// begins like a qcow2 file is copied as it is.
+
+/** Seeking tells the size of files and of devices alike; `stat` calls a device empty. */
+export const sizeOf = async (file: FileHandle): Promise<number> => {
+  const found = await file.stat();
+  if (found.isFile()) return found.size;
+  const one = Buffer.alloc(1);
+  const hasByte = async (at: number): Promise<boolean> => (await file.read(one, 0, 1, at)).bytesRead === 1;
+  let low = 0;
+  let high = 1;
+  while (await hasByte(high - 1)) [low, high] = [high, high * 2];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (await hasByte(middle - 1)) low = middle;
+    else high = middle;
+  }
+  return low;
+};
+
+/** Opened read-only. Throws TransferError when there is no disk. */
+export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): Promise<Source> => {
+  const what = `the source volume at ${path}`;
+  // Whoever could write to the volume could have made its disk a link to a file of ours.
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
+    throw interrupted(what, error);
+  });
+  return sourceOf({ file, size: await sizeOf(file), what, isGuestDisk: true }, signal);
+};
+
+/** An empty disk as a source: one sector of zeroes, which the target grows to its own size. */
+export const createBlankSource = (): Source => {
+  const bytes = Buffer.alloc(smallestDiskBytes);
+  return {
+    probe: () =>
+      Promise.resolve({
+        size: bytes.length,
+        head: bytes,
+        isWhole: true,
+        hasRanges: true,
+        isPinned: true,
+        isGuestDisk: true,
+      }),
+    read: (offset, length) => Promise.resolve(bytes.subarray(offset, offset + length)),
+    readInto: async (_offset, target) => void target.fill(0),
+    stream: async function* stream() {
+      yield await Promise.resolve(bytes);
+    },
+    receivedBytes: () => 0,
+    close: () => Promise.resolve(),
   };
 };

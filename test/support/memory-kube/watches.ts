@@ -1,7 +1,7 @@
 // Watches of the in-memory API: from a version on, over a history that can be forgotten, on connections that can be cut.
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { WatchEvent, WatchOptions } from '#shared/clients/kube/client.ts';
-import { errorOfStatus } from '#shared/clients/kube/status.ts';
+import { errorOfStatus } from '#shared/clients/kube/wire.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { selects } from './select.ts';
 import type { Change, Store } from './store.ts';

@@ -1,5 +1,5 @@
 // What can go wrong in a simulated world, and how often.
-import { errorOfStatus } from '#shared/clients/kube/status.ts';
+import { errorOfStatus } from '#shared/clients/kube/wire.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import type { KubeFault } from '#test/support/memory-kube.ts';
 import type { Random } from '#test/support/random.ts';

@@ -1,14 +1,14 @@
 // What lies between a change of the simulated API and a function: the product's own forwarder over the watches of the in-memory API, and
 // the generated Triggers, which say who is told and how often that is tried.
-import type { Delivery as Sent, Sleep } from '#events/delivery.ts';
+import type { Delivery as Sent, Sleep } from '#events/sender.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type Forwarder, startForwarder } from '#events/forward/forwarder.ts';
 import { children, objects } from '#infra/generate/declared.ts';
 import { buildBroker, buildTrigger, watchedChildren } from '#infra/generate/knative.ts';
 import { type EventFunction, eventFunctions } from '#infra/generate/event-functions.ts';
-import { createFilter } from '#local-cluster/broker/filter.ts';
+import { createFilter } from '#local-cluster/broker/route.ts';
 import { parseBrokerManifests } from '#local-cluster/broker/manifest.ts';
-import { createPolicy, effectiveDelivery } from '#local-cluster/broker/policy.ts';
+import { createPolicy, effectiveDelivery } from '#local-cluster/broker/dispatch.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { silentLogger } from '#shared/runtime/log.ts';

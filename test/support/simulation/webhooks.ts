@@ -7,7 +7,7 @@ import { compileMatchCondition } from '#local-cluster/api-server/schema/cel.ts';
 import type { Json } from '#local-cluster/api-server/schema/json.ts';
 import { toLabelMatcher } from '#local-cluster/api-server/selectors/label.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { errorOfStatus } from '#shared/clients/kube/status.ts';
+import { errorOfStatus } from '#shared/clients/kube/wire.ts';
 import type { AdmissionRequest } from '#test/support/memory-kube.ts';
 
 interface Rule {

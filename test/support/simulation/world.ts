@@ -1,7 +1,7 @@
 // A whole cluster on a virtual clock: the functions over an in-memory API, the controllers around them, the product's own forwarder and
 // Triggers between, and a broker, an API and webhooks that can be as unreliable as a seed asks for.
 import { eventTypes } from '#events/catalogue.ts';
-import type { Sleep } from '#events/delivery.ts';
+import type { Sleep } from '#events/sender.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { ownAccountPrefix } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

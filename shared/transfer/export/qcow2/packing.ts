@@ -1,4 +1,5 @@
 // How long each cluster of a guest's disk is in the qcow2 that is being made. From it alone follows where everything lies. Pure.
+import type { Encoded } from '#shared/transfer/export/encoder.ts';
 
 /** qemu's own default; the length of a packed cluster fits 16 bits. */
 export const clusterBytes = 64 * 1024;
@@ -37,3 +38,28 @@ export const placeCluster = (position: number, length: number): { readonly start
   const start = length === plainLength ? alignToCluster(position) : position;
   return { start, end: start + (length === plainLength ? clusterBytes : length) };
 };
+
+/** What becomes of an encoded piece: its clusters, one after the other. */
+interface EncodedCluster {
+  /** Index on the guest's disk. */
+  readonly cluster: number;
+  /** As in Packing. */
+  readonly length: number;
+  readonly bytes: Uint8Array;
+}
+
+/** Clusters that are not zero. */
+export function* clustersOf({ offset, lengths, plain, packed }: Encoded): Generator<EncodedCluster, void, undefined> {
+  const first = offset / clusterBytes;
+  let at = 0;
+  for (const [index, length] of lengths.entries()) {
+    if (length === 0) continue;
+    if (length === plainLength) {
+      const bytes = plain.subarray(index * clusterBytes, (index + 1) * clusterBytes);
+      yield { cluster: first + index, length, bytes };
+      continue;
+    }
+    yield { cluster: first + index, length, bytes: packed.subarray(at, at + length) };
+    at += length;
+  }
+}

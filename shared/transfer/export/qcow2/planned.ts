@@ -1,7 +1,7 @@
 // A qcow2 whose tables come first: it can be sent front to back, its length is known before its first byte, and any part of it can be asked for.
 import type { Encoder } from '#shared/transfer/export/encoder.ts';
 import type { DataExtent } from '#shared/transfer/export/extents.ts';
-import { clustersOf } from '#shared/transfer/export/pieces.ts';
+import { clustersOf } from '#shared/transfer/export/qcow2/packing.ts';
 import { type Layout, clustersPerTable, layOut } from '#shared/transfer/export/qcow2/layout.ts';
 import {
   type Packing,

@@ -1,8 +1,20 @@
-// One exact byte range of an HTTP source.
+// One file over HTTP(S) as a source, and one exact byte range of it.
 import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { changedFault, isOtherObject, parseContentRange } from '#shared/transfer/source/http/answer.ts';
-import { type Session, ask, giveUp, withRetries, refuse, requirePinned } from '#shared/transfer/source/http/session.ts';
+import { probe } from '#shared/transfer/source/http/probe.ts';
+import { stream } from '#shared/transfer/source/http/stream.ts';
+import type { Source } from '#shared/transfer/source/source.ts';
+import {
+  type HttpSourceOptions,
+  createSession,
+  type Session,
+  ask,
+  giveUp,
+  withRetries,
+  refuse,
+  requirePinned,
+} from '#shared/transfer/source/http/session.ts';
 
 const rangesLost = (session: Session): TransferError => {
   session.rangesBroken = true;
@@ -58,11 +70,24 @@ const readOnce = async (session: Session, offset: number, target: Uint8Array): P
   throw new TransferError('SourceInterrupted', `${session.where} sent ${length} bytes for a range of ${target.length}`);
 };
 
-export const readInto = (session: Session, offset: number, target: Uint8Array): Promise<void> =>
+const readInto = (session: Session, offset: number, target: Uint8Array): Promise<void> =>
   target.length === 0 ? Promise.resolve() : withRetries(session, () => readOnce(session, offset, target));
 
-export const read = async (session: Session, offset: number, length: number): Promise<Buffer> => {
+const read = async (session: Session, offset: number, length: number): Promise<Buffer> => {
   const bytes = Buffer.allocUnsafe(length);
   await readInto(session, offset, bytes);
   return bytes;
+};
+
+/** One file over HTTP(S) as a source: found and pinned once, streamed with resume, read by ranges. */
+export const createHttpSource = (options: HttpSourceOptions): Source => {
+  const session = createSession(options);
+  return {
+    probe: () => probe(session),
+    read: (offset, length) => read(session, offset, length),
+    readInto: (offset, target) => readInto(session, offset, target),
+    stream: () => stream(session),
+    receivedBytes: () => session.receivedBytes,
+    close: () => options.client.close(),
+  };
 };

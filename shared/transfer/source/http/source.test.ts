@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
-import { createHttpSource } from '#shared/transfer/source/http/create.ts';
+import { createHttpSource } from '#shared/transfer/source/http/read.ts';
 import { type Source, headBytes } from '#shared/transfer/source/source.ts';
 import {
   type Answer,

@@ -1,12 +1,12 @@
 // A containerDisk in an OCI registry as a source: found by one request for the manifest, streamed by one for the layer.
 import type { RegistryClient } from '#shared/clients/registry/client.ts';
 import type { Descriptor, ImageManifest } from '#shared/clients/registry/manifest.ts';
-import { selectPlatform } from '#shared/clients/registry/platform.ts';
+import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 import { type FoundDisk, findDisk } from '#shared/transfer/source/registry/disk.ts';
-import { toTransferError } from '#shared/transfer/source/registry/fault.ts';
+import { toTransferError } from '#shared/transfer/source/registry/layer.ts';
 import { readLabels } from '#shared/transfer/source/registry/labels.ts';
 import type { LayerContext } from '#shared/transfer/source/registry/layer.ts';
 import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';

@@ -5,6 +5,9 @@ import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { changedFault } from '#shared/transfer/source/http/answer.ts';
+import type { BackOffOptions } from '#shared/transfer/back-off.ts';
+import { createHttpSource } from '#shared/transfer/source/http/read.ts';
+import type { Source } from '#shared/transfer/source/source.ts';
 
 const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
   BucketNotFound: 'SourceNotFound',
@@ -89,3 +92,21 @@ export const createObjectHttp = (s3: S3Client, object: ObjectKey, close: () => P
     close,
   };
 };
+
+/** One object of an S3-compatible store as a source. */
+interface S3SourceOptions {
+  readonly s3: S3Client;
+  readonly object: ObjectKey;
+  readonly retries: number;
+  readonly signal: AbortSignal;
+  readonly onRetry: (error: unknown, waitMs: number) => void;
+  readonly wait?: BackOffOptions['wait'];
+  readonly close: () => Promise<void>;
+}
+
+/** For messages: nothing is connected to by it. */
+const urlOf = ({ bucket, key }: ObjectKey): URL =>
+  new URL(`s3://${encodeURIComponent(bucket)}/${key.split('/').map(encodeURIComponent).join('/')}`);
+
+export const createS3Source = ({ s3, object, close, ...backOff }: S3SourceOptions): Source =>
+  createHttpSource({ ...backOff, client: createObjectHttp(s3, object, close), url: urlOf(object), secretHeaders: {} });

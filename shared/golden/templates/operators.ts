@@ -1,8 +1,8 @@
-// The effective list of templates of a HyperConverged object: common ones, changed ones, custom ones. Pure; called by resources/templates.
+// The templates that HyperConverged and SSP objects ask for: common ones, changed ones, custom ones. Pure; called by resources/templates.
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCronSpec } from '#shared/api/cdi/data-import-cron.ts';
-import type { CronTemplateEntry, HyperConverged } from '#shared/api/foreign/boot-sources.ts';
+import type { CronTemplateEntry, HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
 import {
   type Problem,
   type Template,
@@ -10,6 +10,7 @@ import {
   templateAnnotations,
   withoutArchitectures,
 } from '#shared/golden/templates/template.ts';
+import { knownArchitectures } from '#shared/golden/templates/common-images.ts';
 
 export interface TemplateList {
   readonly templates: readonly Template[];
@@ -163,4 +164,40 @@ export const effectiveTemplates = (
   if (isMultiArch) return { ...forCluster(all, architectures), isMultiArch };
   const plain = all.map((template) => ({ ...template, annotations: withoutArchitectures(template.annotations) }));
   return { templates: plain, problems: [], isMultiArch };
+};
+
+// The templates of an SSP object.
+
+/** Control plane first, each once: the first one is the default. */
+export const clusterArchitectures = ({ spec = {} }: Ssp): readonly string[] => [
+  ...new Set([...(spec.cluster?.controlPlaneArchitectures ?? []), ...(spec.cluster?.workloadArchitectures ?? [])]),
+];
+
+const problemOf = (ssp: Ssp, entries: readonly CronTemplateEntry[]): Problem | undefined => {
+  if (entries.some(({ metadata }) => (metadata?.name ?? '') === ''))
+    return { reason: 'InvalidTemplate', message: 'missing name in DataImportCronTemplate' };
+  if (ssp.spec?.enableMultipleArchitectures !== true) return undefined;
+  const architectures = clusterArchitectures(ssp);
+  if (architectures.length === 0)
+    return { reason: 'InvalidCluster', message: 'enableMultipleArchitectures needs architectures in spec.cluster' };
+  const unknown = architectures.find((name) => !knownArchitectures.includes(name));
+  return unknown === undefined
+    ? undefined
+    : { reason: 'InvalidCluster', message: `spec.cluster has the unknown architecture ${unknown}` };
+};
+
+export const sspTemplates = (ssp: Ssp): TemplateList | Problem => {
+  const entries = ssp.spec?.commonTemplates?.dataImportCronTemplates ?? [];
+  const problem = problemOf(ssp, entries);
+  if (problem !== undefined) return problem;
+  const schedule = scheduleOf({ metadata: ssp.metadata });
+  const templates = entries.map(({ metadata = {}, spec = {} }) => ({
+    name: metadata.name ?? '',
+    namespace: metadata.namespace,
+    labels: metadata.labels ?? {},
+    annotations: { [templateAnnotations.immediateBinding]: 'true', ...metadata.annotations },
+    // The operator's own shape always has a schedule; the design document's may leave it out.
+    spec: { ...spec, schedule: spec.schedule ?? schedule } as DataImportCronSpec,
+  }));
+  return { templates, problems: [], isMultiArch: ssp.spec?.enableMultipleArchitectures === true };
 };

@@ -1,7 +1,7 @@
-// HTTP message → CloudEvent, binary and structured mode. The `cloudevents` package misreads content types, falsy data, missing ids and
-// header encodings, so the message is taken apart here and the package only judges the attributes. Called by receive.ts and the broker.
-import { toEvent, undecodable } from '#events/attributes.ts';
-import { type CloudEvent, type MediaType, isJson, parseMediaType } from '#events/event.ts';
+// CloudEvent ↔ HTTP message, binary and structured mode. The `cloudevents` package misreads content types, falsy data, missing ids and header
+// encodings, so the message is taken apart here and the package only judges the attributes. Called by senders, receive.ts and the broker.
+import { toEvent, undecodable } from '#events/event.ts';
+import { type CloudEvent, type MediaType, isJson, parseMediaType, type Message } from '#events/event.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
 const structuredType = 'application/cloudevents+json';
@@ -102,4 +102,48 @@ const parseJson = (text: string): unknown => {
 const parseBase64 = (value: unknown): Uint8Array => {
   if (typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value)) return Buffer.from(value, 'base64');
   throw undecodable([{ field: 'data_base64', message: 'is no base64 text' }]);
+};
+
+/** CloudEvent → HTTP message. */
+export type Encoding = 'binary' | 'structured';
+
+/**
+ * Binary mode as asked for, unless an attribute is unsafe in a header: receivers disagree on percent-encoding, non-ASCII, quotes and spaces,
+ * so such an event goes out structured.
+ */
+export const encodeEvent = (event: CloudEvent, encoding: Encoding = 'binary'): Message =>
+  encoding === 'structured' || !isHeaderSafe(event) ? encodeStructured(event) : encodeBinary(event);
+
+const headerSafe = /^[\x21\x23\x24\x26-\x7e]*$/;
+
+const isHeaderSafe = (event: CloudEvent): boolean =>
+  Object.values(attributesOf(event)).every((value) => headerSafe.test(String(value)));
+
+const attributesOf = ({ id, source, type, subject, time, dataschema, extensions }: CloudEvent) => {
+  const attributes: Record<string, string | number | boolean> = { specversion: '1.0', id, source, type };
+  for (const [name, value] of Object.entries({ subject, time, dataschema })) {
+    if (value !== undefined) attributes[name] = value;
+  }
+  return { ...attributes, ...extensions };
+};
+
+const encodeBinary = (event: CloudEvent): Message => {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(attributesOf(event))) headers[`ce-${name}`] = String(value);
+  if (event.datacontenttype !== undefined) headers['content-type'] = event.datacontenttype;
+  return { headers, body: bodyOf(event) };
+};
+
+const bodyOf = ({ data, datacontenttype }: CloudEvent): string | Uint8Array => {
+  if (data === undefined) return '';
+  if (data instanceof Uint8Array) return data;
+  const isText = typeof data === 'string' && !isJson(parseMediaType(datacontenttype));
+  return isText ? data : JSON.stringify(data);
+};
+
+const encodeStructured = (event: CloudEvent): Message => {
+  const { datacontenttype, data } = event;
+  const content = data instanceof Uint8Array ? { data_base64: Buffer.from(data).toString('base64') } : { data };
+  const body = JSON.stringify({ ...attributesOf(event), datacontenttype, ...content });
+  return { headers: { 'content-type': 'application/cloudevents+json' }, body };
 };

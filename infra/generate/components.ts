@@ -1,0 +1,107 @@
+// What optional components of the installation are made of: a cluster with a CDI, where what would be ours of its kinds is left out, and an NFS export
+// as backup target. Called by kustomize.ts.
+import { parseAllDocuments } from 'yaml';
+import { eventFunctions } from '#infra/generate/event-functions.ts';
+import { type Manifest, partOf, add, patch } from '#infra/generate/manifest.ts';
+import type { Outputs } from '#infra/generate/outputs.ts';
+import { admissionFunctions } from '#infra/generate/wiring.ts';
+import { cdiGroup } from '#shared/api/cdi/names.ts';
+import { systemNamespace } from '#shared/api/names.ts';
+import { qemuUser } from '#shared/populate/transfer-job.ts';
+
+interface Webhooks extends Manifest {
+  readonly webhooks: readonly { readonly rules: readonly { readonly apiGroups: readonly string[] }[] }[];
+}
+
+const setting = { name: 'CDI', value: 'use' };
+
+/** The definitions are CDI's, its own admission judges its kinds, and no function of ours moves them. */
+export const buildCdiPatches = (manifests: Outputs): readonly object[] => {
+  const all = Object.values(manifests).flatMap((text) =>
+    parseAllDocuments(text).map((document) => document.toJS() as Manifest),
+  );
+  return [
+    ...all
+      .filter(isDefinitionOfTheirs)
+      .map(({ apiVersion, kind, metadata: { name } }) =>
+        patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name } }),
+      ),
+    ...eventFunctions.map(({ name }) =>
+      patch('Service', name, [add('/spec/template/spec/containers/0/env/-', setting)]),
+    ),
+    patch('Deployment', 'admission', {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'admission', labels: partOf('admission') },
+      spec: { template: { spec: { containers: admissionFunctions.map(({ name }) => ({ name, env: [setting] })) } } },
+    }),
+    ...all
+      .filter(({ kind }) => kind.endsWith('WebhookConfiguration'))
+      .map((manifest) => patch(manifest.kind, undefined, [ownKindsAlone(manifest as Webhooks)])),
+  ];
+};
+
+const isDefinitionOfTheirs = ({ kind, metadata }: Manifest): boolean =>
+  kind === 'CustomResourceDefinition' && metadata.name.endsWith(`.${cdiGroup}`);
+
+/** The first webhook is the one for objects of served kinds; the others keep what is golden, whoever's kind it is of. */
+const ownKindsAlone = ({ webhooks }: Webhooks): object => ({
+  op: 'replace',
+  path: '/webhooks/0/rules',
+  value: webhooks[0]?.rules.filter(({ apiGroups }) => !apiGroups.includes(cdiGroup)),
+});
+
+/** An NFS export as backup target, mounted into the function that reads it. */
+const name = 'bullion-backups';
+const folder = '/backups';
+/** Stand for the export of whoever takes the component: an overlay names it in the volume, and in the path it is mounted at. */
+const server = 'nas.example';
+const path = '/export';
+
+/** Knative takes claims, and no NFS volumes; so does the namespace, which is restricted. Nothing provisions it, and nobody empties it. */
+export const buildExportVolume = (): readonly Manifest[] => [
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name, labels: partOf('backup-metadata') },
+    spec: {
+      // Not looked at for NFS.
+      capacity: { storage: '1Ti' },
+      accessModes: ['ReadWriteMany'],
+      persistentVolumeReclaimPolicy: 'Retain',
+      storageClassName: '',
+      mountOptions: ['hard'],
+      nfs: { server, path },
+    },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace: systemNamespace, labels: partOf('backup-metadata') },
+    spec: {
+      accessModes: ['ReadWriteMany'],
+      storageClassName: '',
+      volumeName: name,
+      resources: { requests: { storage: '1Ti' } },
+    },
+  },
+];
+
+const container = '/spec/template/spec/containers/0';
+
+/** As the user that Jobs write with: one must be able to go on in the folders that the other made. */
+export const exportMountPatch: readonly object[] = [
+  { op: 'add', path: `${container}/env/-`, value: { name: 'BACKUP_NFS_FOLDER', value: folder } },
+  {
+    op: 'add',
+    path: `${container}/volumeMounts`,
+    value: [{ name: 'backups', mountPath: `${folder}/${server}${path}` }],
+  },
+  { op: 'add', path: `${container}/securityContext/runAsUser`, value: qemuUser },
+  { op: 'add', path: `${container}/securityContext/runAsGroup`, value: qemuUser },
+  {
+    op: 'add',
+    path: '/spec/template/spec/volumes',
+    value: [{ name: 'backups', persistentVolumeClaim: { claimName: name, readOnly: false } }],
+  },
+];
