@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises';
 import { type Call, textOf } from '#cli/command.ts';
 import type { Line } from '#cli/line.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { lookAhead } from '#shared/exchange/upload/look-ahead.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 

@@ -3,7 +3,7 @@ import { Hono } from 'hono';
 import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
 

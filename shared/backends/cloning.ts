@@ -10,7 +10,7 @@ import type { Filled } from '#shared/backends/image.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { buildRestored, restoredName } from '#shared/backends/restoring.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
-import type { CloneRecord } from '#shared/populate/clone-record.ts';
+import type { CloneRecord } from '#shared/populate/clone.ts';
 import { type CloneChoice, type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
 import { filesFound } from '#shared/transfer/report.ts';

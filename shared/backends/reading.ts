@@ -7,6 +7,8 @@ import {
   kubeEvents,
   pods,
   storageClasses,
+  type Job,
+  jobs,
 } from '#shared/api/foreign/core.ts';
 import { type VolumeSnapshotClass, volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import type { Condition, KubeObject, ObjectRef, ResourceType } from '#shared/api/object.ts';
@@ -16,6 +18,7 @@ import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
+import { transferJobName } from '#shared/populate/transfer-job.ts';
 
 /** The child of that name, told from an object of the same name that belongs to somebody else. */
 export const readOwn = async <T extends KubeObject>(
@@ -164,4 +167,14 @@ const readNewestWarning = async (kube: KubeClient, child: KubeObject): Promise<K
 const timeOf = ({ lastTimestamp, series, eventTime, metadata }: KubeEvent): number => {
   const text = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
   return Math.floor((Date.parse(text) || 0) / 1000) * 1000;
+};
+
+// Jobs that read what an image is kept in: for a download, or into a backup target. While they are there its volume does not go, and whoever throws it
+// away takes them along. Called where an image is removed or started over.
+
+const modes = ['serve', 'backup'] as const;
+
+export const readReaders = async (kube: KubeClient, owner: ObjectRef): Promise<readonly Job[]> => {
+  const found = await Promise.all(modes.map((mode) => readOwn(kube, jobs, owner, transferJobName(mode, owner))));
+  return found.flatMap(({ own }) => own ?? []);
 };

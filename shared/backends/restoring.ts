@@ -12,9 +12,9 @@ import type { ObjectRef } from '#shared/api/object.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { readOwn } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
-import { buildFromSnapshot } from '#shared/populate/restored.ts';
+import { buildFromSnapshot } from '#shared/populate/snapshot.ts';
 
 /** Of the snapshot as it is now: a successor of its name holds other bytes. */
 export const restoredName = ({ uid }: Pick<ObjectRef, 'uid'>, snapshot: VolumeSnapshot): string => {

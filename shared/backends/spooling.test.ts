@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
-import { planDelete } from '#shared/backends/csi/removal.ts';
+import { planDelete } from '#shared/backends/csi/plan.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';

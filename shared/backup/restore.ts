@@ -14,7 +14,7 @@ import { type Decision, type ObservedRestore, type StorageBackup, decideRestore 
 import { type MissingSecret, missingAccess, missingOfClass } from '#shared/backup/secret.ts';
 import { conflictCondition, sayBackupEvent, tell } from '#shared/backup/say.ts';
 import type { Target } from '#shared/backup/target.ts';
-import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
+import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';

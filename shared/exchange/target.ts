@@ -4,7 +4,7 @@ import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { type Owner, groupKindOf, isOwnedBy, ownerOf } from '#shared/api/owner.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';

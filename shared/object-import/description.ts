@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ImportRule } from '#shared/object-import/rules.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';
 
 /** An object as the store tells it. */

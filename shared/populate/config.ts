@@ -1,8 +1,72 @@
 // How the Jobs that move bytes are started, as the environment of whoever starts them says it.
 import { z } from 'zod';
-import { placementSettings, toDiskLimit, toPlacement, toScratch } from '#shared/populate/placement-settings.ts';
 import { type PopulateSettings, defaultSettings } from '#shared/populate/settings.ts';
-import { setting, wholeNumber } from '#shared/runtime/config.ts';
+import { setting, wholeNumber, jsonText } from '#shared/runtime/config.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
+
+// Where an operator lets transfer Jobs run, how urgently, and on what they may keep files: for nodes that are set apart and for quotas.
+
+const Toleration = z.strictObject({
+  key: z.string().optional(),
+  operator: z.enum(['Exists', 'Equal']).optional(),
+  value: z.string().optional(),
+  effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional(),
+  tolerationSeconds: z.number().int().optional(),
+});
+
+/** `disktype=ssd,zone=a`. */
+const pairs = z.string().transform((text, context): Readonly<Record<string, string>> => {
+  const entries = text.split(',').map((pair) => pair.trim().split('='));
+  for (const [key = '', ...values] of entries)
+    if (key === '' || values.length !== 1) context.addIssue('is not a list of key=value, separated by commas');
+  return Object.fromEntries(entries.map(([key = '', value = '']) => [key, value]));
+});
+
+const quantity = z.string().refine((text) => parseQuantity(text) !== undefined, 'is no quantity such as 100Gi');
+
+const placementSettings = {
+  transferNodeSelector: setting(
+    'TRANSFER_NODE_SELECTOR',
+    'Labels of the nodes that transfers run on, as key=value, separated by commas.',
+    pairs.optional(),
+  ),
+  transferTolerations: setting(
+    'TRANSFER_TOLERATIONS',
+    'Taints that transfers may run beside: a JSON list of tolerations, as a Pod has them.',
+    jsonText(z.array(Toleration)).optional(),
+  ),
+  transferPriorityClass: setting(
+    'TRANSFER_PRIORITY_CLASS',
+    'Priority class of transfers that ask for none themselves.',
+    z.string().min(1).optional(),
+  ),
+  transferDisk: setting(
+    'TRANSFER_DISK',
+    'Limit of what a transfer keeps on the disk of its node (ephemeral-storage), where a quota asks for one.',
+    quantity.optional(),
+  ),
+  scratchStorageClass: setting(
+    'SCRATCH_STORAGE_CLASS',
+    'Storage class of a claim that a transfer keeps temporary files on, in place of the disk of its node; it goes with the pod.',
+    z.string().min(1).optional(),
+  ),
+  scratchSize: setting('SCRATCH_SIZE', 'Size of that claim.', quantity.default('100Gi')),
+} as const;
+
+type PlacementConfig = z.output<z.ZodObject<typeof placementSettings>>;
+
+const toPlacement = (config: PlacementConfig): NonNullable<PopulateSettings['placement']> => ({
+  nodeSelector: config.transferNodeSelector,
+  tolerations: config.transferTolerations,
+  priorityClassName: config.transferPriorityClass,
+});
+
+const toScratch = ({ scratchStorageClass, scratchSize }: PlacementConfig): PopulateSettings['scratch'] =>
+  scratchStorageClass === undefined ? undefined : { storageClassName: scratchStorageClass, size: scratchSize };
+
+/** What a container is let have beside processor and memory. */
+const toDiskLimit = ({ transferDisk }: PlacementConfig): Readonly<Record<string, string>> =>
+  transferDisk === undefined ? {} : { 'ephemeral-storage': transferDisk };
 
 const words = z.string().transform((text) => text.split(/\s+/).filter((word) => word !== ''));
 

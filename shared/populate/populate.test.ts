@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatQuantity, parseQuantity } from '#shared/api/quantity.ts';
 import { claimProfileOf, defaultClassOf } from '#shared/populate/profile.ts';
-import { diskBytesIn, fileVolumeBytesFor, volumeBytesFor } from '#shared/populate/sizing.ts';
+import { diskBytesIn, fileVolumeBytesFor, volumeBytesFor } from '#shared/populate/volume.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 import { backoffSeconds, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildVolume, inspectedOf, populatedPatch, populationOf } from '#shared/populate/volume.ts';

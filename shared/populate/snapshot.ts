@@ -4,7 +4,8 @@ import type { VolumeSnapshot, VolumeSnapshotClass } from '#shared/api/foreign/sn
 import type { ObjectRef } from '#shared/api/object.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { type Population, contentLabel } from '#shared/populate/volume.ts';
+import { type Population, contentLabel, type VolumeRequest, buildVolume } from '#shared/populate/volume.ts';
+import { parseQuantity } from '#shared/api/quantity.ts';
 
 const defaultMark = 'snapshot.storage.kubernetes.io/is-default-class';
 
@@ -76,4 +77,21 @@ export const sayContent = (
       annotations: { ...texts, [annotations.populated]: JSON.stringify(population) },
     },
   };
+};
+
+// A claim that begins as a snapshot was.
+
+/** `bytes`: at least; no driver restores into less than it says. */
+export const buildFromSnapshot = (
+  snapshot: VolumeSnapshot,
+  request: Omit<VolumeRequest, 'annotations'>,
+): PersistentVolumeClaim => {
+  const least = parseQuantity(snapshot.status?.restoreSize) ?? 0;
+  const built = buildVolume({ ...request, bytes: Math.max(request.bytes, least), annotations: {} });
+  const dataSource = {
+    apiGroup: 'snapshot.storage.k8s.io',
+    kind: 'VolumeSnapshot',
+    name: snapshot.metadata.name,
+  } as const;
+  return { ...built, spec: { ...built.spec, dataSource } };
 };

@@ -3,7 +3,7 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
-import { fileVolumeBytesFor } from '#shared/populate/sizing.ts';
+import { fileVolumeBytesFor } from '#shared/populate/volume.ts';
 import { requestedBytes } from '#shared/populate/volume.ts';
 
 /** Where the pod finds it. */

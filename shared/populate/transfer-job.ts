@@ -2,8 +2,8 @@
 import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-backup.ts';
-import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-export.ts';
+import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-output.ts';
+import { type JobExport, mountsOfExport, toExportRequest } from '#shared/populate/job-output.ts';
 import { type PodWishes, podSpecOf, scratchOf } from '#shared/populate/pod-place.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type JobSource, isSent, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';

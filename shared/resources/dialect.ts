@@ -2,9 +2,9 @@
 import type { CommonImageStatus } from '#shared/api/image-status.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { readSubject } from '#shared/resources/read-subject.ts';
+import type { Subject } from '#shared/resources/reconciler.ts';
 
 /** An object of an image kind, as far as all of them are alike. */
 export interface ImageObject extends KubeObject {
@@ -30,4 +30,13 @@ export const readMetadata = (
 ): Pick<Image, 'ref' | 'generation' | 'deleting' | 'finalizers' | 'retryToken'> => ({
   ...readSubject(object),
   retryToken: object.metadata.annotations?.[annotations.retry],
+});
+
+// What the reconciler keeps of an object of any kind, from its metadata.
+
+export const readSubject = (object: KubeObject): Pick<Subject, 'ref' | 'generation' | 'deleting' | 'finalizers'> => ({
+  ref: refOf(object),
+  generation: object.metadata.generation ?? 1,
+  deleting: object.metadata.deletionTimestamp !== undefined,
+  finalizers: object.metadata.finalizers ?? [],
 });

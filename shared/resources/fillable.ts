@@ -7,6 +7,8 @@ import { foldProgress } from '#shared/resources/progress.ts';
 import { announcementOf, isSettled, notesOf } from '#shared/resources/transitions.ts';
 import { type AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
+import type { ObjectRef } from '#shared/api/object.ts';
+import type { Owner } from '#shared/api/owner.ts';
 
 type Life = Pick<
   Reconciler<never, Filled>,
@@ -65,3 +67,15 @@ export const noObjectStore = (what: string): Refusal => ({
   reason: refusals.spec,
   message: `${what} is an object store, and this installation knows none: an operator names one with OBJECT_STORE_ENDPOINT`,
 });
+
+// What objects have in common that would hold the same bytes: they find each other by it, and hear of each other's end.
+
+/** Among the kinds of things that are waited for. */
+export const contentGroupKind = 'Content';
+
+/** `undefined` where nobody knows beforehand what it will hold. */
+export const contentLinkOf = (
+  { namespace = 'default' }: ObjectRef,
+  content: string | undefined,
+): Omit<Owner, 'uid'> | undefined =>
+  content === undefined ? undefined : { groupKind: contentGroupKind, namespace, name: content };

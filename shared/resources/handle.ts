@@ -1,13 +1,12 @@
 // What an event means for the kinds we serve: which object to reconcile, or whether there is nothing to do. Called by the event functions.
-import type { KnownEvent } from '#events/catalogue.ts';
-import { eventTypes, objectOf } from '#events/catalogue.ts';
+import { type KnownEvent, eventTypes, objectOf } from '#events/catalogue.ts';
 import { recordDeadLetter } from '#events/dead-letter.ts';
 import type { CloudEvent } from '#events/event.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import type { Owner } from '#shared/api/owner.ts';
+import { type Owner, sourceLabel } from '#shared/api/owner.ts';
 import type { Change, WatchedChild } from '#shared/backends/backend.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { dataSourcesConcernedBy } from '#shared/resources/data-source/follow.ts';
+import { dataSourcesConcernedBy } from '#shared/resources/data-source/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
 import { type ReconcileDeps, type Target, reconcile } from '#shared/resources/reconcile.ts';
@@ -16,9 +15,10 @@ import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { handleMachineEvent, isMachine, makeDisksOf } from '#shared/resources/machine-disks/sync.ts';
 import { serveUploadClaim } from '#shared/resources/upload-claims/sync.ts';
-import { wakeOthers } from '#shared/resources/wake.ts';
 import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
+import { labels } from '#shared/api/names.ts';
+import { reconcileEach } from '#shared/resources/each.ts';
 
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {
@@ -147,3 +147,28 @@ export const handleDeadLetter = async (deps: ReconcileDeps, event: CloudEvent): 
   deps.log.error('dead letter', { type: event.type, ...letter });
   return done;
 };
+
+// An object has come to rest: those who wait for it are reconciled, and so is what waits for it to be done. This is what replaces polling.
+
+/** Looks for those who wait by label, kind by kind; an event of an object that nobody waits for costs one empty list per kind. */
+const wakeOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
+  const subject = reconciler.read(object);
+  const outcomes: Outcome[] = [];
+  for (const offer of reconciler.links?.offersOf(subject) ?? []) {
+    const labelSelector = `${labels.source}=${sourceLabel(offer)}`;
+    for (const waiting of waitersFor(offer.groupKind)) {
+      // oxlint-disable-next-line no-await-in-loop
+      outcomes.push(await reconcileEach(deps, waiting, deps.kube.listAll(waiting.kind.type, { labelSelector })));
+    }
+  }
+  const source = reconciler.links?.sourceOf(subject);
+  const owner = source && reconcilerOfGroupKind(source.groupKind);
+  if (source !== undefined && owner !== undefined) {
+    const { type } = owner.kind;
+    outcomes.push(await reconcile(deps, { ...source, apiVersion: apiVersionOf(type), kind: type.kind }));
+  }
+  return worstOf(outcomes);
+};
+
+const waitersFor = (groupKind: string): readonly Reconciler[] =>
+  reconcilers.filter(({ links }) => links?.waitsFor.includes(groupKind) === true);

@@ -10,7 +10,7 @@ import { contentOf } from '#shared/backends/singleflight/content.ts';
 import { terminatingState } from '#shared/backends/state.ts';
 import { type BackendRegistry, type Registration, registrationOf } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { contentGroupKind, contentLinkOf } from '#shared/resources/content-link.ts';
+import { contentGroupKind, contentLinkOf } from '#shared/resources/fillable.ts';
 import type { ImageDialect, ImageObject } from '#shared/resources/dialect.ts';
 import type { Reconciler, Links, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { unfitSource } from '#shared/resources/image-rules.ts';

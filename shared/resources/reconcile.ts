@@ -15,16 +15,16 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { hold, writeMetadata } from '#shared/resources/hold.ts';
+import { hold, writeMetadata, announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
-import { inTrace, recordLife } from '#shared/resources/life-trace.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { type TrustLook, trustedSettings } from '#shared/resources/trust.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
-import { announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
+import { currentContext } from '#shared/runtime/context.ts';
+import { spanTime, traceOfObject, withSpan } from '#shared/runtime/span.ts';
 
 export interface ReconcileDeps {
   readonly kube: KubeClient;
@@ -241,4 +241,39 @@ const conclude = async (pass: Pass, state: ReconciledState): Promise<Outcome> =>
   const written = await writeStatus(pass, told, now);
   const isTold = isQuiet || (await announceFinal({ ...pass, object: written }, told, now));
   return isTold ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
+};
+
+// One trace for all that is done for an object: each pass is a span of it, and its life, from its creation to where it came to rest, is the root.
+
+const nameOf = ({ subject: { ref } }: Pass): string =>
+  `${ref.kind} ${ref.namespace === undefined ? '' : `${ref.namespace}/`}${ref.name}`;
+
+/** Does `work` in the trace of the object, linked to whatever woke us. */
+const inTrace = <T>(pass: Pass, work: () => Promise<T>): Promise<T> => {
+  const { trace, tracer } = currentContext();
+  if (tracer === undefined) return work();
+  const { ref, state } = pass.subject;
+  const attributes = { 'bullion.object': nameOf(pass), phase: state.phase, reason: state.reason };
+  const links = trace === undefined ? [] : [trace];
+  return withSpan('reconcile', { parent: traceOfObject(ref.uid), links, attributes }, work);
+};
+
+/** Told again for the same end it is the same span. */
+const recordLife = (pass: Pass, state: ReconciledState): void => {
+  const { tracer } = currentContext();
+  if (tracer === undefined) return;
+  const { reconciler, subject, object } = pass;
+  const ending = reconciler.announcementOf(subject, state);
+  if (ending === undefined || ending === subject.state.announced) return;
+  const { traceId, spanId } = traceOfObject(subject.ref.uid);
+  tracer.record({
+    traceId,
+    spanId,
+    name: nameOf(pass),
+    kind: 'internal',
+    startMs: Date.parse(object.metadata.creationTimestamp ?? '') || spanTime(),
+    endMs: spanTime(),
+    attributes: { phase: state.phase, reason: state.reason, failures: state.failures },
+    ...(state.phase === 'Failed' ? { error: state.message } : {}),
+  });
 };

@@ -5,7 +5,7 @@ import { dataImportCronReconciler } from '#shared/resources/data-import-cron/ind
 import { dataSourceReconciler } from '#shared/resources/data-source/index.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
-import { readDataSourceOrigin } from '#shared/resources/data-volume/data-source-origin.ts';
+import { readDataSourceOrigin } from '#shared/resources/data-volume/source.ts';
 import { downloaderReconciler } from '#shared/resources/downloader/index.ts';
 import type { Reconciler, Subject } from '#shared/resources/reconciler.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
@@ -15,7 +15,7 @@ import {
   virtualMachinePvcs,
   virtualMachineVolumes,
 } from '#shared/resources/hypercloud-volume/dialect.ts';
-import { readImageOrigin } from '#shared/resources/hypercloud-volume/image-origin.ts';
+import { readImageOrigin } from '#shared/resources/hypercloud-image/dialect.ts';
 import { imageReconciler } from '#shared/resources/image.ts';
 import { storageProfileReconciler } from '#shared/resources/storage-profile/index.ts';
 import { volumeReconciler } from '#shared/resources/volume/reconciler.ts';

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { backends } from '#shared/backends/registry.ts';
 import { addressRule } from '#shared/resources/address-rule.ts';
-import { cronTemplateRules } from '#shared/resources/data-import-cron/template-rules.ts';
+import { cronTemplateRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
 import { dataVolumeRequestRules, dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';

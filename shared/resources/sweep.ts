@@ -3,7 +3,15 @@ import type { KubeObject } from '#shared/api/object.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
-import { type Outcome, done } from '#shared/runtime/outcome.ts';
+import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
+import { removeAbandoned } from '#shared/backends/start-transfer.ts';
+import { ensureConfig } from '#shared/resources/cdi-config/ensure.ts';
+import { createMisplacedCrons } from '#shared/resources/data-import-cron/misplaced.ts';
+import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
+import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
+import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
+import { syncTemplates } from '#shared/resources/templates/sync.ts';
+import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
 
 /** Told of every object that a sweep comes across. */
 export type Visit = (object: KubeObject) => void;
@@ -23,3 +31,22 @@ async function* visited(objects: AsyncIterable<KubeObject>, visit: Visit): Async
     yield object;
   }
 }
+
+// What happens each minute: what is not settled is reconciled, and sources that are due are asked. One listing serves both.
+
+/** Nobody is asked to deliver a tick again: the next one comes by itself. */
+export const tick = async (deps: ReconcileDeps, signal?: AbortSignal): Promise<Outcome> => {
+  const misplaced = createMisplacedCrons(deps, await ensureProfiles(deps));
+  await ensureConfig(deps);
+  await removeAbandoned(deps.kube, deps.now());
+  const polls = await createDuePolls(deps);
+  // First: what templates ask for is then reconciled in the same minute.
+  const templates = await syncTemplates(deps);
+  await sweepMachines(deps);
+  await serveUploadClaims(deps);
+  const swept = await sweep(deps, signal, (object) => {
+    polls.visit(object);
+    misplaced.visit(object);
+  });
+  return worstOf([templates, swept, await misplaced.run(), await polls.run(signal)]);
+};

@@ -2,12 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { buildVersionEvent } from '#events/build.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
-import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import { isoTime } from '#shared/backends/state.ts';
-import type { ReconciledState } from '#shared/resources/reconciler.ts';
+import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
 import type { ReconcileDeps, Pass } from '#shared/resources/reconcile.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
+import { labels } from '#shared/api/names.ts';
+import { sourceLabel } from '#shared/api/owner.ts';
 
 /** Tries to write one status while others keep writing what is none of ours. */
 const maxWrites = 5;
@@ -117,3 +119,32 @@ export const announceFinal = async (pass: Pass, state: ReconciledState, now: str
   await writeStatus(pass, { ...state, announced: announcement }, now);
   return true;
 };
+
+// Taking hold of an object, and letting go: the writes of its metadata that are for the version that was read alone.ts.
+
+/**
+ * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
+ * that it may have to wait for.
+ */
+export const hold = async (pass: Pass): Promise<Pass> => {
+  const { deps, reconciler, object, subject } = pass;
+  const finalizer = reconciler.finalizerOf(subject);
+  const isHeld = finalizer === undefined || subject.finalizers.includes(finalizer);
+  const source = reconciler.links?.sourceOf(subject);
+  const label = source && sourceLabel(source);
+  const isLabelled = label === undefined || object.metadata.labels?.[labels.source] === label;
+  if (isHeld && isLabelled) return pass;
+  const held = await writeMetadata(pass, {
+    ...(isHeld ? {} : { finalizers: [...subject.finalizers, finalizer] }),
+    ...(isLabelled ? {} : { labels: { [labels.source]: label } }),
+  });
+  return { deps, reconciler, object: held, subject: { ...subject, ...metadataOf(reconciler.read(held)) } };
+};
+
+const metadataOf = ({ ref, generation, finalizers }: Subject) => ({ ref, generation, finalizers });
+
+/** Void if the object has changed since it was read. */
+export const writeMetadata = ({ deps, reconciler, object }: Pass, change: object): Promise<KubeObject> =>
+  deps.kube.mergePatch(reconciler.kind.type, refOf(object), {
+    metadata: { resourceVersion: object.metadata.resourceVersion, ...change },
+  });

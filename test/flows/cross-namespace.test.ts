@@ -164,7 +164,10 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     const status = await make(aDataVolume(tenant, 'small', { source, storage: storage('local', 32) }));
     expect(status.phase).toBe('Failed');
     const ready = status.conditions?.find(({ type: name }) => name === 'Ready');
-    expect(ready).toMatchObject({ reason: 'CloneValidationFailed', message: expect.stringMatching(/67108864.*33554432/) });
+    expect(ready).toMatchObject({
+      reason: 'CloneValidationFailed',
+      message: expect.stringMatching(/67108864.*33554432/),
+    });
   });
 
   it('take everything with them, also in the middle', async () => {

@@ -7,6 +7,9 @@ import { attemptOf } from '#shared/backends/backingimage/manifests.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { countAttempts, describeAttempt, failedState, isPast, isoTime, waitingState } from '#shared/backends/state.ts';
 import { isSent, movingOf } from '#shared/populate/source.ts';
+import { describeFailure } from '#shared/backends/following.ts';
+import { backoffSeconds } from '#shared/populate/transfer-job.ts';
+import { redact } from '#shared/runtime/redact.ts';
 
 type Running = Extract<Copies, { is: 'running' }>;
 
@@ -87,4 +90,78 @@ const uploadState = (image: Image, state: ImageState, observed: BackingImage, co
     message: 'waiting for a client to send the file',
     deadline,
   };
+};
+
+// A backing image none of whose copies became usable: count the attempt, wait, throw it away, and stop at the limit. Pure.
+
+type Failure = Extract<Copies, { is: 'failed' }>;
+
+interface Fault {
+  readonly reason: string;
+  readonly message: string;
+  /** What would end the same way again. */
+  readonly isFinal: boolean;
+}
+
+/** Longhorn tells causes in words only. What is not recognised may be the network, and is tried again. */
+const causes: readonly (readonly [RegExp, string, boolean])[] = [
+  [/checksum.*(mismatch|match|expected)/i, 'ChecksumMismatch', true],
+  [/\b404\b/, 'SourceNotFound', true],
+  [/\b40[13]\b/, 'SourceForbidden', true],
+  [/multiple of 512/i, 'UnsupportedFormat', true],
+];
+
+const faultOf = ({ message }: Pick<Failure, 'message'>): Fault => {
+  // A number in an address is no status.
+  const words = message.replaceAll(/\bhttps?:\/\/\S+/g, '');
+  const cause = causes.find(([form]) => form.test(words));
+  return { reason: cause?.[1] ?? 'TransferFailed', message: redact(message), isFinal: cause?.[2] ?? false };
+};
+
+/**
+ * The failure is written down before the backing image is thrown away: a crash between the two must not lose count. It carries the number of its
+ * attempt, so however often it is observed failed, it counts once.
+ */
+export const planFailed = (image: Image, observed: BackingImage, failure: Failure, context: PlanContext): Plan => {
+  const attempt = attemptOf(observed);
+  const fault = faultOf(failure);
+  const state = countFailure(image, attempt, { ...fault, time: failure.time }, context);
+  if (fault.isFinal || attempt > image.retries) {
+    return { actions: [], state: failedState(state, fault.reason, describeFailure(image, state, fault.message)) };
+  }
+  const next = Date.parse(state.lastFailureTime ?? '') + backoffSeconds(attempt) * 1000;
+  const isCounted = image.state.attemptsFailed >= attempt;
+  return isCounted && isPast(isoTime(next), context.now)
+    ? planAgain(image, state, observed, context)
+    : { actions: [], state: backingOff(image, state, isoTime(next)) };
+};
+
+const countFailure = (
+  image: Image,
+  attempt: number,
+  { reason, message, time }: Fault & { readonly time?: string | undefined },
+  { now }: PlanContext,
+): ImageState => {
+  const isKnown = image.state.attemptsFailed >= attempt;
+  const since = isKnown ? image.state.lastFailureTime : isoTime(Date.parse(time ?? '') || now);
+  const lastFault = { reason, message, time: since };
+  return countAttempts(image.state, { is: 'waiting', attempts: attempt, failures: attempt, lastFault });
+};
+
+/** Woken by the tick once its time has come. */
+const backingOff = (image: Image, state: ImageState, nextAttemptTime: string): ImageState => ({
+  ...state,
+  phase: 'Pending',
+  reason: state.lastFailure?.reason ?? 'TransferFailed',
+  message: `attempt ${state.attempts} of ${image.retries + 1} failed: ${state.lastFailure?.message}; the next starts after ${nextAttemptTime}`,
+  nextAttemptTime,
+  progress: 0,
+  deadline: undefined,
+  transfer: undefined,
+});
+
+const planAgain = (image: Image, state: ImageState, observed: BackingImage, context: PlanContext): Plan => {
+  const message = `attempt ${state.attempts} of ${image.retries + 1} failed: ${state.lastFailure?.message}; removing what it left`;
+  const step = { phase: 'Pending', reason: state.lastFailure?.reason ?? 'TransferFailed', message } as const;
+  return { actions: removeWhole(backingImages, observed), state: waitingState(image, state, step, context) };
 };

@@ -2,17 +2,44 @@
 import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { backingImages } from '#shared/api/foreign/longhorn.ts';
+import { backingImages, type BackingImage } from '#shared/api/foreign/longhorn.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import type { Backend } from '#shared/backends/backend.ts';
-import { need } from '#shared/backends/backingimage/need.ts';
+import type { Backend, WatchedChild } from '#shared/backends/backend.ts';
+import { need, type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
 import { longhornSources } from '#shared/backends/backingimage/origin.ts';
-import { filledState, initialize } from '#shared/backends/backingimage/plan.ts';
-import { planDelete } from '#shared/backends/backingimage/removal.ts';
-import { type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
-import { watchedChildren } from '#shared/backends/backingimage/watched-children.ts';
+import { filledState, initialize, planDelete } from '#shared/backends/backingimage/plan.ts';
 import { mutator, validator } from '#shared/backends/backingimage/validator.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
+import { foldCopies } from '#shared/backends/backingimage/copies.ts';
+import { follow } from '#shared/backends/watched-child.ts';
+
+// The children the backingimage backend follows.
+
+/**
+ * Whether it tells anything new: a copy that moves, the first that is ready, the end of the last. That it was made is known, that it waits is
+ * what its image says already, and further copies change nothing.
+ */
+const isNews = (image: BackingImage): boolean => {
+  if (image.metadata.deletionTimestamp !== undefined) return true;
+  const copies = foldCopies(image);
+  switch (copies.is) {
+    case 'failed':
+      return true;
+    case 'ready':
+      return !image.status?.virtualSize || !image.status.checksum || readyOnes(image) === 1;
+    case 'running':
+      return copies.step === 'handing-over' || (copies.step === 'moving' && copies.percent > 0);
+  }
+};
+
+const readyOnes = ({ status }: BackingImage): number =>
+  Object.values(status?.diskFileStatusMap ?? {}).filter(({ state }) => state === 'ready').length;
+
+const watchedChildren: readonly WatchedChild[] = [
+  follow(backingImages, ['create', 'patch', 'delete'], isNews),
+  // Only that it is gone matters: it is made again.
+  follow(storageClasses, ['create', 'delete'], () => false),
+];
 
 const updateVirtualSize = ({ state }: Image, { backingImage }: ObservedBackingImage): ImageState | undefined => {
   const isMissing = state.phase === 'Available' && state.inspection?.virtualSize === undefined;

@@ -1,19 +1,25 @@
 // What the backingimage backend reads before it decides. Names are looked for once: afterwards status knows them.
-import { type PersistentVolumeClaim, type StorageClass, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  type PersistentVolumeClaim,
+  type StorageClass,
+  storageClasses,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { labels } from '#shared/api/names.ts';
-import type { KubeObject } from '#shared/api/object.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { imageIdAnnotation, imageIdOf } from '#shared/backends/backingimage/manifests.ts';
 import { type Names, backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';
-import { need } from '#shared/backends/backingimage/need.ts';
 import { type ObservedOrigin, readOrigin } from '#shared/backends/backingimage/origin.ts';
 import { backingImageOf } from '#shared/backends/backingimage/parameters.ts';
-import { readExported } from '#shared/backends/exporting.ts';
-import { findUsers } from '#shared/backends/backingimage/users.ts';
+import { readExported } from '#shared/backends/source-claim.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import { isInstalled, readClass } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Need } from '#shared/backends/backend.ts';
+import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
+import { isNotFound } from '#shared/runtime/errors.ts';
 
 export interface ObservedBackingImage {
   readonly backingImage?: BackingImage | undefined;
@@ -120,4 +126,61 @@ const readForStart = async (
     readExported(kube, image),
   ]);
   return { ...nothing, storageClass: storageClass.own, foreign: storageClass.foreign, template, origin, exported };
+};
+
+// What must be there for the backingimage backend to work.
+
+export const longhornMissing =
+  'Longhorn is not installed in this cluster: install it, or write `backend: csi`, which uses any CSI storage class';
+
+export const need: Need = {
+  type: backingImages as unknown as ResourceType,
+  namespace: longhornNamespace,
+  because: longhornMissing,
+};
+
+// What stands on a backing image: volumes of its class and backups of such, which lose their ground when it goes. Called where it is to be removed.
+
+/** Enough to be named in a message. */
+const most = 3;
+
+/** The first few, as `PersistentVolumeClaim default/root`. Those of all namespaces are gone through page by page. */
+const findUsers = async (
+  kube: KubeClient,
+  { state }: Pick<Image, 'state'>,
+  storageClass: StorageClass | undefined,
+): Promise<readonly string[]> => {
+  const className = storageClass?.metadata.name ?? state.storageClassName;
+  if (className === undefined) return [];
+  const volumes = await firstFew(
+    kube.listAll(persistentVolumeClaims),
+    ({ spec: { storageClassName } }) => storageClassName === className,
+  );
+  return volumes.length >= most ? volumes : [...volumes, ...(await findBackups(kube, className))].slice(0, most);
+};
+
+/** Volumes come back from them in the class they had, which takes the image (harvester/backups-of-image). There are none where Harvester is not. */
+const findBackups = async (kube: KubeClient, className: string): Promise<readonly string[]> => {
+  try {
+    return await firstFew(kube.listAll(virtualMachineBackups), ({ status }) =>
+      (status?.volumeBackups ?? []).some(
+        (volume) => volume.persistentVolumeClaim?.spec?.storageClassName === className,
+      ),
+    );
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+};
+
+const firstFew = async <T extends KubeObject>(
+  objects: AsyncIterable<T>,
+  isOne: (object: T) => boolean,
+): Promise<readonly string[]> => {
+  const found: string[] = [];
+  for await (const object of objects) {
+    if (isOne(object)) found.push(`${object.kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`);
+    if (found.length >= most) break;
+  }
+  return found;
 };

@@ -7,7 +7,7 @@ import type { Plan } from '#shared/backends/backend.ts';
 import { backingImage as backend } from '#shared/backends/backingimage/index.ts';
 import { buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
 import { initialize } from '#shared/backends/backingimage/plan.ts';
-import { planDelete } from '#shared/backends/backingimage/removal.ts';
+import { planDelete } from '#shared/backends/backingimage/plan.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { aBackingImage, anImage as anyImage, imageRef, testSettings, testTime } from '#test/support/builders.ts';

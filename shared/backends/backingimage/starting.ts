@@ -4,12 +4,12 @@ import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { type Action, create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { type Origin, buildBackingImage, buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
-import { longhornMissing } from '#shared/backends/backingimage/need.ts';
+import { longhornMissing } from '#shared/backends/backingimage/observed.ts';
 import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
 import { copiesIn, parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import type { Image } from '#shared/backends/image.ts';
-import { markExported } from '#shared/backends/exporting.ts';
+import { markExported } from '#shared/backends/source-claim.ts';
 import { failedState, restingState, retryHint, waitingState } from '#shared/backends/state.ts';
 import { isSent } from '#shared/populate/source.ts';
 

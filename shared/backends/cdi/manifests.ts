@@ -9,7 +9,7 @@ import { apiVersionOf } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import type { Image } from '#shared/backends/image.ts';
-import type { Cloned } from '#shared/backends/cloned.ts';
+import type { Cloned } from '#shared/backends/source-claim.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
 import { inspectedMark } from '#shared/populate/volume.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';

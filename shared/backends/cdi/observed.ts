@@ -13,10 +13,10 @@ import {
 import type { KubeObject } from '#shared/api/object.ts';
 import { needsStage } from '#shared/backends/cdi/manifests.ts';
 import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
-import { type Cloned, readCloned } from '#shared/backends/cloned.ts';
-import { readExported } from '#shared/backends/exporting.ts';
+import { type Cloned, readCloned } from '#shared/backends/source-claim.ts';
+import { readExported } from '#shared/backends/source-claim.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
-import { readReaders } from '#shared/backends/readers.ts';
+import { readReaders } from '#shared/backends/reading.ts';
 import { readClass, readNewestWarnings, readOwn, readProfile, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';

@@ -16,7 +16,7 @@ import { type Shape, buildBundle, buildDataVolume, needsStage } from '#shared/ba
 import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
 import { dirtyStage, planStage, readyStage, removeStage, stagedDisk } from '#shared/backends/cdi/staging.ts';
 import { awaitOffer } from '#shared/backends/spooling.ts';
-import { markExported } from '#shared/backends/exporting.ts';
+import { markExported } from '#shared/backends/source-claim.ts';
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import { diskBytesOf } from '#shared/backends/origin.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';

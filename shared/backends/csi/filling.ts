@@ -10,7 +10,7 @@ import { buildImportJob } from '#shared/backends/csi/manifests.ts';
 import { keepSpool, releaseSpool } from '#shared/backends/spooling.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planSnapshot } from '#shared/backends/csi/snapshotting.ts';
-import { type CloneRecord, recordOf } from '#shared/populate/clone-record.ts';
+import { type CloneRecord, recordOf } from '#shared/populate/clone.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { type Population, populatedPatch } from '#shared/populate/volume.ts';
 import { redact } from '#shared/runtime/redact.ts';

@@ -1,18 +1,93 @@
 // The csi backend: a golden volume of any CSI driver, filled by our transfer Job, with a snapshot where the driver can.
 import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import { kubeEvents, pods, storageClasses } from '#shared/api/foreign/core.ts';
-import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
+import {
+  kubeEvents,
+  pods,
+  storageClasses,
+  type PersistentVolumeClaim,
+  jobs,
+  persistentVolumeClaims,
+} from '#shared/api/foreign/core.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import type { Backend } from '#shared/backends/backend.ts';
+import type { Backend, BackendMutator, BackendValidator, WatchedChild } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import { initialize } from '#shared/backends/csi/plan.ts';
-import { planDelete } from '#shared/backends/csi/removal.ts';
+import { initialize, planDelete } from '#shared/backends/csi/plan.ts';
 import { type ObservedCsi, check } from '#shared/backends/csi/observed.ts';
-import { watchedChildren } from '#shared/backends/csi/watched-children.ts';
 import { filledState } from '#shared/backends/csi/snapshotting.ts';
-import { mutator, validator } from '#shared/backends/csi/validator.ts';
 import { populationOf } from '#shared/populate/volume.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
+import { follow, hasAttemptEnded, isLeaving, isSnapshotDecided } from '#shared/backends/watched-child.ts';
+import { recordOf } from '#shared/populate/clone.ts';
+
+// The children the csi backend follows, and which of their changes can move an image on.
+
+/** Made by the storage from another volume, and not marked yet. */
+const isCopied = (volume: PersistentVolumeClaim): boolean =>
+  volume.status?.phase === 'Bound' && recordOf(volume) !== undefined && populationOf(volume) === undefined;
+
+const watchedChildren: readonly WatchedChild[] = [
+  follow(jobs, ['create', 'delete'], hasAttemptEnded),
+  follow<PersistentVolumeClaim>(
+    persistentVolumeClaims,
+    ['create', 'patch', 'delete'],
+    (volume) => volume.status?.phase === 'Lost' || isLeaving(volume) || isCopied(volume),
+  ),
+  follow(volumeSnapshots, ['create', 'delete'], isSnapshotDecided),
+];
+
+// What the csi backend asks of an image beyond its kind's rules.
+
+/** Longest name Kubernetes takes for a claim or a snapshot. */
+const maxNameLength = 253;
+
+/** The least a disk can be: one block of a file system. */
+const leastBytes = 2 ** 20;
+
+const faultsOf = (image: Image): readonly Fault[] => {
+  const faults: Fault[] = [];
+  const longest = Math.max(image.childNames.volume.length, image.childNames.snapshot.length);
+  if (longest > maxNameLength) {
+    const most = image.ref.name.length - (longest - maxNameLength);
+    faults.push({
+      field: 'metadata.name',
+      message: `may have ${most} characters at most, so that its volume can be named after it`,
+    });
+  }
+  const bytes = image.storage.capacityBytes;
+  if (bytes !== undefined && bytes < leastBytes) {
+    faults.push({ field: 'spec.pvc.resources.requests.storage', message: 'must be at least 1Mi' });
+  }
+  if (image.source?.type === 'export-from-volume' && image.checksum !== undefined) {
+    faults.push({ field: 'spec.checksum', message: 'must be empty: what a disk holds was published by nobody' });
+  }
+  return faults;
+};
+
+/** Where the golden copy lies cannot change once it may exist. */
+const storageFields = ['className', 'volumeMode', 'capacityBytes', 'snapshotClassName'] as const;
+
+const isChanged = (before: Image, after: Image, field: (typeof storageFields)[number]): boolean =>
+  before.storage[field] !== undefined && before.storage[field] !== after.storage[field];
+
+const fieldNames = {
+  className: 'spec.storageClassName',
+  volumeMode: 'spec.pvc.volumeMode',
+  capacityBytes: 'spec.pvc.resources.requests.storage',
+  snapshotClassName: 'spec.snapshotClassName',
+} as const;
+
+const validator: BackendValidator = {
+  create: faultsOf,
+  update: (before, after) =>
+    storageFields
+      .filter((field) => isChanged(before, after, field))
+      .map((field) => ({ field: fieldNames[field], message: 'cannot be changed: create a new image instead' })),
+  delete: () => [],
+};
+
+const mutator: BackendMutator = { classParameters: () => undefined };
 
 const updateVirtualSize = (image: Image, observed: ObservedCsi): ImageState | undefined => {
   const population = populationOf(observed.volume);

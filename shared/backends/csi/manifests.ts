@@ -3,10 +3,10 @@ import type { Job, PersistentVolumeClaim, TypedLocalReference, VolumeMode } from
 import { annotations } from '#shared/api/names.ts';
 import type { Image } from '#shared/backends/image.ts';
 import type { Described } from '#shared/backends/reading.ts';
-import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone-record.ts';
+import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone.ts';
 import { type ClaimProfile, claimProfileOf, toldSnapshotClass } from '#shared/populate/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { diskBytesIn } from '#shared/populate/sizing.ts';
+import { diskBytesIn } from '#shared/populate/volume.ts';
 import { type JobSource, isForJob } from '#shared/populate/source.ts';
 import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { buildVolume, contentLabel, inspectedOf, requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';

@@ -14,22 +14,30 @@ import { type VolumeSnapshot, type VolumeSnapshotClass, volumeSnapshots } from '
 import type { KubeObject } from '#shared/api/object.ts';
 import { cloneName } from '#shared/backends/cloning.ts';
 import { readCopied } from '#shared/backends/csi/copying.ts';
-import { mayBe, readSnapshot, readSnapshotting } from '#shared/backends/csi/snapshot-observed.ts';
 import { contentOf } from '#shared/backends/singleflight/content.ts';
 import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
 import { readSingleflight } from '#shared/backends/singleflight/read.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
 import type { Origin } from '#shared/backends/origin.ts';
-import { readReaders } from '#shared/backends/readers.ts';
-import { readClass, readDescribed, readNewestWarnings, readOwn, readWorkers } from '#shared/backends/reading.ts';
+import {
+  readReaders,
+  readClass,
+  readDescribed,
+  readNewestWarnings,
+  readOwn,
+  readWorkers,
+  readSnapshotClasses,
+  readToldClass,
+} from '#shared/backends/reading.ts';
 import { isLeaving } from '#shared/backends/watched-child.ts';
 import { readSpool } from '#shared/backends/spooling.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded, readTransfer } from '#shared/populate/attempts.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { isCopied, isSent } from '#shared/populate/source.ts';
-import { populationOf, volumeModeOf } from '#shared/populate/volume.ts';
+import { populationOf, volumeModeOf, provisionerOf } from '#shared/populate/volume.ts';
+import { annotations } from '#shared/api/names.ts';
 
 export interface ObservedCsi {
   readonly volume?: PersistentVolumeClaim | undefined;
@@ -237,3 +245,41 @@ const readJob = async (kube: KubeClient, image: Image, mode: keyof typeof jobFie
 const readPods = async (kube: KubeClient, image: Image): Promise<Part> => ({
   pods: await readWorkers(kube, image.ref),
 });
+
+// What the csi backend reads of the snapshot of a filled volume, and of the classes that could make it.ts.
+
+/** Whether it may be there. */
+const mayBe = ({ trustsStatus }: Image, known: string | undefined): boolean =>
+  trustsStatus !== true || known !== undefined;
+
+const readSnapshot = async (kube: KubeClient, image: Image): Promise<Part> => {
+  const { own, foreign } = await readOwn(kube, volumeSnapshots, image.ref, image.childNames.snapshot);
+  return { snapshot: own, foreign };
+};
+
+const readSnapshotting = async (
+  kube: KubeClient,
+  image: Image,
+  volume: PersistentVolumeClaim | undefined,
+): Promise<Part> => {
+  const snapshot = mayBe(image, image.state.children?.snapshot) ? await readSnapshot(kube, image) : {};
+  if (snapshot.snapshot !== undefined || volume === undefined) return snapshot;
+  const marked = markedClass(image, volume);
+  if (marked !== undefined) return { ...snapshot, snapshotClass: marked };
+  const { storageClassName: className } = volume.spec;
+  const [storageClass, snapshotClasses] = await Promise.all([
+    provisionerOf(volume) === undefined ? readClass(kube, className) : undefined,
+    readSnapshotClasses(kube),
+  ]);
+  const driver = provisionerOf(volume) ?? storageClass?.provisioner;
+  const fitting = snapshotClasses.filter((candidate) => candidate.driver === driver);
+  const snapshotClass =
+    image.storage.snapshotClassName === undefined ? await readToldClass(kube, fitting, className) : undefined;
+  return { ...snapshot, storageClass, snapshotClasses, snapshotClass };
+};
+
+/** Told when the volume was made; looked for anew where that came to nothing. */
+const markedClass = ({ storage, trustsStatus }: Image, { metadata }: PersistentVolumeClaim): string | undefined =>
+  trustsStatus === true && storage.snapshotClassName === undefined
+    ? metadata.annotations?.[annotations.snapshotClass]
+    : undefined;

@@ -5,7 +5,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { initialize } from '#shared/backends/csi/plan.ts';
-import { planDelete } from '#shared/backends/csi/removal.ts';
+import { planDelete } from '#shared/backends/csi/plan.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import {
   aFault,

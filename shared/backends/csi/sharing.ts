@@ -5,16 +5,16 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
 import { buildGoldenVolume, buildImportJob, modesOf } from '#shared/backends/csi/manifests.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
-import { markExported } from '#shared/backends/exporting.ts';
+import { markExported } from '#shared/backends/source-claim.ts';
 import { decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
-import { holdKept } from '#shared/backends/singleflight/hold.ts';
+import { holdKept } from '#shared/backends/singleflight/singleflight.ts';
 import type { Image } from '#shared/backends/image.ts';
 import { withJob } from '#shared/backends/inspecting.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { failedState, restingState, waitingState } from '#shared/backends/state.ts';
 import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { cloneStrategyOf, leastBytesOf } from '#shared/populate/profile.ts';
-import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { volumeBytesFor } from '#shared/populate/volume.ts';
 
 type Sharing = ObservedCsi & { readonly storageClass: StorageClass };
 

@@ -10,7 +10,7 @@ import { awaitOffer, keepSpool } from '#shared/backends/spooling.ts';
 import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planCopy, planShared } from '#shared/backends/csi/sharing.ts';
 import { leastBytesOf } from '#shared/populate/profile.ts';
-import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { volumeBytesFor } from '#shared/populate/volume.ts';
 import { isSent } from '#shared/populate/source.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
-import { isLabelValue, toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
+import { isLabelValue, toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { digestLengths } from '#shared/transfer/spec.ts';
 
 const sha256 = 'ab'.repeat(32);

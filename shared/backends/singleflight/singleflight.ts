@@ -6,9 +6,11 @@
 // machine may begin (resources/volume/retained-copy.ts). Whoever fetches what others had already says why. Pure.
 import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { KubeObject, ObjectRef } from '#shared/api/object.ts';
+import type { KubeObject, ObjectRef, OwnerReference, ResourceType } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
 import { type Origin, type ReadyOrigin, waitFor } from '#shared/backends/origin.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 
 export interface ObservedSingleflight {
   /** Fixed by content and class. */
@@ -101,4 +103,29 @@ export const decideSingleflight = (ref: ObjectRef, observed: ObservedSinglefligh
   const what = `${fetcher?.kind ?? ''} ${fetcher?.metadata.name ?? ''} fetches the same image`;
   const origin = waitFor('SameContent', `${what}: this volume is cloned from it once it is there`);
   return { is: 'following', origin, actions: sayAwaited(lease) };
+};
+
+// Reference counting of what is kept for others of a fetched disk (resources/volume/retained-copy.ts): it is owned by all who have their bytes from it, and goes
+// with the last of them. Pure; called by whoever is cloned from it.
+
+/** One owner of several: none of them controls it. */
+export const holderOf = ({ apiVersion, kind, name, uid }: ObjectRef): OwnerReference => ({
+  apiVersion,
+  kind,
+  name,
+  uid,
+  controller: false,
+  blockOwnerDeletion: false,
+});
+
+/** `name`: that of the content; everything else is held by those it belongs to. */
+export const holdKept = (ref: ObjectRef, name: string, { restored, claim }: ReadyOrigin): readonly Action[] => {
+  if (restored?.metadata.name === name) return hold(volumeSnapshots, restored, ref);
+  return claim?.metadata.name === name ? hold(persistentVolumeClaims, claim, ref) : [];
+};
+
+const hold = <T extends KubeObject>(type: ResourceType<T>, kept: T, ref: ObjectRef): readonly Action[] => {
+  const { ownerReferences = [] } = kept.metadata;
+  if (ownerReferences.some(({ uid }) => uid === ref.uid)) return [];
+  return [patch(type, kept, { metadata: { ownerReferences: [...ownerReferences, holderOf(ref)] } })];
 };

@@ -1,5 +1,5 @@
 // Harvester's upload action of an image. Its clients send a form whose part is called `chunk`; the file as it is does as well.
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';

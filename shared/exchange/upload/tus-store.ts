@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { DataStore, ERRORS, Upload } from '@tus/server';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { type Target, findTarget } from '#shared/exchange/target.ts';

@@ -5,7 +5,7 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { digestOf, found, minute, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();

@@ -1,16 +1,18 @@
 // What may go: versions beyond those to keep, imports that a newer digest made pointless, the form of a version that is not offered. Pure.
 import type { VersionEventType } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
-import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type Action, remove } from '#shared/backends/actions.ts';
+import { type Action, remove, patch } from '#shared/backends/actions.ts';
 import { outdatedVersions } from '#shared/golden/version.ts';
 import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import type { Step } from '#shared/resources/reconciler.ts';
 
 /** A volume goes with its import. */
 export const removeVolume = ({ dataVolume, volume }: ObservedVersion): readonly Action[] =>
@@ -89,4 +91,34 @@ export const collect = (cron: CronSubject, observed: ObservedCron, current: stri
 export const dropOtherForm = (version: ObservedVersion, format: CronState['format']): readonly Action[] => {
   if (format === 'snapshot') return hasSnapshot(version) ? removeVolume(version) : [];
   return hasVolume(version) ? remove(volumeSnapshots, version.snapshot) : [];
+};
+
+// What goes with a cron: everything it manages where its policy says so, else imports that did not end. Pure.
+
+/** Others who own it decide when it goes. */
+const removeDataSource = (cron: CronSubject, { dataSource }: ObservedCron): readonly Action[] => {
+  if (dataSource === undefined || dataSource.metadata.labels?.[cdiLabels.cron] !== cron.ref.name) return [];
+  const owners = dataSource.metadata.ownerReferences ?? [];
+  const others = owners.filter(({ uid }) => uid !== cron.ref.uid);
+  if (others.length === 0) return remove(dataSourceKind.type, dataSource);
+  return others.length === owners.length
+    ? []
+    : [patch(dataSourceKind.type, dataSource, { metadata: { ownerReferences: others } })];
+};
+
+export const planRemoval = (
+  cron: CronSubject,
+  observed: ObservedCron,
+): Step<CronState> & { readonly removed: boolean } => {
+  const versions = [...observed.versions.values()];
+  const going = cron.retains
+    ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))
+    : versions;
+  const actions = [...(cron.retains ? [] : removeDataSource(cron, observed)), ...going.flatMap(removeVersion)];
+  const message = 'removing what goes with this cron';
+  return {
+    actions,
+    state: { ...cron.state, reason: 'Terminating', message },
+    removed: going.length === 0 && actions.length === 0,
+  };
 };

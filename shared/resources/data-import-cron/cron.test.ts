@@ -9,7 +9,7 @@ import { annotations } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { digestOf, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();

@@ -8,7 +8,7 @@ import { sourceName } from '#shared/golden/source.ts';
 import { createDuePolls } from '#shared/resources/data-import-cron/due-polls.ts';
 import { recordOf } from '#shared/resources/data-import-cron/due.ts';
 import { pollIfDue } from '#shared/resources/data-import-cron/poll.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { aGoldenCron, settledStatus } from '#test/bench/golden/crons.ts';
 import { digestOf, minute, namespace, useCronWorld } from '#test/support/cron-world.ts';
 

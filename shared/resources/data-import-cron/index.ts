@@ -15,9 +15,9 @@ import { finalizers } from '#shared/api/names.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { ownerOf } from '#shared/api/owner.ts';
 import type { WatchedChild } from '#shared/backends/backend.ts';
-import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/ending.ts';
+import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/verdict.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
-import { planRemoval } from '#shared/resources/data-import-cron/removal.ts';
+import { planRemoval } from '#shared/resources/data-import-cron/collect.ts';
 import { type ObservedCron, check } from '#shared/resources/data-import-cron/observed.ts';
 import {
   type CronState,

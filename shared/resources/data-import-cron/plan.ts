@@ -7,7 +7,7 @@ import { retryHint } from '#shared/backends/state.ts';
 import { notAuthorized } from '#shared/golden/source.ts';
 import { shortDigest } from '#shared/golden/version.ts';
 import { copiedFrom, digestOf } from '#shared/resources/data-import-cron/verified.ts';
-import { countNotes } from '#shared/resources/data-import-cron/counts.ts';
+import { countNotes } from '#shared/resources/data-import-cron/verdict.ts';
 import { removeVersion, supersede } from '#shared/resources/data-import-cron/collect.ts';
 import { offer } from '#shared/resources/data-import-cron/offer.ts';
 import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
@@ -17,7 +17,7 @@ import { buildImport, classNameOf } from '#shared/resources/data-import-cron/tem
 import { type Verdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { takeSnapshot, useVersion } from '#shared/resources/data-import-cron/using.ts';
 import { classOf, hasSnapshot, hasVolume, isUsable, targetName } from '#shared/resources/data-import-cron/version.ts';
-import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
+import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
 export const plan = (cron: CronSubject, observed: ObservedCron, context: PlanContext): CronStep => {

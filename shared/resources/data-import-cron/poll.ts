@@ -1,12 +1,11 @@
 // Writes into a cron what its source answered. Called by the polls of a tick and by initialize, which also polls a cron that is due by itself.
 import { buildSourcePolled } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
-import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
+import { type DataImportCron, dataImportCronKind, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
-import { asHooked, hookAnnotations } from '#shared/resources/data-import-cron/cdi-hook.ts';
-import { countPoll } from '#shared/resources/data-import-cron/counts.ts';
+import { countPoll } from '#shared/resources/data-import-cron/verdict.ts';
 import { askAlone } from '#shared/resources/data-import-cron/hosts.ts';
 import {
   type Answered,
@@ -18,12 +17,14 @@ import {
   isOvertaken,
   isStale,
   recordOf,
+  type Recorded,
 } from '#shared/resources/data-import-cron/due.ts';
 import type { CdiMode } from '#shared/resources/cdi-mode.ts';
 import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
 import { countNote, sayNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
+import { annotations } from '#shared/api/names.ts';
 
 const maxRounds = 5;
 
@@ -162,4 +163,53 @@ const tell = async (
     reason: isFailure ? 'PollFailed' : 'SourceChanged',
     occurrence: `poll/${poll.time}/${before.metadata.uid ?? ''}`,
   });
+};
+
+// Polling for a CDI that is installed: crons with an empty schedule import whatever digest stands in their annotation, and we write it there.
+// Their status is CDI's, so what a poll remembers is an annotation of ours. Pure.
+
+const Kept = PollStatus.extend({ next: PollStatus.shape.time.optional() });
+
+const keptOf = ({ metadata }: DataImportCron) => {
+  try {
+    return Kept.safeParse(JSON.parse(metadata.annotations?.[annotations.poll] ?? '')).data;
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * The cron as polls see it: our schedule in the place of the empty one, and what we remember in the place of a status. One with a schedule in
+ * its spec is CDI's to poll, and has none here.
+ */
+const asHooked = (cron: DataImportCron): DataImportCron => {
+  const {
+    [cdiAnnotations.nextCronTime]: _next,
+    [cdiAnnotations.lastCronTime]: _last,
+    ...rest
+  } = cron.metadata.annotations ?? {};
+  const schedule = cron.spec.schedule === '' ? (cron.metadata.annotations?.[annotations.schedule] ?? '') : '';
+  const kept = keptOf(cron);
+  if (kept === undefined)
+    return { ...cron, metadata: { ...cron.metadata, annotations: rest }, spec: { ...cron.spec, schedule }, status: {} };
+  const { next, ...lastPoll } = kept;
+  const times = {
+    [cdiAnnotations.lastCronTime]: lastPoll.time,
+    ...(next === undefined ? {} : { [cdiAnnotations.nextCronTime]: next }),
+  };
+  return {
+    ...cron,
+    metadata: { ...cron.metadata, annotations: { ...rest, ...times } },
+    spec: { ...cron.spec, schedule },
+    status: { lastPoll },
+  };
+};
+
+/** What is written: the digest, where it is a new one, and what is remembered. */
+const hookAnnotations = ({ annotations: recorded, lastPoll }: Recorded): Readonly<Record<string, string>> => {
+  const { [cdiAnnotations.nextCronTime]: next, [cdiAnnotations.desiredDigest]: digest } = recorded;
+  return {
+    ...(digest === undefined ? {} : { [cdiAnnotations.desiredDigest]: digest }),
+    [annotations.poll]: JSON.stringify({ ...lastPoll, next }),
+  };
 };

@@ -7,7 +7,7 @@ import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { digestOf, found, minute, nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();

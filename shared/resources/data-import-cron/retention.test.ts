@@ -6,7 +6,7 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { nameOf, namespace, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();

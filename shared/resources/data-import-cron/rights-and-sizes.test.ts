@@ -17,7 +17,7 @@ import { advisedRestoreSize } from '#shared/resources/data-import-cron/snapshot.
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { buildImport } from '#shared/resources/data-import-cron/template.ts';
 import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { rightOf, withAccess } from '#test/support/admission.ts';
 import { aSnapshotClass } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';

@@ -2,8 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
-import { cronTemplateRules } from '#shared/resources/data-import-cron/template-rules.ts';
-import { type RequestRule, faultIf, faultsOf } from '#shared/resources/rule.ts';
+import { type RequestRule, faultIf, faultsOf, type SpecRule } from '#shared/resources/rule.ts';
+import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
+import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
+import type { Fault } from '#shared/runtime/errors.ts';
 
 type Rule = RequestRule<DataImportCron, CronSubject>;
 
@@ -23,4 +25,53 @@ export const dataImportCronRules: readonly Rule[] = [
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
   { id: 'template', on: 'CREATE', reason: 'Invalid', check: isGoodTemplate },
   { id: 'fixed-spec', on: 'UPDATE', reason: 'Invalid', check: isSame },
+];
+
+// What the template of a DataImportCron must be: the DataVolume that each version is made from.
+
+type Check = SpecRule<DataImportCron>['check'];
+
+const mostCharacters = 63;
+
+/** It is a label of all that the cron makes. */
+const nameFits: Check = ({ metadata }) =>
+  faultIf(metadata.name.length > mostCharacters, 'metadata.name', `may have ${mostCharacters} characters at most`);
+
+const decidedHere = ['sourceRef', 'contentType', 'checkpoints', 'finalCheckpoint'] as const;
+
+const isSet = (value: unknown): boolean =>
+  value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+
+const unsettable: Check = ({ spec: { template } }) =>
+  decidedHere.flatMap((field) =>
+    faultIf(
+      isSet((template?.spec as Readonly<Record<string, unknown>> | undefined)?.[field]),
+      `spec.template.spec.${field}`,
+      'cannot be set in the template of a cron: leave it out',
+    ),
+  );
+
+/** The cron's own rules are about the source; these about the rest. */
+const isOfTheRest = ({ field }: Fault): boolean => !field.startsWith('spec.source') && field.startsWith('spec.');
+
+const asDataVolume: Check = ({ metadata, spec: { template } }) => {
+  // Where it says nothing of its volume, the cron leaves that to the class.
+  const form = template?.spec['pvc'] === undefined && template?.spec['storage'] === undefined ? { storage: {} } : {};
+  const { success, data, error } = dataVolumeKind.spec.safeParse({ ...template?.spec, ...form });
+  if (template === undefined) return [];
+  if (!success)
+    return error.issues
+      .filter(({ path: [first = 'source'] }) => ![...decidedHere, 'source'].includes(String(first)))
+      .map(({ path, message }) => ({ field: ['spec.template.spec', ...path].join('.'), message }));
+  const volume = { apiVersion: 'cdi.kubevirt.io/v1beta1', kind: 'DataVolume', metadata, spec: data } as unknown;
+  return faultsOf(dataVolumeRules, volume as DataVolume)
+    .filter(isOfTheRest)
+    .filter(({ field }) => !decidedHere.some((name) => field === `spec.${name}`))
+    .map(({ field, message }) => ({ field: field.replace('spec.', 'spec.template.spec.'), message }));
+};
+
+export const cronTemplateRules: readonly SpecRule<DataImportCron>[] = [
+  { id: 'name-length', check: nameFits },
+  { id: 'decided-by-cron', check: unsettable },
+  { id: 'template-volume', check: asDataVolume },
 ];

@@ -7,7 +7,7 @@ import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
 import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/read-subject.ts';
+import { readSubject } from '#shared/resources/dialect.ts';
 import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Fault } from '#shared/runtime/errors.ts';

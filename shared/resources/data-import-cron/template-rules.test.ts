@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
-import { cronTemplateRules } from '#shared/resources/data-import-cron/template-rules.ts';
+import { cronTemplateRules } from '#shared/resources/data-import-cron/rules.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 
 const source = { registry: { url: 'docker://quay.io/containerdisks/fedora:latest' } };

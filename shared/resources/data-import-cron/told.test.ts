@@ -9,7 +9,7 @@ import { refOf } from '#shared/api/object.ts';
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { cronMetricsOf } from '#shared/resources/data-import-cron/metrics.ts';
 import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { digestOf, found, minute, nameOf, useCronWorld } from '#test/support/cron-world.ts';
 
 const world = useCronWorld();

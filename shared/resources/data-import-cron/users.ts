@@ -8,7 +8,7 @@ import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
 interface Named {

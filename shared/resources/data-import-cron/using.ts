@@ -5,14 +5,16 @@ import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapsh
 import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
-import { markLastUse, markUsed } from '#shared/resources/data-import-cron/marks.ts';
-import { buildVersionSnapshot } from '#shared/resources/data-import-cron/snapshot.ts';
-import type { CronState } from '#shared/resources/data-import-cron/subject.ts';
+import { buildVersionSnapshot, restoreSizeMark } from '#shared/resources/data-import-cron/snapshot.ts';
+import type { CronState, SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
 import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
-import { dropProvisional } from '#shared/resources/data-import-cron/verified.ts';
+import { dropProvisional, askedMark } from '#shared/resources/data-import-cron/verified.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';
-import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/work.ts';
+import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
 import type { Note } from '#shared/resources/transitions.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 
 /** One of another class, which is not ready, makes room. */
 const snapshotActions = (wanted: VolumeSnapshot, there: VolumeSnapshot | undefined): readonly Action[] => {
@@ -80,4 +82,48 @@ export const useVersion = (work: Work, format: 'pvc' | 'snapshot'): CronStep => 
     ],
     state: { ...step.state, notes: [...(isNew ? [note] : []), ...collected.notes] },
   };
+};
+
+// What is noted on a version in use, on its volume and its snapshot: one write for each, since the second of two would find the object changed by the first.
+// Pure; called by using.ts.
+
+type Texts = Readonly<Record<string, string>>;
+
+interface Marks {
+  readonly labels?: Texts;
+  readonly annotations?: Texts;
+}
+
+const lacks = (found: Texts = {}, wanted: Texts = {}): boolean =>
+  Object.entries(wanted).some(([name, value]) => found[name] !== value);
+
+const mark = <T extends KubeObject>(type: ResourceType<T>, object: T | undefined, marks: Marks): readonly Action[] => {
+  if (object === undefined) return [];
+  const { labels, annotations } = object.metadata;
+  return lacks(labels, marks.labels) || lacks(annotations, marks.annotations)
+    ? [patch(type, object, { metadata: marks })]
+    : [];
+};
+
+/** When it was last what the cron offered, in milliseconds, so that successive versions stay in order. `now`: milliseconds since the epoch. */
+const useMark = (now: number): Texts => ({ [cdiAnnotations.lastUseTime]: new Date(now).toISOString() });
+
+const markLastUse = ({ volume, snapshot }: ObservedVersion, format: SourceFormat, now: number): readonly Action[] =>
+  format === 'snapshot'
+    ? mark(volumeSnapshots, snapshot, { annotations: useMark(now) })
+    : mark(persistentVolumeClaims, volume, { annotations: useMark(now) });
+
+/** `isNew`: it comes into use now. */
+const markUsed = (
+  { cron, observed, version, context }: Work,
+  format: SourceFormat,
+  isNew: boolean,
+): readonly Action[] => {
+  const labels = askedMark(cron, observed, version);
+  const used = (form: SourceFormat): Texts => (isNew && form === format ? useMark(context.now) : {});
+  const size = format === 'snapshot' ? restoreSizeMark(cron, version) : {};
+  return [
+    ...mark(persistentVolumeClaims, version.volume, { labels, annotations: used('pvc') }),
+    ...mark(volumeSnapshots, version.snapshot, { labels, annotations: { ...used('snapshot'), ...size } }),
+  ];
 };

@@ -1,6 +1,11 @@
 // What a cron says of itself: the original's conditions with its reasons and texts, and ours beside them. Pure.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import { type VersionEventType, buildVersionEvent } from '#events/build.ts';
+import { eventTypes } from '#events/catalogue.ts';
+import type { CloudEvent } from '#events/event.ts';
+import type { CronCounts, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
+import type { Note } from '#shared/resources/transitions.ts';
 
 type Said = Omit<WantedCondition, 'type'>;
 
@@ -75,4 +80,50 @@ export const conclude = (cron: CronSubject, next: CronState, verdict: Verdict): 
       { type: 'Degraded', ...degradedOf(trouble) },
     ],
   };
+};
+
+// What machines are told when a version came into use or cannot be had: at least once, by the mark that stays in status. Pure.
+
+/** Names the end a version has come to; `undefined` while it is on its way. */
+export const endNameOf = ({ phase, current, importedAt, handledRetryToken }: CronState): string | undefined => {
+  if (current === undefined) return undefined;
+  if (phase === 'Ready') return `imported/${current.name}/${importedAt ?? ''}`;
+  return phase === 'Failed' ? `failed/${current.name}/${handledRetryToken ?? ''}` : undefined;
+};
+
+export const buildEnding = (cron: CronSubject, state: CronState): CloudEvent | undefined => {
+  const name = endNameOf(state);
+  if (name === undefined || state.current === undefined) return undefined;
+  const type: VersionEventType = state.phase === 'Ready' ? eventTypes.versionImported : eventTypes.versionFailed;
+  const { reason = state.reason, message = state.message } =
+    state.conditions.find((condition) => condition.type === (state.phase === 'Ready' ? 'Ready' : 'Degraded')) ?? {};
+  const data = { cron: cron.ref, version: state.current.name, digest: state.current.digest, reason, message };
+  return buildVersionEvent(type, data, name, { source: 'bullion.dev/golden' });
+};
+
+// What happened over the life of a cron, in numbers, for monitoring. Counted with the step that says it, so that a step which is taken again counts
+// once. Pure.
+
+/** By the reason of the note that tells people. */
+const fields: Readonly<Record<string, keyof CronCounts>> = {
+  VersionImported: 'imported',
+  ImportSuperseded: 'superseded',
+  ImportFailed: 'failed',
+  VersionCollected: 'collected',
+};
+
+const add = (counts: CronCounts, field: keyof CronCounts): CronCounts => ({
+  ...counts,
+  [field]: (counts[field] ?? 0) + 1,
+});
+
+export const countNotes = (counts: CronCounts, notes: readonly Note[]): CronCounts =>
+  notes
+    .map(({ reason }) => fields[reason])
+    .filter((field) => field !== undefined)
+    .reduce(add, counts);
+
+export const countPoll = (counts: CronCounts, { outcome }: PollStatus): CronCounts => {
+  const polled = add(counts, 'polled');
+  return outcome === 'Failed' ? add(polled, 'pollsFailed') : polled;
 };

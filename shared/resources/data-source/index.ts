@@ -4,7 +4,7 @@ import { type DataSource, type DataSourceStatus, dataSourceKind } from '#shared/
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import type { ResourceType } from '#shared/api/object.ts';
+import { type ResourceType, type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { plan } from '#shared/resources/data-source/plan.ts';
 import { type ObservedDataSource, check } from '#shared/resources/data-source/observed.ts';
@@ -12,6 +12,8 @@ import { type DataSourceState, type DataSourceSubject, readDataSource } from '#s
 import type { Reconciler, Planner } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 const planner: Planner<DataSourceSubject, ObservedDataSource> = {
   check,
@@ -60,4 +62,23 @@ export const dataSourceReconciler: Reconciler<DataSource, DataSourceSubject> = {
     sourceOf: () => undefined,
     offersOf: ({ ref }) => [{ groupKind: groupKindOf(ref), namespace: ref.namespace ?? '', name: ref.name }],
   },
+};
+
+// Which DataSources a change elsewhere concerns: the managed one of a cron's version, and those that point to another.ts.
+
+const isDataSource = ({ apiVersion, kind }: KubeObject): boolean =>
+  kind === dataSourceKind.type.kind && apiVersion === apiVersionOf(dataSourceKind.type);
+
+/** DataSources to look at again because `changed` came, changed or went. */
+export const dataSourcesConcernedBy = async (kube: KubeClient, changed: KubeObject): Promise<readonly ObjectRef[]> => {
+  const { namespace, name, labels } = changed.metadata;
+  const isSource = isDataSource(changed);
+  const cron = labels?.[cdiLabels.cron] ?? '';
+  if (!isSource && cron === '') return [];
+  const labelSelector = isSource ? {} : { labelSelector: `${cdiLabels.cron}=${cron}` };
+  const concerned: DataSource[] = [];
+  for await (const source of kube.listAll(dataSourceKind.type, { namespace, ...labelSelector })) {
+    if (!isSource || source.spec.source.dataSource?.name === name) concerned.push(source);
+  }
+  return concerned.map(refOf);
 };

@@ -2,7 +2,7 @@
 import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/read-subject.ts';
+import { readSubject } from '#shared/resources/dialect.ts';
 
 export interface DataSourceState extends ReconciledState {
   readonly phase: 'Ready' | 'NotReady';

@@ -7,7 +7,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { PodWishes } from '#shared/populate/pod-place.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import { readSource, sourceKinds } from '#shared/resources/data-volume/source.ts';
 import { conditionsOf, notesOfDataVolume } from '#shared/resources/data-volume/conditions.ts';
@@ -20,7 +20,7 @@ import {
   mayAdopt,
   mayBeStatic,
 } from '#shared/resources/data-volume/claim-marks.ts';
-import { isRunning, phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
+import { isRunning, phaseOf, progressOf } from '#shared/resources/data-volume/conditions.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';

@@ -4,7 +4,7 @@ import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
-import { phaseOf, progressOf } from '#shared/resources/data-volume/phase.ts';
+import { phaseOf, progressOf } from '#shared/resources/data-volume/conditions.ts';
 
 const http: VolumeSource = { type: 'transfer', from: { type: 'http', url: 'https://a/b' } };
 const upload: VolumeSource = { type: 'transfer', from: { type: 'upload' } };

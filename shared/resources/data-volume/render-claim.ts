@@ -10,7 +10,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { overheadOf } from '#shared/populate/class-annotations.ts';
 import { claimSetsOf, completeClaim, leastBytesOf, noModesMessage } from '#shared/populate/profile.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
-import { volumeBytesFor } from '#shared/populate/sizing.ts';
+import { volumeBytesFor } from '#shared/populate/volume.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { classOf } from '#shared/resources/data-volume/defaults.ts';
 import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';

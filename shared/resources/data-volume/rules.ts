@@ -2,13 +2,60 @@
 import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
-import { dataVolumeClaimRules, freeClaim } from '#shared/resources/data-volume/claim-rules.ts';
-import { toGcsUrl } from '#shared/resources/data-volume/gcs-url.ts';
-import { toS3Place } from '#shared/resources/data-volume/s3-url.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
+import { toGcsUrl, toS3Place } from '#shared/resources/data-volume/source.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+
+// What a DataVolume says of its claim and of names, one rule one line.
+
+type ClaimCheck = SpecRule<DataVolume>['check'];
+
+/** `pvc` is taken as it is, so it says one mode; with `storage` the class may say which. */
+const oneAccessMode: ClaimCheck = ({ spec: { pvc } }) =>
+  faultIf(
+    pvc !== undefined && pvc.accessModes?.length !== 1,
+    'spec.pvc.accessModes',
+    'must have exactly one mode, such as ReadWriteOnce; with spec.storage instead of spec.pvc it is found out',
+  );
+
+const referenceName: ClaimCheck = ({ spec: { sourceRef } }) =>
+  faultIf(sourceRef?.name === '', 'spec.sourceRef.name', 'is empty; write the name of a DataSource');
+
+const sourceNames: ClaimCheck = ({ spec: { source = {} } }) =>
+  (['pvc', 'snapshot'] as const).flatMap((kind) =>
+    (['namespace', 'name'] as const).flatMap((part) =>
+      faultIf(source[kind]?.[part] === '', `spec.source.${kind}.${part}`, 'is empty; name what is to be cloned'),
+    ),
+  );
+
+const dataVolumeClaimRules: readonly SpecRule<DataVolume>[] = [
+  { id: 'one-access-mode', check: oneAccessMode },
+  { id: 'reference-name', check: referenceName },
+  { id: 'source-names', check: sourceNames },
+];
+
+/** One that is on its way out is waited for. */
+const claimIsFree: RequestRule<KubeObject, Volume>['check'] = async ({ object, subject: { claim }, kube }) => {
+  const key = { namespace: object.metadata.namespace ?? 'default', name: claim.name };
+  const found = await kube.get(persistentVolumeClaims, key);
+  const isTaken =
+    found !== undefined &&
+    found.metadata.deletionTimestamp === undefined &&
+    claim.adopts?.(found) !== true &&
+    claim.fills?.(found) !== true;
+  const message = `claim ${claim.name} exists and was not made for this DataVolume: choose another name, or annotate this one with cdi.kubevirt.io/allowClaimAdoption=true to take it as it is`;
+  return faultIf(isTaken, 'metadata.name', message);
+};
+
+const freeClaim: RequestRule<KubeObject, Volume> = {
+  id: 'free-claim',
+  on: 'CREATE',
+  reason: 'Conflict',
+  check: claimIsFree,
+};
 
 type Check = SpecRule<DataVolume>['check'];
 

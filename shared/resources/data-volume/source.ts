@@ -1,11 +1,17 @@
 // Where a DataVolume comes from, as the engine has it. Called by dialect.ts, of specs whose rules hold or not.
 import type { DataVolumeSpec } from '#shared/api/cdi/data-volume.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
-import { toGcsUrl } from '#shared/resources/data-volume/gcs-url.ts';
-import { toS3Place } from '#shared/resources/data-volume/s3-url.ts';
 import type { JobSource, Source } from '#shared/populate/source.ts';
 import type { SourceAccess } from '#shared/populate/sources/servers.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
+import type { Parsed } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
+import { type S3Place, noS3Object, s3PlaceOf } from '#shared/clients/s3/place.ts';
+import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
+import { findCondition } from '#shared/api/conditions.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { MayUse } from '#shared/access/grant.ts';
+import { type Origin, readClaimOrigin, readSnapshotOrigin, waitFor } from '#shared/backends/origin.ts';
 
 export const dataSourceGroupKind = `DataSource.${cdiGroup}`;
 
@@ -73,3 +79,44 @@ const readAccess = ({ secretRef, certConfigMap, extraHeaders, secretExtraHeaders
   ...(extraHeaders === undefined ? {} : { headers: extraHeaders }),
   ...(secretExtraHeaders === undefined ? {} : { headerSecrets: secretExtraHeaders }),
 });
+
+// `source.gcs.url` of a DataVolume: a public object of Google's store, or of one that speaks as it does, is a file on the web.
+
+const publicEndpoint = 'https://storage.googleapis.com';
+
+export const toGcsUrl = (text: string): Parsed<string> => {
+  const match = /^gs:\/\/([a-z0-9][a-z0-9._-]+)\/(.+)$/.exec(text.trim());
+  if (match !== null) {
+    const key = (match[2] ?? '').split('/').map(encodeURIComponent).join('/');
+    return { value: `${publicEndpoint}/${match[1] ?? ''}/${key}` };
+  }
+  if (text.trim().startsWith('gs:')) return { problem: 'names no object; write gs://<bucket>/<object>' };
+  return parseSourceUrl(text);
+};
+
+// `source.s3.url` of a DataVolume: `http(s)://store/bucket/key`, always with the bucket in the path, as the original reads it.
+
+export const toS3Place = (text: string): Parsed<S3Place> => {
+  const parsed = parseSourceUrl(text);
+  if ('problem' in parsed) return parsed;
+  const place = s3PlaceOf(new URL(parsed.value));
+  return place === undefined ? { problem: noS3Object } : { value: place };
+};
+
+// What a DataSource stands for now, as the source of a volume.
+
+export const readDataSourceOrigin = async (
+  kube: KubeClient,
+  key: { readonly namespace: string; readonly name: string },
+  mayUse: MayUse,
+): Promise<Origin> => {
+  const what = `DataSource ${key.namespace}/${key.name}`;
+  const object = await kube.get(dataSourceKind.type, key);
+  if (object === undefined) return waitFor('SourceNotFound', `${what} does not exist`);
+  const { pvc, snapshot } = object.status?.source ?? {};
+  if (pvc !== undefined) return readClaimOrigin(kube, { namespace: key.namespace, ...pvc }, { what, mayUse });
+  if (snapshot !== undefined)
+    return readSnapshotOrigin(kube, { namespace: key.namespace, ...snapshot }, { what, mayUse });
+  const { message = 'nobody has looked at it yet' } = findCondition(object.status?.conditions, 'Ready') ?? {};
+  return waitFor('SourceNotReady', `${what} is not ready: ${message}`);
+};

@@ -7,7 +7,7 @@ import { groupKindOf } from '#shared/api/owner.ts';
 import { remove } from '#shared/backends/actions.ts';
 import { follow } from '#shared/backends/watched-child.ts';
 import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/read-subject.ts';
+import { readSubject } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 

@@ -1,7 +1,7 @@
 // What a Harvester image leaves open, filled in at admission.
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterLabels } from '#shared/api/harvester/image.ts';
-import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
+import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { type BackendRegistry, registrationOf } from '#shared/backends/registry.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { classAnnotationOf } from '#shared/resources/harvester-image/rules.ts';

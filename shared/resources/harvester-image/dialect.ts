@@ -3,7 +3,7 @@ import { isGranted } from '#shared/access/grant.ts';
 import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { Image, ImagePhase, ImageState } from '#shared/backends/image.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
 import { readSource } from '#shared/resources/harvester-image/source.ts';

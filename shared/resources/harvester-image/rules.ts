@@ -6,9 +6,9 @@ import {
   harvesterImageKind,
   harvesterLabels,
 } from '#shared/api/harvester/image.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
-import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
+import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { textOf, urlOf } from '#shared/resources/harvester-image/source.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
 

@@ -2,7 +2,7 @@
 import type { HarvesterImage } from '#shared/api/harvester/image.ts';
 import type { ImageSource } from '#shared/backends/image.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import type { AskedSource, SourcesOf } from '#shared/resources/access-rule.ts';
 
 type Spec = HarvesterImage['spec'];

@@ -3,8 +3,8 @@ import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hyperclou
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { Image, ImagePhase, ImageState, ImageStorage } from '#shared/backends/image.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
@@ -12,6 +12,10 @@ import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.t
 import { faultIf, faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
+import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { MayUse } from '#shared/access/grant.ts';
+import { type Origin, readClaimOrigin, waitFor } from '#shared/backends/origin.ts';
 
 /** The kind has no field for it. */
 const retries = 3;
@@ -100,4 +104,30 @@ export const hyperCloudImages: ImageDialect<HyperCloudImage> = {
       image,
       now,
     ),
+};
+
+// A golden HyperCloud image as the source of a volume: its claim, and its snapshot where it has one.
+
+export const readImageOrigin = async (
+  kube: KubeClient,
+  key: { readonly namespace: string; readonly name: string },
+  mayUse: MayUse,
+): Promise<Origin> => {
+  const what = `image ${key.name}`;
+  const object = await kube.get(hyperCloudImageKind.type, key);
+  if (object === undefined) return waitFor('SourceNotFound', `${what} does not exist in namespace ${key.namespace}`);
+  const { deleting, state } = hyperCloudImages.toImage(object);
+  if (deleting) return waitFor('SourceDeleted', `${what} is being deleted`);
+  if (state.phase !== 'Available') return waitFor('SourceNotReady', `${what} is not ready: ${state.message}`);
+  const snapshot = await readySnapshot(kube, { ...key, name: state.children?.snapshot });
+  return readClaimOrigin(kube, { ...key, name: state.children?.volume ?? '' }, { what, snapshot, mayUse });
+};
+
+const readySnapshot = async (
+  kube: KubeClient,
+  { namespace, name }: { readonly namespace: string; readonly name: string | undefined },
+): Promise<string | undefined> => {
+  const snapshot = name === undefined ? undefined : await kube.get(volumeSnapshots, { namespace, name });
+  const isUsable = snapshot?.status?.readyToUse === true && snapshot.metadata.deletionTimestamp === undefined;
+  return isUsable ? name : undefined;
 };

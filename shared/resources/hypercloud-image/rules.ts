@@ -1,8 +1,8 @@
 // What a HyperCloud image must be, one rule one line. Block volumes are not asked for: a file system holds `disk.img` as well.
 import type { HyperCloudImage } from '#shared/api/hypercloud/image.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { parseChecksum } from '#shared/backends/rules/checksum.ts';
-import { parseSourceUrl } from '#shared/backends/rules/source-url.ts';
+import { parseChecksum } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
 import { type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
 import { storedObjectFaults } from '#shared/resources/stored-object.ts';
 

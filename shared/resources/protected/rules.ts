@@ -1,19 +1,105 @@
 // The table: one rule one line. Called by admission.ts; which requests get here at all is in infra/generate/wiring.ts.
 import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { persistentVolumeClaims, secrets, storageClasses } from '#shared/api/foreign/core.ts';
+import {
+  persistentVolumeClaims,
+  secrets,
+  storageClasses,
+  type PersistentVolumeClaim,
+} from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
-import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { mayUseClass } from '#shared/resources/protected/claim.ts';
+import { harvesterImageKind, type HarvesterImage } from '#shared/api/harvester/image.ts';
 import { checkClass } from '#shared/resources/protected/class-rules.ts';
 import { keepEncryptionKey } from '#shared/resources/protected/encryption-key.ts';
-import { keepExported } from '#shared/resources/protected/exported.ts';
-import { goldenTypes, keepGolden } from '#shared/resources/protected/golden.ts';
+import { goldenTypes, keepGolden, whatOf } from '#shared/resources/protected/golden.ts';
 import { keepGoldenUnmounted, mayUseImages } from '#shared/resources/protected/machine.ts';
 import { keepMachineDisk } from '#shared/resources/protected/machine-disk.ts';
 import { keepMarks } from '#shared/resources/protected/marks.ts';
-import { type ProtectedRule, erased } from '#shared/resources/protected/rule.ts';
 import { keepClassInUse, keepReservedClass } from '#shared/resources/protected/storage-class.ts';
-import { keepImageOfTemplate } from '#shared/resources/protected/template-version.ts';
+import { grantFor } from '#shared/access/sources.ts';
+import type { AdmissionRequest } from '#shared/api/admission.ts';
+import { ownerOf } from '#shared/api/owner.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { type AdmissionAnswer, allowed, refused } from '#shared/runtime/admission-function.ts';
+import { isTrue } from '#shared/api/conditions.ts';
+import { annotations, labels } from '#shared/api/names.ts';
+import type { ObjectMeta, KubeObject, ResourceType } from '#shared/api/object.ts';
+import { templateVersions } from '#shared/api/foreign/harvester.ts';
+
+// The form of the rules about objects that are not ours to define, and must not be pulled from under an image or into the wrong hands.
+
+interface ProtectedRule {
+  /** A word, unique in its table; RULES.md has a row for each. */
+  readonly id: string;
+  readonly types: readonly ResourceType[];
+  readonly on: AdmissionRequest['operation'];
+  /** One look-up or one page for each thing the object names, and no more. Throws AppErrors of the client. */
+  readonly check: (request: AdmissionRequest, kube: KubeClient) => Promise<AdmissionAnswer> | AdmissionAnswer;
+}
+
+const erased = (...types: readonly unknown[]): readonly ResourceType[] => types as readonly ResourceType[];
+
+// An image that a version of a virtual machine template was made with stays while that version is there (protected/image-of-template).
+
+/** More owners than one are rare, and more than these are nobody's. */
+const mostOwners = 8;
+
+const hasClass = (image: KubeObject | undefined): boolean =>
+  ((image as HarvesterImage | undefined)?.status?.storageClassName ?? '') !== '';
+
+const keepImageOfTemplate = async (
+  { oldObject, namespace = '' }: AdmissionRequest,
+  kube: KubeClient,
+): Promise<AdmissionAnswer> => {
+  // Nothing can have been made from it.
+  if (!hasClass(oldObject)) return allowed;
+  const owners = (oldObject?.metadata.ownerReferences ?? []).filter(({ kind }) => kind === templateVersions.kind);
+  const found = await Promise.all(
+    owners.slice(0, mostOwners).map(async ({ name, uid }) => {
+      const version = await kube.get(templateVersions, { namespace, name });
+      return version?.metadata.uid === uid && version.metadata.deletionTimestamp === undefined ? [name] : [];
+    }),
+  );
+  const users = found.flat();
+  if (users.length === 0) return allowed;
+  const message = `the image is used by ${templateVersions.kind} ${users.join(', ')}: delete that first`;
+  return refused('Forbidden', [], message);
+};
+
+// A claim is not deleted while an image is being made from it (protected/exported-claim). It is marked when that begins (`shared/backends/exporting.ts`).
+
+/** Whether that image is still being made, and from this claim. An image of the same name and another UID is another one. */
+const isBeingMade = (image: HarvesterImage | undefined, uid: string, claim: ObjectMeta | undefined): boolean => {
+  if (image?.metadata.uid !== uid || image.metadata.deletionTimestamp !== undefined) return false;
+  const { pvcName, pvcNamespace } = image.spec;
+  if (pvcName !== claim?.name || pvcNamespace !== claim?.namespace) return false;
+  const conditions = image.status?.conditions;
+  return !isTrue(conditions, 'Imported') && !isTrue(conditions, 'RetryLimitExceeded');
+};
+
+const keepExported = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
+  const { metadata } = request.oldObject ?? {};
+  const uid = metadata?.labels?.[labels.exporting];
+  const [namespace = '', name = ''] = (metadata?.annotations?.[annotations.exporting] ?? '').split('/');
+  if (uid === undefined || name === '') return allowed;
+  if (!isBeingMade(await kube.get(harvesterImageKind.type, { namespace, name }), uid, metadata)) return allowed;
+  const message = `${whatOf(request)} is being exported to the image ${namespace}/${name}: wait for its end, or delete that image first`;
+  return refused('Forbidden', [], message);
+};
+
+// A claim of the storage class of an image is a copy of that image: whoever makes one must be allowed to see it (protected/image-class-allowed).
+
+const field = 'spec.storageClassName';
+
+const mayUseClass = async (request: AdmissionRequest, kube: KubeClient): Promise<AdmissionAnswer> => {
+  const { spec } = request.object as PersistentVolumeClaim;
+  const name = spec.storageClassName ?? '';
+  const storageClass = name === '' ? undefined : await kube.get(storageClasses, { name });
+  const image = storageClass === undefined ? undefined : ownerOf(storageClass);
+  if (image === undefined) return allowed;
+  const grant = await grantFor(kube, request.userInfo, { use: 'use-image', ...image });
+  const message = `user ${request.userInfo.username} is not allowed to use the image of this class: it takes the right to get it`;
+  return grant === undefined ? refused('Forbidden', [{ field, message }]) : allowed;
+};
 
 const machines = erased(virtualMachines);
 const classes = erased(storageClasses);

@@ -3,7 +3,7 @@ import type { AdmissionRequest } from '#shared/api/admission.ts';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import { labels } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import { toDisplayNameLabel } from '#shared/backends/rules/display-name.ts';
+import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';

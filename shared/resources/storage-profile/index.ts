@@ -15,7 +15,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isMadeByHand } from '#shared/populate/profile.ts';
 import { type ClassFacts, describeClass } from '#shared/populate/storage-profile.ts';
 import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/read-subject.ts';
+import { readSubject } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 

@@ -3,6 +3,8 @@ import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
 import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { BootSources } from '#shared/golden/templates/expand.ts';
+import type { HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
+import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 
 /** One object with templates, and what it asks for; `undefined`: it contradicts itself, and what it led to stays as it is. */
 export interface Ask {
@@ -23,3 +25,17 @@ export interface ObservedTemplates {
 
 export const cronKey = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
   `${namespace}/${name}`;
+
+// Whether an operator works on an object with templates: then they are its own to carry out. Pure.
+
+/** What only its operator writes. */
+const hasOperator = (object: HyperConverged | Ssp): boolean =>
+  (object.metadata.finalizers ?? []).some((name) => name.includes('kubevirt.io')) ||
+  Object.keys(object.status ?? {}).some((field) => field !== 'dataImportSchedule' && field !== 'nodeInfo');
+
+export const isLeft = ({ mode }: Pick<TemplateSettings, 'mode'>, object: HyperConverged | Ssp): boolean =>
+  mode === 'auto' && hasOperator(object);
+
+/** People set it while they work on what the object made. */
+export const isPaused = ({ metadata }: HyperConverged | Ssp): boolean =>
+  metadata.annotations?.['kubevirt.io/operator.paused'] === 'true';

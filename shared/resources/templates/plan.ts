@@ -11,7 +11,7 @@ import type { WantedCron, WantedSource } from '#shared/golden/templates/expand.t
 import type { Problem } from '#shared/golden/templates/template.ts';
 import { fingerprint, markOf, markedMetadata, readMark } from '#shared/resources/templates/marks.ts';
 import { type Ask, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
-import { removeUnwanted } from '#shared/resources/templates/unwanted.ts';
+import { removeUnwanted } from '#shared/resources/templates/marks.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
 export interface TemplatesPlan {

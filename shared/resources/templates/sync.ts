@@ -1,19 +1,23 @@
 // Makes crons and DataSources of the templates in HyperConverged and SSP objects, where no operator does. Called by the tick, and when such an
 // object changes.
-import type { HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
+import { type HyperConverged, type Ssp, hyperConvergeds } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces } from '#shared/api/foreign/core.ts';
 import { type ObjectRef, refOf } from '#shared/api/object.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { commonTemplates } from '#shared/golden/templates/common-images.ts';
 import { expand } from '#shared/golden/templates/expand.ts';
-import { type TemplateList, effectiveTemplates } from '#shared/golden/templates/operators.ts';
-import { clusterArchitectures, sspTemplates } from '#shared/golden/templates/operators.ts';
+import {
+  type TemplateList,
+  effectiveTemplates,
+  clusterArchitectures,
+  sspTemplates,
+  scheduleOf,
+} from '#shared/golden/templates/operators.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { keepSchedules } from '#shared/resources/templates/kept-schedule.ts';
-import type { Ask } from '#shared/resources/templates/ask.ts';
+import { type Ask, isLeft, isPaused } from '#shared/resources/templates/ask.ts';
 import { type TemplatesPlan, planTemplates } from '#shared/resources/templates/plan.ts';
 import {
   type TemplateHolders,
@@ -21,7 +25,6 @@ import {
   readNodeArchitectures,
   readObservedTemplates,
 } from '#shared/resources/templates/observed.ts';
-import { isLeft, isPaused } from '#shared/resources/templates/operator.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
@@ -159,4 +162,36 @@ const sayProblem = async (deps: ReconcileDeps, about: ObjectRef, { reason, messa
   const note = { type: 'Warning', reason, message, occurrence: message } as const;
   const { metadata } = toKubeEvent(about, note, isoTime(deps.now()));
   if ((await deps.kube.get(kubeEvents, metadata)) === undefined) await sayNote(deps, about, note);
+};
+
+// When common images are asked for, drawn once for a cluster and kept in the status of its HyperConverged, where its operator keeps it too: whoever
+// writes it there decides.ts.
+
+/** The draw needs nobody to keep it for as long as the object is there; kept, it can be observed, and outlives that. */
+const keepSchedules = async (
+  { kube }: ReconcileDeps,
+  settings: TemplateSettings,
+  objects: readonly HyperConverged[],
+): Promise<readonly TemplatesProblem[]> => {
+  const problems: TemplatesProblem[] = [];
+  for (const object of objects) {
+    if (isLeft(settings, object) || isPaused(object) || (object.status?.dataImportSchedule ?? '') !== '') continue;
+    const status = { dataImportSchedule: scheduleOf(object) };
+    const { resourceVersion } = object.metadata;
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await kube.mergePatch(
+        hyperConvergeds,
+        refOf(object),
+        { metadata: { resourceVersion }, status },
+        { subresource: 'status' },
+      );
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) continue;
+      if (!(error instanceof AppError) || error.retryable) throw error;
+      const message = `the schedule ${status.dataImportSchedule} cannot be kept in status.dataImportSchedule: ${messageOf(error)}`;
+      problems.push({ about: refOf(object), problem: { reason: 'ScheduleNotKept', message } });
+    }
+  }
+  return problems;
 };

@@ -2,11 +2,11 @@
 import type { Job, PersistentVolumeClaim, Pod } from '#shared/api/foreign/core.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { childMetadata } from '#shared/api/owner.ts';
-import { exportFile, exportPath } from '#shared/populate/job-export.ts';
+import { exportFile, exportPath } from '#shared/populate/job-output.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
-import { fileVolumeBytesFor } from '#shared/populate/sizing.ts';
+import { fileVolumeBytesFor } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
-import { buildFromSnapshot } from '#shared/populate/restored.ts';
+import { buildFromSnapshot } from '#shared/populate/snapshot.ts';
 import { buildVolume, volumeModeOf } from '#shared/populate/volume.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';

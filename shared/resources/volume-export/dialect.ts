@@ -4,7 +4,7 @@ import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hyper
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
-import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
+import { toExportPlace } from '#shared/resources/volume-export/rules.ts';
 import {
   type ExportDestination,
   type ExportSource,

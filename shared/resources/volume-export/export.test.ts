@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { toExport, toExportStatus } from '#shared/resources/volume-export/dialect.ts';
-import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
+import { toExportPlace } from '#shared/resources/volume-export/rules.ts';
 import type { ExportState } from '#shared/resources/volume-export/export.ts';
 import { buildFilePod, fetchHint } from '#shared/resources/volume-export/children.ts';
 import { removeExport } from '#shared/resources/volume-export/failing.ts';

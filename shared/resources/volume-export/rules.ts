@@ -3,8 +3,10 @@ import type { VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-e
 import type { KubeObject } from '#shared/api/object.ts';
 import { type RequestRule, type SpecRule, faultIf, faultOf } from '#shared/resources/rule.ts';
 import { storedObjectFaults } from '#shared/resources/stored-object.ts';
-import { toExportPlace } from '#shared/resources/volume-export/destination.ts';
 import type { VolumeExport } from '#shared/resources/volume-export/export.ts';
+import type { Parsed } from '#shared/backends/rules/fields.ts';
+import { parseSourceUrl } from '#shared/backends/rules/fields.ts';
+import { type S3Place, hasBucketInPath, noS3Object, s3PlaceInHost, s3PlaceOf } from '#shared/clients/s3/place.ts';
 
 type Rule = SpecRule<VirtualMachineVolumeExport>;
 
@@ -54,3 +56,17 @@ export const volumeExportRules: readonly Rule[] = [
 export const volumeExportRequestRules: readonly RequestRule<KubeObject, VolumeExport>[] = [
   { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
 ];
+
+// `destination.s3.url` of an export: `https://bucket.store/key`, as the released operator asked for it, or with the bucket in the path.
+
+export const toExportPlace = (text: string): Parsed<S3Place & { readonly pathStyle: boolean }> => {
+  const parsed = parseSourceUrl(text);
+  if ('problem' in parsed) return parsed;
+  const url = new URL(parsed.value);
+  if (url.search !== '' || url.hash !== '')
+    return { problem: 'has a query or a fragment, which name no object; the credentials are read from secretRef' };
+  const pathStyle = hasBucketInPath(url);
+  const place = pathStyle ? s3PlaceOf(url) : s3PlaceInHost(url);
+  if (place !== undefined) return { value: { ...place, pathStyle } };
+  return { problem: pathStyle ? noS3Object : 'names no object; write https://<bucket>.<store>/<key>' };
+};

@@ -3,13 +3,13 @@ import { type StorageClass, persistentVolumeClaims } from '#shared/api/foreign/c
 import { create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
-import { holdKept } from '#shared/backends/singleflight/hold.ts';
+import { holdKept } from '#shared/backends/singleflight/singleflight.ts';
 import { planInspection } from '#shared/backends/inspecting.ts';
 import type { ClaimProfile } from '#shared/populate/profile.ts';
 import { planClone, cloneObstacle } from '#shared/resources/volume/cloning.ts';
-import { contentMark, isGolden } from '#shared/resources/volume/content.ts';
+import { contentMark, isGolden } from '#shared/resources/volume/volume.ts';
 import { planElsewhere } from '#shared/resources/volume/elsewhere.ts';
-import { buildLookJob } from '#shared/resources/volume/job.ts';
+import { buildLookJob } from '#shared/resources/volume/making.ts';
 import { atLeast, buildClaim, bytesFor, makeClaim, modesFor, openModes } from '#shared/resources/volume/making.ts';
 import { type ObservedVolume, needsInspection } from '#shared/resources/volume/observed.ts';
 import { fetchedFor, noClass, rest, unplaced } from '#shared/resources/volume/state.ts';

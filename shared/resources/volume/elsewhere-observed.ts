@@ -15,7 +15,7 @@ import { cloneName } from '#shared/backends/cloning.ts';
 import { listIfServed, readOwn, readWorkers } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 

@@ -13,7 +13,7 @@ import { planClone } from '#shared/resources/volume/cloning.ts';
 import type { ObservedStage, Orphans } from '#shared/resources/volume/elsewhere-observed.ts';
 import { planFilling } from '#shared/resources/volume/filling.ts';
 import { planArrival, planDeparture, releaseAction } from '#shared/resources/volume/handover.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { noClass, rest } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';

@@ -13,9 +13,9 @@ import { type Population, guestLabels, populatedPatch } from '#shared/populate/v
 import { needsBinder, planBinder } from '#shared/resources/volume/binding.ts';
 import { arrivedAction } from '#shared/resources/volume/handover.ts';
 import { planRetainedCopy } from '#shared/resources/volume/retained-copy.ts';
-import { planLate } from '#shared/resources/volume/late.ts';
-import { buildFillJob } from '#shared/resources/volume/job.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { planLate } from '#shared/resources/volume/cloning.ts';
+import { buildFillJob } from '#shared/resources/volume/making.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { cloneOf, isHeldBack, rest, restForConsumer, unplaced, usableState } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';

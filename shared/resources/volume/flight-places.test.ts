@@ -10,7 +10,7 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { aStorageClass } from '#test/support/builders.ts';
 import { type Shared, namespace, share } from '#test/support/shared-content.ts';
 

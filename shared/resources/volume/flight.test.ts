@@ -5,7 +5,7 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { leases } from '#shared/api/foreign/coordination.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { aHyperCloudImage, aStorageClass } from '#test/support/builders.ts';
 import { checksum, file, namespace, share } from '#test/support/shared-content.ts';
 

@@ -11,7 +11,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { waitingState } from '#shared/backends/state.ts';
 import { requestedBytes } from '#shared/populate/volume.ts';
 import { buildClaim } from '#shared/resources/volume/making.ts';
-import { CloneRecord } from '#shared/populate/clone-record.ts';
+import { CloneRecord } from '#shared/populate/clone.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
 /** What would be lost with the old claim. */

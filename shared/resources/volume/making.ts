@@ -7,6 +7,7 @@ import {
   type VolumeMode,
   jobs,
   persistentVolumeClaims,
+  type Job,
 } from '#shared/api/foreign/core.ts';
 import { type Action, create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
@@ -21,13 +22,22 @@ import {
   leastBytesOf,
   noModesMessage,
 } from '#shared/populate/profile.ts';
-import { volumeBytesFor } from '#shared/populate/sizing.ts';
-import { buildVolume, contentLabel } from '#shared/populate/volume.ts';
-import { buildFillJob } from '#shared/resources/volume/job.ts';
-import { type CloneRecord, recordAnnotation } from '#shared/populate/clone-record.ts';
+import { volumeBytesFor, diskBytesIn } from '#shared/populate/volume.ts';
+import {
+  buildVolume,
+  contentLabel,
+  holdsFiles,
+  inspectedOf,
+  requestedBytes,
+  volumeModeOf,
+} from '#shared/populate/volume.ts';
+import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone.ts';
 import { isHeldBack, restForConsumer } from '#shared/resources/volume/state.ts';
 import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
+import type { PopulateSettings } from '#shared/populate/settings.ts';
+import { type TransferRequest, buildTransferJob } from '#shared/populate/transfer-job.ts';
+import { InvalidInput } from '#shared/runtime/errors.ts';
 
 interface Class {
   readonly storageClass: StorageClass | undefined;
@@ -160,4 +170,53 @@ export const makeClaim = (volume: Volume, { claim, storageClass, record, spool }
   if (isForConsumer) return { ...restForConsumer({ ...volume, state: next }, claim), actions };
   const step = { phase: 'Cloning', reason: 'Starting', message: 'the volume is being made' } as const;
   return { actions, state: waitingState(volume, next, step, context) };
+};
+
+// The Job that fills a volume: from another claim, or from a source of bytes.
+
+/** Whatever is copied was held against its digest when it was fetched. Volumes whose spec has faults never get as far as a Job. */
+const filledFrom = (
+  { ref, source, checksum, faults }: Volume,
+  claim: PersistentVolumeClaim,
+): Pick<TransferRequest, 'source' | 'checksum' | 'expected'> => {
+  const record = recordOf(claim);
+  const { name: claimName, volumeMode } = record?.from ?? {};
+  if (claimName !== undefined && volumeMode !== undefined)
+    return { source: { type: 'claim', claimName, volumeMode, holdsFiles: holdsFiles(record?.population) } };
+  if (source?.type === 'transfer') return { source: source.from, checksum, expected: inspectedOf(claim) };
+  throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`, faults);
+};
+
+/** What is to come into the claim are the files of an archive, or of a volume that holds such. */
+const isForFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
+  volume.source?.type === 'transfer' ? volume.holdsFiles === true : holdsFiles(recordOf(claim)?.population);
+
+export const buildLookJob = (volume: Volume, settings: PopulateSettings): Job => {
+  const { ref, retries, source } = volume;
+  if (source?.type !== 'transfer') throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`);
+  return buildTransferJob({ mode: 'inspect', owner: ref, source: source.from, retries, pod: volume.pod }, settings);
+};
+
+/** The guest's disk becomes as large as the volume lets it. */
+export const buildFillJob = (volume: Volume, claim: PersistentVolumeClaim, settings: PopulateSettings): Job => {
+  const volumeMode = volumeModeOf(claim);
+  const capacityBytes = diskBytesIn(requestedBytes(claim), volumeMode, settings.filesystemOverhead);
+  return buildTransferJob(
+    {
+      mode: 'import',
+      owner: volume.ref,
+      ...filledFrom(volume, claim),
+      pod: volume.pod,
+      retries: volume.retries,
+      target: {
+        claimName: claim.metadata.name,
+        volumeMode,
+        capacityBytes,
+        ...(isForFiles(volume, claim) ? { content: 'archive' as const } : {}),
+        ...(volumeMode === 'Filesystem' ? { diskBytes: capacityBytes } : {}),
+        preallocated: volume.claim.preallocated !== undefined,
+      },
+    },
+    settings,
+  );
 };

@@ -39,14 +39,12 @@ import {
   readSnapshotOrigin,
   waitFor,
 } from '#shared/backends/origin.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
-import { findPromised } from '#shared/resources/volume/promised.ts';
+import { recordOf } from '#shared/populate/clone.ts';
+import { findPromised, needsBinder } from '#shared/resources/volume/binding.ts';
 import { type RetainedCopy, mayBeKept, readRetainedCopy } from '#shared/resources/volume/retained-copy.ts';
-import { readLate } from '#shared/resources/volume/late-observed.ts';
-import { contentOfVolume } from '#shared/resources/volume/content.ts';
-import { needsBinder } from '#shared/resources/volume/binding.ts';
+import { contentOfVolume, type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
 import { isHeldBack } from '#shared/resources/volume/state.ts';
-import { type Volume, bytesOf } from '#shared/resources/volume/volume.ts';
+import { isDeepStrictEqual } from 'node:util';
 
 export interface ObservedVolume {
   readonly claim?: PersistentVolumeClaim | undefined;
@@ -253,3 +251,47 @@ const readWarnings = async (
         kube,
         children.filter((child) => child !== undefined),
       );
+
+// Who else has the bytes of a volume whose place its consumer chose, read once that is known; and who of them can be reached from there.
+
+interface Placed {
+  readonly claim: PersistentVolumeClaim;
+  readonly storageClass: StorageClass | undefined;
+}
+
+/** Nothing for a volume that waits for its consumer still, or never did. */
+const readLate = async (
+  kube: KubeClient,
+  volume: Volume,
+  { claim, storageClass }: Placed,
+): Promise<{ readonly singleflight?: ObservedSingleflight; readonly outOfReach?: ReadonlySet<string> }> => {
+  const content = contentOfVolume(volume);
+  const isDecided = claim.status?.phase !== 'Bound' || recordOf(claim) !== undefined;
+  if (content === undefined || isDecided || storageClass === undefined || !isHeldBack(volume, storageClass)) return {};
+  const singleflight = await readSingleflight(kube, volume.ref, { content, className: storageClass.metadata.name });
+  const claims = singleflight.kept.flatMap(({ claim: kept }) => kept ?? []);
+  return { singleflight, outOfReach: await readOutOfReach(kube, claim, claims) };
+};
+
+/** Nodes that can reach a volume; `undefined`: all of them. */
+const readReach = async (kube: KubeClient, { spec }: PersistentVolumeClaim): Promise<unknown> => {
+  const name = spec.volumeName ?? '';
+  return name === '' ? undefined : (await kube.get(persistentVolumes, { name }))?.spec.nodeAffinity;
+};
+
+/** A pod that copies needs both volumes on one node. */
+const readOutOfReach = async (
+  kube: KubeClient,
+  own: PersistentVolumeClaim,
+  others: readonly PersistentVolumeClaim[],
+): Promise<ReadonlySet<string>> => {
+  if (others.length === 0) return new Set();
+  const here = await readReach(kube, own);
+  const far = await Promise.all(
+    others.map(async (other) => {
+      const there = await readReach(kube, other);
+      return here === undefined || there === undefined || isDeepStrictEqual(here, there) ? [] : [other.metadata.name];
+    }),
+  );
+  return new Set(far.flat());
+};

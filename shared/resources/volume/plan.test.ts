@@ -5,13 +5,13 @@ import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { annotations } from '#shared/api/names.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import { diskBytesIn, volumeBytesFor } from '#shared/populate/sizing.ts';
+import { diskBytesIn, volumeBytesFor } from '#shared/populate/volume.ts';
 import type { Plan } from '#shared/backends/backend.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { restoredName } from '#shared/backends/restoring.ts';
 import { planVolume } from '#shared/resources/volume/plan.ts';
-import { findPromised } from '#shared/resources/volume/promised.ts';
+import { findPromised } from '#shared/resources/volume/binding.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 import {

@@ -19,11 +19,11 @@ import {
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { inClass } from '#shared/populate/class-annotations.ts';
 import { type Population, populationOf } from '#shared/populate/volume.ts';
-import { planAdopted } from '#shared/resources/volume/adopting.ts';
+import { planAdopted } from '#shared/resources/volume/binding.ts';
 import { planClaim } from '#shared/resources/volume/claim.ts';
 import { leftThere } from '#shared/resources/volume/elsewhere.ts';
 import { planFilling, releaseSource } from '#shared/resources/volume/filling.ts';
-import { isPromiseOpen, planBinding, planPromised } from '#shared/resources/volume/promised.ts';
+import { isPromiseOpen, planBinding, planPromised } from '#shared/resources/volume/binding.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { rest, usableState } from '#shared/resources/volume/state.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';

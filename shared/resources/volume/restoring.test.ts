@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import { refOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';

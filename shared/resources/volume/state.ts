@@ -4,7 +4,7 @@ import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import type { Filled, ImageState } from '#shared/backends/image.ts';
 import { noClassStep, restingState, waitingState } from '#shared/backends/state.ts';
 import type { Population } from '#shared/populate/volume.ts';
-import { recordOf } from '#shared/populate/clone-record.ts';
+import { recordOf } from '#shared/populate/clone.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
 /** Waits for what is the user's to do, for as long as it takes. */

@@ -6,6 +6,10 @@ import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { JobSource } from '#shared/populate/source.ts';
 import type { PodWishes } from '#shared/populate/pod-place.ts';
+import { cdiLabels } from '#shared/api/cdi/names.ts';
+import { labels } from '#shared/api/names.ts';
+import { contentOf, fileContent } from '#shared/backends/singleflight/content.ts';
+import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 
 export interface Volume extends Filled {
   /** `undefined` only where `faults` says why. */
@@ -78,3 +82,23 @@ export interface ClaimRequest {
   /** Of a volume that fills what somebody else made empty: whether it is that claim. Such a claim is neither made nor removed here. */
   readonly fills?: ((claim: PersistentVolumeClaim) => boolean) | undefined;
 }
+
+// What a volume is to hold, as far as that is known beforehand, and whether others may be cloned from it (backends/singleflight).
+
+/** Of an archive there is a disk with the same digest, too: it is not shared. */
+export const contentOfVolume = ({ source, checksum, content, holdsFiles }: Volume): string | undefined =>
+  holdsFiles === true ? undefined : knownContent({ source, checksum, content });
+
+const knownContent = ({ source, checksum, content }: Pick<Volume, 'source' | 'checksum' | 'content'>) =>
+  contentOf({ from: source?.type === 'transfer' ? source.from : undefined, checksum }) ??
+  (content && fileContent(content));
+
+/** A version of a cron, or the golden volume of an image: no machine mounts it. */
+export const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
+  found[cdiLabels.cron] !== undefined || found[labels.role] === 'volume';
+
+/** Label of its claim by which others find the content. */
+export const contentMark = (
+  volume: Volume,
+  { singleflight }: Pick<ObservedVolume, 'singleflight'>,
+): string | undefined => (singleflight !== undefined && isGolden(volume) ? singleflight.name : undefined);

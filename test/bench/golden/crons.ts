@@ -2,7 +2,7 @@
 import type { DataImportCron, DataImportCronStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
-import { endNameOf } from '#shared/resources/data-import-cron/ending.ts';
+import { endNameOf } from '#shared/resources/data-import-cron/verdict.ts';
 
 /** When all of them are due, in ms since the epoch. */
 export const dueTime = Date.parse('2026-03-01T12:00:00Z');

@@ -15,7 +15,7 @@ import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { toTable } from '#test/bench/table.ts';
 import { aGoldenCron, dueTime, settledStatus } from '#test/bench/golden/crons.ts';

@@ -8,7 +8,7 @@ import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
-import { tick } from '#shared/resources/tick.ts';
+import { tick } from '#shared/resources/sweep.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import { testSettings } from '#test/support/builders.ts';

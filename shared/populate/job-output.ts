@@ -2,7 +2,8 @@
 import { type Source, mountsOfSource, toTransferSource } from '#shared/populate/source.ts';
 import { type JobContext, type SourceMounts, noMounts } from '#shared/populate/sources/row.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
-import type { ExportRequest } from '#shared/transfer/spec.ts';
+import type { ExportRequest, BackupRequest } from '#shared/transfer/spec.ts';
+import { exportMounts } from '#shared/populate/sources/mounted.ts';
 
 /** A file `disk.img` in a claim of the owner's namespace, that of a file system. */
 export interface ClaimTarget {
@@ -44,4 +45,23 @@ export const mountsOfExport = (request: JobExport | undefined, context: JobConte
     mounts: [{ name: 'export', mountPath: exportPath }],
     devices: [],
   };
+};
+
+// Where a backup Job keeps what it reads: what its worker is told, and what is mounted into its pod.ts.
+
+export interface JobBackup {
+  /** Its key is what keys begin with, and ends in a slash. */
+  readonly into: Source<'s3' | 'nfs'>;
+}
+
+export const toBackupRequest = ({ into }: JobBackup, context: JobContext): BackupRequest => {
+  const told = toTransferSource(into, context);
+  if (told.type !== 's3' && told.type !== 'folder') throw new InvalidInput('a backup goes to a store or a folder');
+  return { into: told };
+};
+
+/** Credentials as those of a source; an NFS export is written to. */
+export const mountsOfBackup = (request: JobBackup | undefined, context: JobContext): SourceMounts => {
+  if (request === undefined) return noMounts;
+  return request.into.type === 'nfs' ? exportMounts(request.into, false) : mountsOfSource(request.into, context);
 };
