@@ -10,3 +10,10 @@ export const temporaryDirectory = (): string => {
   afterAll(() => rmSync(path, { recursive: true, force: true }));
   return path;
 };
+
+/** For what several test files of one process share: it stays until that process ends. */
+export const sharedDirectory = (): string => {
+  const path = mkdtempSync(join(tmpdir(), 'bullion-test-'));
+  process.on('exit', () => rmSync(path, { recursive: true, force: true }));
+  return path;
+};

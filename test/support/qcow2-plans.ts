@@ -9,11 +9,11 @@ import { bufferReader } from '#shared/transfer/format/disk.ts';
 import { readQcow2Header } from '#shared/transfer/format/qcow2/header.ts';
 import { createSegmentPlanner, queueOf } from '#shared/transfer/format/qcow2/segments.ts';
 import { readClusterMap } from '#shared/transfer/format/qcow2/tables.ts';
-import { temporaryDirectory } from '#test/support/directory.ts';
+import { sharedDirectory } from '#test/support/directory.ts';
 import type { ClusterKind, ImagePlan } from '#test/support/qcow2-image.ts';
 import { refusalOf } from '#test/support/refusal.ts';
 
-const directory = temporaryDirectory();
+const directory = sharedDirectory();
 
 /** What qemu-img makes of the file; `undefined` when it fails. */
 export const convertQcow2 = (file: Buffer): Buffer | undefined => {

@@ -6,10 +6,10 @@ import type { TransferProgress } from '#shared/transfer/progress.ts';
 import { TransferReport } from '#shared/transfer/report.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
 import { TransferSpec } from '#shared/transfer/spec.ts';
-import { temporaryDirectory } from '#test/support/directory.ts';
+import { sharedDirectory } from '#test/support/directory.ts';
 import { type Answer, type FileOptions, type OriginRequest, fileAnswer, startOrigin } from '#test/support/origin.ts';
 
-const root = temporaryDirectory();
+const root = sharedDirectory();
 const mib = 1024 * 1024;
 
 export interface Wanted {
