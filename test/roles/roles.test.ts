@@ -104,6 +104,11 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     /^admission: get (?:virtualmachinepvcs|virtualmachinevolumes|datavolumes|dataimportcrons|virtualmachinevolumeexports)/,
     'whose is what is to go: functions/validate/protected.test',
   ],
+  [
+    /^admission: (?:get namespaces|list persistentvolumes|get cdiconfigs)/,
+    'forged marks, encryption keys and claims that ask for a profile: functions/validate, functions/mutate',
+  ],
+  [new RegExp(`^${driver}: patch storageprofiles`), 'annotations of a class of GKE: storage-profile/ensure.test'],
   [/^admission: get virtualmachinetemplateversions/, 'images of a template: functions/validate/protected.test'],
   [
     /^admission: (?:get|list) virtualmachines\.|^admission: get volumesnapshotclasses/,
