@@ -1,4 +1,4 @@
-// Request → typed event. Called by the event function chassis; whoever forwards events untouched uses message.ts.
+// Request → typed event. Called by the event function chassis; code that forwards events unchanged uses message.ts.
 import { type KnownEvent, catalogue, isKnownType } from '#events/catalogue.ts';
 import { decodeEvent } from '#events/message.ts';
 import type { CloudEvent } from '#events/event.ts';

@@ -1,5 +1,5 @@
 // Who sent an event is shown by a signature of what it says, since nothing else about a sender survives a Broker. Transfers sign their reports, and
-// whoever folds one into a status checks it. Ed25519; the signature is the extension `signature`.
+// whoever records one in a status verifies it. Ed25519; the signature is the extension `signature`.
 import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import type { CloudEvent } from '#events/event.ts';
 

@@ -1,4 +1,4 @@
-// What transfer-job is told: through the environment that a backend writes into the Job, and through the Secret that its pod mounts.
+// The input of transfer-job: through the environment that a backend writes into the Job, and through the Secret that its pod mounts.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
