@@ -175,7 +175,7 @@ describe.skipIf(!hasKubectl()).each(hosts)(
       await installCrds(server.kube, longhornCrds as readonly KubeObject[]);
     });
 
-    it('refuses for now where nobody can say whether an image may be observed (harvester/access-answered)', async () => {
+    it('asks for a retry where nobody can tell whether the author may see an image (harvester/access-answered)', async () => {
       const { asked } = sent.allowed.find(({ title }) => title.startsWith('harvester/source-image-allowed'))!;
       const create = async () => sendAll(server.kubectl, 'create', [objectOf(asked)], ['--as', user]);
       expect((await create()).passed).toHaveLength(1);
