@@ -398,6 +398,9 @@ describe.each(presentApiServers)('the controllers around the %s API server', (ki
         (await plane.kube.get(persistentVolumeClaims, { namespace, name: 'guarded' }))?.metadata.deletionTimestamp,
       ).toBeDefined();
       await writeFile(job.go, '');
+      await ended('guarded');
+      // A pod that has ended holds its claim until it is gone.
+      await plane.kube.delete(jobs, { namespace, name: 'guarded' }, { propagation: 'Foreground' });
       await eventually(plane.kube, persistentVolumeClaims, { namespace, name: 'guarded' }, gone);
     });
 

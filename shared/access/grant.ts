@@ -26,7 +26,8 @@ export type Grant = z.infer<typeof Grants>[number];
 const isGuarded = ({ metadata }: KubeObject): boolean =>
   !(unguardedNamespaces as readonly string[]).includes(metadata.namespace ?? '');
 
-const readGrants = (object: KubeObject): readonly Grant[] => {
+/** What admission wrote down. Plain data: what a decision was made from is compared before its status is written. */
+export const readGrants = (object: KubeObject): readonly Grant[] => {
   if (!isGuarded(object)) return [];
   try {
     return Grants.parse(JSON.parse(object.metadata.annotations?.[annotations.granted] ?? '[]'));
@@ -42,11 +43,17 @@ export const toGrantText = (grants: readonly Grant[]): string | undefined =>
     : JSON.stringify(grants.map(({ use, namespace, name }) => ({ use, namespace, name })));
 
 /**
- * Whether an object may be made from a source. Its own namespace is its author's to use; anything else was granted at admission, or it is
- * not. Ask with the source as it is now: what a reference points to may have moved since.
+ * Whether an object may be made from a source. The object's own namespace is its author's to use; anything else was granted at admission, or
+ * it is not. Ask with the source as it is now: what a reference points to may have moved since.
  */
-export const isGranted = (object: KubeObject, { use, namespace, name }: UsedSource): boolean =>
-  namespace === object.metadata.namespace ||
-  readGrants(object).some(
-    (grant) => grant.use === use && grant.namespace === namespace && (grant.name === anyName || grant.name === name),
-  );
+export const mayUseOf =
+  (own: string | undefined, grants: readonly Grant[] = []): MayUse =>
+  ({ use, namespace, name }) =>
+    namespace === own ||
+    grants.some(
+      (grant) => grant.use === use && grant.namespace === namespace && (grant.name === anyName || grant.name === name),
+    );
+
+/** The same of an object. */
+export const isGranted = (object: KubeObject, source: UsedSource): boolean =>
+  mayUseOf(object.metadata.namespace, readGrants(object))(source);

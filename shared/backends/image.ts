@@ -1,5 +1,5 @@
 // An image as every backend sees it, whichever kind the user wrote. A kind's dialect translates to and from this.
-import type { MayUse } from '#shared/access/grant.ts';
+import type { Grant } from '#shared/access/grant.ts';
 import type { AccessMode, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
@@ -56,8 +56,8 @@ export interface Image extends Filled {
   /** Of an upload: what the client is about to send. */
   readonly offered?: Inspection | undefined;
   readonly storage: ImageStorage;
-  /** Whether its author may have what lies in other namespaces; left out: nothing. */
-  readonly mayUse?: MayUse | undefined;
+  /** What of other namespaces its author may have. Default: nothing. */
+  readonly grants?: readonly Grant[] | undefined;
   /** Names of children that clients of this kind look up by name. */
   readonly childNames: { readonly volume: string; readonly snapshot: string };
   /** Annotations of the golden volume that clients of this kind look for: while it is being filled, and once it is. */

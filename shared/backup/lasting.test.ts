@@ -6,6 +6,7 @@ import { type Deleted, type Memory, bounded, readMemory, remember } from '#share
 import { parseMetadata, parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
 import { tombstoneKey } from '#shared/backup/place.ts';
 import { mostUids, noteDeletions, writeTombstone } from '#shared/backup/removal.ts';
+import { clusterOf } from '#shared/backup/clusters.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { syncImage } from '#shared/backup/sync.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
@@ -143,6 +144,24 @@ describe('a deletion', () => {
     store.fault = (_, at) => (at.includes('default-a') ? new S3Failure('Denied', '403') : undefined);
     await noteDeletions(one.deps, await findTarget(one.kube));
     expect((await readMemory(one.deps)).deleted.map(({ isNoted }) => isNoted)).toEqual([false, true]);
+  });
+
+  it('is noted in every target that is set later, where its status named none', async () => {
+    const { target: _, ...anywhere } = deletedOne('u1');
+    await remember(one.deps, (memory) => ({ ...memory, deleted: [anywhere] }));
+    const at = tombstoneKey({ ...anywhere, cluster: await clusterOf(one.kube) });
+    await noteDeletions(one.deps, await findTarget(one.kube));
+    expect(store.objects.has(at)).toBe(true);
+    store.objects.delete(at);
+    await noteDeletions(one.deps, await findTarget(one.kube));
+    expect(store.objects.has(at)).toBe(false);
+    // Another target: the metadata may have been written there.
+    await remember(one.deps, (memory) => ({
+      ...memory,
+      deleted: memory.deleted.map((known) => ({ ...known, notedIn: ['https://store.example/others'] })),
+    }));
+    await noteDeletions(one.deps, await findTarget(one.kube));
+    expect(store.objects.has(at)).toBe(true);
   });
 
   it('counts for an entry that waits, although its metadata is still there', async () => {

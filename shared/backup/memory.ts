@@ -15,7 +15,10 @@ const Deleted = z.object({
   kind: z.string(),
   namespace: z.string(),
   name: z.string(),
-  target: z.string(),
+  /** Default: any. Metadata is written before the status that names its target, so a status without one proves nothing. */
+  target: z.string().optional(),
+  /** Targets that know of a deletion whose target is not known. */
+  notedIn: z.array(z.string()).optional(),
   /** Key of the metadata, where it is this cluster's to remove. */
   object: z.string().optional(),
   /** Key of the metadata that it was restored from, which may be another cluster's. */

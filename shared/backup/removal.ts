@@ -16,20 +16,19 @@ import { AppError } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 
 /** What a target may hold of an image. Its status may not know yet what was written a moment ago: then it is looked for. */
-const deletedOf = ({ object, image, restored }: BackedImage, read: ReadTarget): Deleted => {
+const deletedOf = ({ object, image, restored }: BackedImage): Deleted => {
   const { backup } = object.status ?? {};
-  const current = read.is === 'set' ? read.target.name : '';
-  const target = backup?.target ?? restored?.target ?? current;
+  const target = backup?.target ?? restored?.target;
   const { apiVersion, kind, uid, namespace = 'default', name } = image.ref;
   const uids = restored === undefined ? [uid] : [uid, restored.uid];
-  const from = restored?.target === target ? restored.object : undefined;
+  const from = restored !== undefined && restored.target === target ? restored.object : undefined;
   return { uids, apiVersion, kind, namespace, name, target, object: backup?.object, from, isNoted: false };
 };
 
 export const removeBackup = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget): Promise<Outcome> => {
   if (!backed.isHeld) return done;
   await stopData(deps, backed);
-  const deleted = deletedOf(backed, read);
+  const deleted = deletedOf(backed);
   await remember(deps, (memory) => ({ ...memory, deleted: [...without(memory.deleted, deleted), deleted] }));
   await noteDeletions(deps, read);
   await release(deps, backed);
@@ -63,7 +62,8 @@ const noteEach = async (
   const noted: Deleted[] = [];
   for (const one of due) {
     try {
-      noted.push(await note({ deps, store, cluster }, one));
+      const inOne = one.target === undefined ? { notedIn: [...new Set([...(one.notedIn ?? []), target.name])] } : {};
+      noted.push({ ...(await note({ deps, store, cluster }, one)), ...inOne });
     } catch (error) {
       if (isGivenUp(deps, target, error)) break;
     }
@@ -85,16 +85,22 @@ const noteAll = async (deps: BackupDeps, target: Target, due: readonly Deleted[]
   }
 };
 
+const isKnownTo = ({ target, notedIn = [], isNoted }: Deleted, name: string): boolean =>
+  target === undefined ? notedIn.includes(name) : isNoted;
+
 /** What is left to another cluster is looked at each hour. */
-const isDue = ({ isNoted, left, uids }: Deleted, now: number): boolean =>
-  !isNoted || (left !== undefined && isItsMinute(uids[0] ?? '', now));
+const isDue = (deleted: Deleted, name: string, now: number): boolean => {
+  const { target = name, left, uids } = deleted;
+  if (target !== name) return false;
+  return !isKnownTo(deleted, name) || (left !== undefined && isItsMinute(uids[0] ?? '', now));
+};
 
 /** Tells the target of deletions it does not know of. Another target, or none, is told nothing; one that does not answer is told later. */
 export const noteDeletions = async (deps: BackupDeps, read: ReadTarget): Promise<void> => {
   if (read.is !== 'set') return;
   const { target } = read;
   const { deleted } = await readMemory(deps);
-  const due = deleted.filter((one) => one.target === target.name && isDue(one, deps.now()));
+  const due = deleted.filter((one) => isDue(one, target.name, deps.now()));
   if (due.length === 0) return;
   const noted = await noteAll(deps, target, due);
   if (noted.length === 0) return;

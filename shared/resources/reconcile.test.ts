@@ -6,7 +6,7 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { annotations, finalizers, labels } from '#shared/api/names.ts';
-import { refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ResourceType, refOf } from '#shared/api/object.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
@@ -51,23 +51,35 @@ const writesOf = () =>
   kube.calls.filter(({ verb }) => !['get', 'list'].includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
 describe('reconcile', () => {
-  it('writes its decision down although others keep labelling the object', async () => {
-    const image = kube.seed(clouds, sized);
+  it.each([
+    ['an image of HyperCloud', clouds, sized],
+    ['an image of Harvester', harvesterImageKind.type, aHarvesterImage({ metadata: key })],
+  ])('writes its decision on %s down although others keep labelling it', async (_what, type, object) => {
+    const seeded = kube.seed<KubeObject>(type as unknown as ResourceType, object);
     let disturbances = 0;
     const disturbed = {
       ...kube,
       replace: (...args: Parameters<typeof kube.replace>) => {
         if (disturbances < 3) {
           disturbances += 1;
-          kube.edit(clouds, key, ({ metadata }) => void (metadata.labels = { count: String(disturbances) }));
+          kube.edit<KubeObject>(
+            type as unknown as ResourceType,
+            seeded.metadata,
+            ({ metadata }) => void (metadata.labels = { count: String(disturbances) }),
+          );
         }
         return kube.replace(...args);
       },
     } as typeof kube;
-    const outcome = await reconcile({ ...deps, kube: disturbed }, refOf(image));
-    expect(outcome).toEqual({ kind: 'waiting', for: 'the transfer is being started' });
-    expect((await imageNow()).metadata.labels).toEqual({ count: '3' });
-    expect(writesOf().filter((write) => write.startsWith('create jobs'))).toHaveLength(1);
+    await reconcile({ ...deps, kube: disturbed }, refOf(seeded));
+    const written = (await kube.get(
+      type as unknown as ResourceType<KubeObject & { status?: object }>,
+      seeded.metadata,
+    ))!;
+    expect([written.metadata.labels, written.status !== undefined]).toEqual([{ count: '3' }, true]);
+    // Nothing was looked at twice for it.
+    const lookups = kube.calls.filter(({ verb }) => verb === 'list').map((call) => JSON.stringify(call));
+    expect(lookups).toEqual([...new Set(lookups)]);
   });
 
   it('holds the image, makes its children, and then writes status once', async () => {

@@ -44,7 +44,13 @@ export const writeStatus = async (pass: Pass, state: ReconciledState, now: strin
 /** Whether a plan made for the object as it was read is one for the object as it is. */
 const isAsDecidedFrom = ({ reconciler, object }: Pass, current: KubeObject): boolean =>
   isDeepStrictEqual(statusOf(current), statusOf(object)) &&
-  isDeepStrictEqual(reconciler.read(current), reconciler.read(object));
+  inputOf(reconciler.read(current)) === inputOf(reconciler.read(object));
+
+/** What a plan may depend on: data, not functions, and neither the version of the object nor who wrote which of its fields. */
+const inputOf = (subject: Subject): string =>
+  JSON.stringify(subject, (key, value: unknown) =>
+    key === 'resourceVersion' || key === 'managedFields' ? undefined : value,
+  );
 
 /** Says what the step from the object's old state to `state` is worth telling. */
 export const sayNotes = async ({ deps, reconciler, subject }: Pass, state: ReconciledState): Promise<void> => {

@@ -115,9 +115,12 @@ const checkForward = (before: Status, after: Status, report: Report) => {
   }
 };
 
+/** An attempt that has failed leaves nothing, and the next begins at nothing. */
 const isSameAttempt = (before: Status, after: Status): boolean =>
+  (after.phase !== 'Failed' || before.phase === 'Failed') &&
   before.children?.job === after.children?.job &&
   before.attempts === after.attempts &&
+  before.failed === after.failed &&
   before.retryHandled === after.retryHandled &&
   before.transfer?.run === after.transfer?.run;
 

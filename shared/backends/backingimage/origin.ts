@@ -1,5 +1,5 @@
 // What a backing image is made from, where that is another object: a Longhorn volume, or another image. Reads, and says what is in the way.
-import { isGranted } from '#shared/access/grant.ts';
+import { mayUseOf, readGrants } from '#shared/access/grant.ts';
 import {
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -162,7 +162,7 @@ const findOtherClone = async (kube: KubeClient, { ref }: Image, source: CloneSou
 const foreignKeyOf = (source: HarvesterImage): string | undefined =>
   foreignSecretProblem(source.spec.storageClassParameters, {
     namespace: source.metadata.namespace,
-    mayUse: (used) => isGranted(source, used),
+    mayUse: mayUseOf(source.metadata.namespace, readGrants(source)),
   });
 
 /** What is encrypted takes the new image's Secret, what is decrypted that of the old one. */

@@ -1,4 +1,5 @@
 // Parameters of the storage class that volumes made from an image have: decided once, from the class it is modelled on. Pure.
+import { mayUseOf } from '#shared/access/grant.ts';
 import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { longhornDriver } from '#shared/api/foreign/longhorn.ts';
 import type { Image } from '#shared/backends/image.ts';
@@ -50,9 +51,10 @@ export const parametersOf = ({ storage }: Image, template: StorageClass | undefi
 
 /** Why the class of an image is not made: `undefined`, or it would read a Secret for somebody who may not. */
 export const secretProblem = (
-  { ref, mayUse }: Pick<Image, 'ref' | 'mayUse'>,
+  { ref, grants }: Pick<Image, 'ref' | 'grants'>,
   parameters: Parameters,
-): string | undefined => foreignSecretProblem(parameters, { namespace: ref.namespace, mayUse });
+): string | undefined =>
+  foreignSecretProblem(parameters, { namespace: ref.namespace, mayUse: mayUseOf(ref.namespace, grants) });
 
 /** Copies Longhorn keeps at least; `undefined` when the parameter is no number. */
 export const copiesIn = (parameters: Parameters): number | undefined => {

@@ -269,7 +269,7 @@ describe('what Longhorn is asked for', () => {
     const image = from({ type: 'upload' }, { storage });
     const plan = initialize(image, await check(kube, image), { now: 0, settings: testSettings });
     expect([plan.actions, plan.state]).toMatchObject([[], { phase: 'Failed', reason: 'NotAuthorized' }]);
-    const granted = { ...image, mayUse: () => true };
+    const granted = { ...image, grants: [{ use: 'read-secret', namespace: 'bank', name: '*' }] };
     expect(initialize(granted, await check(kube, granted), { now: 0, settings: testSettings }).actions).toHaveLength(2);
   });
 

@@ -50,9 +50,9 @@ export const foreignSecretsIn = (parameters: Parameters | undefined, namespace: 
 /** Why parameters are not to be used for their author; `undefined`: nothing is in the way. */
 export const foreignSecretProblem = (
   parameters: Parameters | undefined,
-  { namespace, mayUse }: { readonly namespace: string | undefined; readonly mayUse: MayUse | undefined },
+  { namespace, mayUse }: { readonly namespace: string | undefined; readonly mayUse: MayUse },
 ): string | undefined => {
-  const denied = foreignSecretsIn(parameters, namespace ?? '').find((secret) => mayUse?.(secret) !== true);
+  const denied = foreignSecretsIn(parameters, namespace ?? '').find((secret) => !mayUse(secret));
   return denied === undefined
     ? undefined
     : `the parameter ${denied.key} names a Secret of namespace ${denied.namespace}, which whoever made this image may not read: use one of its own namespace, or ask for the right to get it, and make the image anew`;

@@ -1,5 +1,5 @@
 // cdi.kubevirt.io DataVolume ↔ volume. Its claim has its own name, and the labels and annotations that KubeVirt and virtctl read.
-import { isGranted } from '#shared/access/grant.ts';
+import { readGrants } from '#shared/access/grant.ts';
 import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
@@ -43,7 +43,7 @@ const toVolume = (object: DataVolume): Volume => {
     claim: readClaim(object),
     labelled: dataVolumeKind.type as unknown as ResourceType,
     pod: readPod(object),
-    mayUse: (used) => isGranted(object, used),
+    grants: readGrants(object),
     content: metadata.annotations?.[annotations.content],
     waitsForConsumer: !isBoundAtOnce,
     isBoundAtOnce,

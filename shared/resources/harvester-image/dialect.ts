@@ -1,5 +1,5 @@
 // harvesterhci.io VirtualMachineImage ↔ image: the original conditions, and ours beside them.
-import { isGranted } from '#shared/access/grant.ts';
+import { readGrants } from '#shared/access/grant.ts';
 import { isTrue, type DesiredCondition } from '#shared/api/conditions.ts';
 import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { Image, ImagePhase, ImageState } from '#shared/backends/image.ts';
@@ -35,7 +35,7 @@ const toImage = (object: HarvesterImage): Image => {
     // Of the file as it was published, which is not what a backup keeps: its chunks are held against digests of their own.
     checksum: from === undefined ? readChecksum(spec.checksum) : undefined,
     offered: readOffer(object),
-    mayUse: (used) => isGranted(object, used),
+    grants: readGrants(object),
     storage: {
       className: spec.targetStorageClassName || metadata.annotations?.[harvesterAnnotations.storageClassName],
       classParameters: spec.storageClassParameters,

@@ -1,5 +1,5 @@
 // What is read before the next step of a volume is decided. A Job is read before the claim it fills, since it is made after it.
-import type { MayUse } from '#shared/access/grant.ts';
+import { type MayUse, mayUseOf } from '#shared/access/grant.ts';
 import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
 import {
   type Job,
@@ -218,12 +218,9 @@ const readInspection = async (
 const readLookJob = async (kube: KubeClient, { ref }: Pick<Volume, 'ref'>): Promise<Job | undefined> =>
   (await readOwn(kube, jobs, ref, transferJobName('inspect', ref))).own;
 
-/** Its own namespace is everybody's to use who may make the volume. */
-const mayUseOf = ({ mayUse, ref }: Volume): MayUse => mayUse ?? (({ namespace }) => namespace === ref.namespace);
-
 const readOrigin = async (kube: KubeClient, volume: Volume, readers: OriginReaders): Promise<Origin | undefined> => {
   const { source } = volume;
-  const mayUse = mayUseOf(volume);
+  const mayUse = mayUseOf(volume.ref.namespace, volume.grants);
   if (source?.type !== 'object') return undefined;
   const { groupKind, namespace, name } = source;
   const key = { namespace, name };

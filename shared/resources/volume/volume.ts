@@ -1,7 +1,7 @@
 // A volume as the engine sees it, whichever kind the user wrote: one claim, filled from another object or from a source of bytes.
 import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import type { MayUse } from '#shared/access/grant.ts';
+import type { Grant } from '#shared/access/grant.ts';
 import type { Filled } from '#shared/backends/image.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 import type { JobSource } from '#shared/populate/source.ts';
@@ -20,8 +20,8 @@ export interface Volume extends Filled {
   /** What it is said to hold, where neither source nor checksum tells. */
   readonly content?: string | undefined;
   readonly claim: ClaimRequest;
-  /** Whether its author may have what lies in another namespace; left out: nothing of it. */
-  readonly mayUse?: MayUse | undefined;
+  /** What of other namespaces its author may have. Default: nothing. */
+  readonly grants?: readonly Grant[] | undefined;
   /** Kind of the object, where it is itself to have the labels that tell how to run what is in the volume. */
   readonly labelled?: ResourceType | undefined;
   /** How its Jobs' pods are to be run. */

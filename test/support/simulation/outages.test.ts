@@ -56,12 +56,16 @@ describe('webhooks that nobody answers', () => {
     await world.kube.create(persistentVolumeClaims, claim as never);
     await world.kube.delete(persistentVolumeClaims as unknown as ResourceType, metadata);
     const golden = { ...metadata, name: 'golden', labels: { [labels.ownerUid]: 'u', [labels.role]: 'volume' } };
-    await world.kube.create(persistentVolumeClaims, { ...claim, metadata: golden } as never);
+    const marked = { ...claim, metadata: golden };
+    const mark = () => world.kube.create(persistentVolumeClaims, marked as never);
+    await expect(mark()).rejects.toThrow(/failed calling webhook "marks.validate.bullion.dev"/);
+    world.kube.seed(persistentVolumeClaims as unknown as ResourceType, marked as never);
     const remove = () => world.kube.delete(persistentVolumeClaims as unknown as ResourceType, golden);
     await expect(remove()).rejects.toThrow(/failed calling webhook "golden.validate.bullion.dev"/);
     expect(world.refused).toEqual([
       'CREATE virtualmachineimages by kubernetes-admin',
       'UPDATE virtualmachineimages by kubernetes-admin',
+      'CREATE persistentvolumeclaims by kubernetes-admin',
       'DELETE persistentvolumeclaims by kubernetes-admin',
     ]);
   });
