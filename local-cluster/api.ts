@@ -4,6 +4,8 @@ import { findAssets } from '#local-cluster/envtest/assets.ts';
 import type { Audit } from '#local-cluster/api-server/handlers/call.ts';
 import { createApiServer } from '#local-cluster/api-server/server.ts';
 import { startRealApiServer, stopLeftovers } from '#local-cluster/real-api-server/server.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
 export const apiServerKinds = ['embedded', 'real'] as const;
@@ -14,6 +16,8 @@ export interface ApiServerHandle {
   readonly url: string;
   /** Grants everything. */
   readonly kubeconfigPath: string;
+  /** A client under the account of a kubeconfig, by the shortest way there is. */
+  readonly connect: (kubeconfigPath: string) => Promise<KubeClient>;
   readonly close: () => Promise<void>;
 }
 
@@ -34,7 +38,7 @@ const folderOf = (dataDir: string): string => join(dataDir, 'api-server');
 export const stopLeftoverApiServer = (dataDir: string): Promise<void> => stopLeftovers(folderOf(dataDir));
 
 /** Resolves when it answers. Throws InvalidInput when there are no binaries for a real one. */
-export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
+export const startApiServer = async (kind: ApiServerKind, options: ApiServerOptions): Promise<ApiServerHandle> => {
   const { port, environment, containerLog, audit } = options;
   const dataDir = folderOf(options.dataDir);
   if (kind === 'embedded') return createApiServer({ dataDir, port, containerLog, audit });
@@ -44,5 +48,6 @@ export const startApiServer = (kind: ApiServerKind, options: ApiServerOptions): 
       'no kube-apiserver here: run `npm run envtest`, set KUBEBUILDER_ASSETS to a folder with it and etcd, or use --apiserver=embedded',
     );
   }
-  return startRealApiServer({ assetsDir, port, dataDir });
+  const server = await startRealApiServer({ assetsDir, port, dataDir });
+  return { ...server, connect: (path) => Promise.resolve(createKubeClient(loadKubeConfig(path))) };
 };

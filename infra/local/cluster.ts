@@ -29,7 +29,6 @@ import { startLocalTransfer } from '#infra/local/transfer.ts';
 import { type Undo, createUndo } from '#local-cluster/undo.ts';
 import { choosePorts } from '#infra/local/ports.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { type LogLevel, type Logger, createLogger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 
@@ -111,7 +110,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
     containerLog: (podUid, container) => logFileOf(dataDir, podUid, container),
   });
   undo.add(apiServer.close);
-  const kube = createKubeClient(loadKubeConfig(apiServer.kubeconfigPath));
+  const kube = await apiServer.connect(apiServer.kubeconfigPath);
 
   const hasLonghorn = options.longhorn ?? true;
   await installObjects(kube, hasLonghorn);
@@ -123,8 +122,9 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   const manifests = await readEventing();
   const objectStore = await startLocalObjectStore({ kube, dataDir, port: ports.objectStore, log });
   undo.add(objectStore.close);
-  const functions = createFunctions({
+  const functions = await createFunctions({
     kubeconfigs,
+    connect: apiServer.connect,
     brokerUrl: brokerUrl(manifests, ports.broker),
     log,
     environment: {
@@ -149,7 +149,7 @@ const start = async (options: ClusterOptions, undo: Undo): Promise<Cluster> => {
   const eventing = await (options.startEventing ?? startEventing)({
     ...options,
     kubeconfigs: { admin: apiServer.kubeconfigPath, sources: kubeconfigs.sources },
-    kube: createKubeClient(loadKubeConfig(kubeconfigs.sources)),
+    kube: await apiServer.connect(kubeconfigs.sources),
     manifests,
     log,
     port: ports.broker,

@@ -14,7 +14,8 @@ import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { TransferConfig } from '#functions/transfer/config.ts';
-import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
+import type { KubeClient } from '#shared/clients/kube/client.ts';
+import type { Connect } from '#shared/clients/kube/late.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { createExchangeDeps } from '#shared/exchange/settings.ts';
 import { createReconcileDeps, reconcileSettings } from '#shared/resources/settings.ts';
@@ -41,6 +42,8 @@ export const functionAccounts = [
 export interface FunctionsOptions {
   /** Kubeconfig of each service account. */
   readonly kubeconfigs: Readonly<Record<(typeof functionAccounts)[number], string>>;
+  /** A client under the account of a kubeconfig. */
+  readonly connect: (kubeconfigPath: string) => Promise<KubeClient>;
   readonly brokerUrl: string;
   readonly log: Logger;
   /** Overrides of the functions' own environment. */
@@ -64,14 +67,21 @@ export interface Functions {
   readonly idle: () => Promise<void>;
 }
 
-export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: FunctionsOptions): Functions => {
+export const createFunctions = async ({
+  kubeconfigs,
+  connect: connectTo,
+  brokerUrl,
+  log,
+  environment,
+}: FunctionsOptions): Promise<Functions> => {
+  const connect: Connect = (kubeconfig = '') => connectTo(kubeconfig);
   const config = parseConfig(z.object(reconcileSettings), {
     K_SINK: brokerUrl,
     ALLOWED_ADDRESSES: loopback,
     ...environment,
   });
   const depsOf = (account: (typeof functionAccounts)[number]): ReconcileDeps =>
-    createReconcileDeps({ ...config, kubeconfig: kubeconfigs[account] }, log);
+    createReconcileDeps({ ...config, kubeconfig: kubeconfigs[account] }, log, connect);
   const admission = new Hono();
   const { allowedAddresses } = config;
   for (const create of [createValidate, createMutate]) {
@@ -79,14 +89,14 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
   }
   const importConfig = parseConfig(z.object(objectImportSettings), { ALLOWED_ADDRESSES: loopback, ...environment });
   const importObject = createImportObject(
-    createObjectImportDeps({ ...importConfig, kubeconfig: kubeconfigs['import-object'] }, log),
+    createObjectImportDeps({ ...importConfig, kubeconfig: kubeconfigs['import-object'] }, log, connect),
   );
   const backupConfig = parseConfig(z.object(backupSettings), {
     K_SINK: brokerUrl,
     ALLOWED_ADDRESSES: loopback,
     ...environment,
   });
-  const backupDeps = createBackupDeps({ ...backupConfig, kubeconfig: kubeconfigs['backup-metadata'] }, log);
+  const backupDeps = createBackupDeps({ ...backupConfig, kubeconfig: kubeconfigs['backup-metadata'] }, log, connect);
   const transferConfig = parseConfig(TransferConfig, { ...environment });
   const { publicUrl } = transferConfig;
   const handlers = [
@@ -107,13 +117,13 @@ export const createFunctions = ({ kubeconfigs, brokerUrl, log, environment }: Fu
   };
   const exchange = createExchangeDeps(
     { ...transferConfig, settings: toPopulateSettings(config) },
-    createKubeClient(loadKubeConfig(kubeconfigs.transfer)),
+    await connectTo(kubeconfigs.transfer),
     log.with({ function: 'transfer' }),
   );
   return {
     exchange,
     metrics: createMetrics({
-      kube: createKubeClient(loadKubeConfig(kubeconfigs.metrics)),
+      kube: await connectTo(kubeconfigs.metrics),
       log: log.with({ function: 'metrics' }),
       now: Date.now,
     }),

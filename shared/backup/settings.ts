@@ -4,7 +4,7 @@ import { createSender } from '#events/send.ts';
 import { backends } from '#shared/backends/registry.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { createOpenTarget, targetName } from '#shared/backup/open.ts';
-import { createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
+import { type Connect, createLateKubeClient, type LateKubeClient } from '#shared/clients/kube/late.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { reconcileSettings } from '#shared/resources/settings.ts';
 import { toPopulateSettings } from '#shared/resources/step-settings.ts';
@@ -40,8 +40,9 @@ export type BackupConfig = z.output<z.ZodObject<typeof backupSettings>>;
 export const createBackupDeps = (
   config: BackupConfig,
   log: Logger,
+  connect?: Connect,
 ): BackupDeps & { readonly kube: LateKubeClient } => ({
-  kube: createLateKubeClient(config.kubeconfig),
+  kube: createLateKubeClient(config.kubeconfig, connect),
   backends,
   settings: toPopulateSettings(config),
   open: createOpenTarget({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
-import { createLateKubeClient } from '#shared/clients/kube/late.ts';
+import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createS3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import type { ObjectImportDeps } from '#shared/object-import/drive.ts';
@@ -66,8 +66,12 @@ type StoreConfig = Pick<
   | keyof typeof proxySettings
 >;
 
-export const createObjectImportDeps = (config: ObjectImportConfig, log: Logger): ObjectImportDeps => {
-  const kube = createLateKubeClient(config.kubeconfig);
+export const createObjectImportDeps = (
+  config: ObjectImportConfig,
+  log: Logger,
+  connect?: Connect,
+): ObjectImportDeps => {
+  const kube = createLateKubeClient(config.kubeconfig, connect);
   const isListingDue = createListingClock(config.listSeconds * 1000, Date.now);
   return { kube, rules: config.importRules, openStore: openStoreOf(kube, config), isListingDue, now: Date.now, log };
 };

@@ -1,7 +1,7 @@
 // The configuration of the functions that reconcile images, and the reconciler's dependencies made from it at the edge.
 import type { z } from 'zod';
 import { createSender } from '#events/send.ts';
-import { createLateKubeClient } from '#shared/clients/kube/late.ts';
+import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
@@ -29,8 +29,9 @@ const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '3
 export const createReconcileDeps = (
   config: DriverConfig,
   log: Logger,
+  connect?: Connect,
 ): ReconcileDeps & { readonly warm: () => Promise<void> } => {
-  const kube = createLateKubeClient(config.kubeconfig);
+  const kube = createLateKubeClient(config.kubeconfig, connect);
   const send =
     config.sink === undefined ? undefined : createSender({ sink: config.sink, tokenFile: config.sinkTokenFile });
   const { allowedAddresses } = config;

@@ -1,26 +1,15 @@
 // `npm run test:real [-- <part of a file's path> …]`: every test that can run on a real control plane, on one, a file at a time. Builds the
 // control plane first where there is a Go toolchain; where there is neither, it says so and runs nothing. Ends with the counts. With
-// `--reports <folder>` a report in JSON is left there for each file, and a file that fails is run once more.
+// `--reports <folder>` a report in JSON is left there for each file. `--proof`: what CI runs on a real control plane, and `proof.json` written when
+// all of it has passed. `--proven`: runs nothing; says whether that is still true of what is here, and ends with 1 where it is not.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Report, countsOf, toWords } from '#test/counts/counts.ts';
-
-/** Quick to tell first, long last. */
-const files = [
-  'local-cluster/real-api-server/server.test.ts',
-  'infra/generate/installed.test.ts',
-  'infra/generate/applied.test.ts',
-  'infra/generate/rotation.test.ts',
-  'local-cluster/controllers/controllers.test.ts',
-  'local-cluster/envtest/knative/differential.test.ts',
-  'local-cluster/envtest/knative/queue-proxy.test.ts',
-  'local-cluster/envtest/knative/whole.test.ts',
-  'local-cluster/conformance/real.test.ts',
-  ...globSync('test/flows/*.test.ts').toSorted(),
-];
+import { type Counts, type Report, countsOf, toWords } from '#test/counts/counts.ts';
+import { allFiles, proofFiles } from '#test/real/files.ts';
+import { readProof, writeProof } from '#test/real/proof.ts';
 
 /** Folder of the binaries; undefined where they can neither be found nor built, which has been said by then. */
 const ensureAssets = (): string | undefined => {
@@ -45,18 +34,34 @@ const once = (file: string, report: string): readonly string[] => [
   '--reporter=json',
   `--outputFile.json=${report}`,
 ];
-const twice = (file: string, report: string): readonly string[] => ['test/twice/main.ts', '--report', report, file];
 
 /** A file that died has left no report; it is among those that failed. */
-const countsIn = (paths: readonly string[]): string => {
+const countsIn = (paths: readonly string[]): Counts => {
   const reports = paths.filter((path) => existsSync(path));
-  return toWords(countsOf(reports.map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report)));
+  return countsOf(reports.map((path) => JSON.parse(readFileSync(path, 'utf8')) as Report));
 };
 
-const main = async (wanted: readonly string[], kept: string | undefined): Promise<number> => {
-  const selected = files.filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
+interface Wanted {
+  readonly parts: readonly string[];
+  readonly isProof: boolean;
+  /** Folder to leave reports in. */
+  readonly reports: string | undefined;
+}
+
+const runAll = async (selected: readonly string[], assets: string, folder: string) => {
+  const env = { ...process.env, KUBEBUILDER_ASSETS: assets, BULLION_TEST_APISERVER: 'real' };
+  const reports = selected.map((_, index) => join(folder, `real-${index}.json`));
+  const failed: string[] = [];
+  for (const [index, file] of selected.entries())
+    if (!(await runProgram(once(file, reports[index] ?? ''), env))) failed.push(file);
+  return { failed, counts: countsIn(reports) };
+};
+
+const main = async ({ parts, isProof, reports }: Wanted): Promise<number> => {
+  const files = isProof ? proofFiles : allFiles;
+  const selected = files.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
   if (selected.length === 0) {
-    console.error(`test:real: ${wanted.join(' ')} names none of\n  ${files.join('\n  ')}`);
+    console.error(`test:real: ${parts.join(' ')} names none of\n  ${files.join('\n  ')}`);
     return 1;
   }
   const assets = ensureAssets();
@@ -64,20 +69,34 @@ const main = async (wanted: readonly string[], kept: string | undefined): Promis
     console.log('test:real: skipped, there is no real control plane: set KUBEBUILDER_ASSETS, or run npm run envtest');
     return 0;
   }
-  const env = { ...process.env, KUBEBUILDER_ASSETS: assets, BULLION_TEST_APISERVER: 'real' };
-  const folder = kept ?? mkdtempSync(join(tmpdir(), 'bullion-real-'));
-  const reports = selected.map((_, index) => join(folder, `real-${index}.json`));
-  const failed: string[] = [];
-  for (const [index, file] of selected.entries()) {
-    const program = kept === undefined ? once : twice;
-    if (!(await runProgram(program(file, reports[index] ?? ''), env))) failed.push(file);
-  }
-  const ofFiles = `${selected.length - failed.length} of ${selected.length} files passed on ${assets}`;
-  console.log(`test:real: ${countsIn(reports)}; ${ofFiles}`);
-  if (kept === undefined) rmSync(folder, { recursive: true });
+  const folder = reports ?? mkdtempSync(join(tmpdir(), 'bullion-real-'));
+  const { failed, counts } = await runAll(selected, assets, folder);
+  if (reports === undefined) rmSync(folder, { recursive: true });
+  console.log(
+    `test:real: ${toWords(counts)}; ${selected.length - failed.length} of ${selected.length} files passed on ${assets}`,
+  );
   for (const file of failed) console.log(`  failed: ${file}`);
+  if (isProof && parts.length === 0 && failed.length === 0) writeProof(counts.passed);
   return failed.length === 0 ? 0 : 1;
 };
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { reports: { type: 'string' } } });
-process.exit(await main(positionals, values.reports));
+/** Exit code. */
+const sayWhetherProven = (): number => {
+  const proof = readProof();
+  const word =
+    proof === undefined
+      ? 'not proven on a real control plane since something of it has changed (test/real/proof.ts)'
+      : `${proof.passed} tests passed on a real control plane, and nothing they depend on has changed since`;
+  console.log(`test:real: ${word}`);
+  return proof === undefined ? 1 : 0;
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { reports: { type: 'string' }, proof: { type: 'boolean', default: false }, proven: { type: 'boolean', default: false } },
+});
+process.exit(
+  values.proven
+    ? sayWhetherProven()
+    : await main({ parts: positionals, isProof: values.proof, reports: values.reports }),
+);

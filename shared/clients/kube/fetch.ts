@@ -15,6 +15,8 @@ export interface FetchAccess {
   readonly server: string;
   /** Of the service account to work under. */
   readonly token: string;
+  /** Default: the runtime's own. */
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 const toAnswer = (response: Response): TransportAnswer => ({
@@ -29,9 +31,13 @@ const toAnswer = (response: Response): TransportAnswer => ({
   },
 });
 
-const send = async (url: string, token: string, call: TransportRequest): Promise<Response> => {
+const send = async (
+  url: string,
+  { token, fetch: ask = fetch }: FetchAccess,
+  call: TransportRequest,
+): Promise<Response> => {
   try {
-    return await fetch(url, {
+    return await ask(url, {
       method: call.method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -50,10 +56,10 @@ const send = async (url: string, token: string, call: TransportRequest): Promise
   }
 };
 
-export const createFetchTransport = ({ server, token }: FetchAccess): Transport => {
-  const base = server.replace(/\/$/, '');
+export const createFetchTransport = (access: FetchAccess): Transport => {
+  const base = access.server.replace(/\/$/, '');
   return async (call) => {
-    const answer = toAnswer(await send(base + call.path, token, call));
+    const answer = toAnswer(await send(base + call.path, access, call));
     if (answer.statusCode < 300) return answer;
     throw await faultOf(answer, `${call.method} ${call.path}`);
   };

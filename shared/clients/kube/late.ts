@@ -7,13 +7,18 @@ export interface LateKubeClient extends KubeClient {
   readonly warm: () => Promise<void>;
 }
 
+/** Makes a client of what a kubeconfig names; without a path, of what a pod or a person has. */
+export type Connect = (kubeconfig: string | undefined) => KubeClient | Promise<KubeClient>;
+
+const overTheNetwork: Connect = async (kubeconfig) => {
+  const { createKubeClient, loadKubeConfig } = await import('#shared/clients/kube/create.ts');
+  return createKubeClient(loadKubeConfig(kubeconfig));
+};
+
 /** Every question throws Unavailable as long as the configuration cannot be read; the next one reads it again. */
-export const createLateKubeClient = (kubeconfig?: string): LateKubeClient => {
+export const createLateKubeClient = (kubeconfig?: string, connect: Connect = overTheNetwork): LateKubeClient => {
   let loading: Promise<KubeClient> | undefined;
-  const load = async (): Promise<KubeClient> => {
-    const { createKubeClient, loadKubeConfig } = await import('#shared/clients/kube/create.ts');
-    return createKubeClient(loadKubeConfig(kubeconfig));
-  };
+  const load = async (): Promise<KubeClient> => connect(kubeconfig);
   const client = (): Promise<KubeClient> =>
     (loading ??= load().catch((error: unknown) => {
       loading = undefined;
