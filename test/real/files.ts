@@ -17,4 +17,6 @@ export const proofFiles: readonly string[] = [
   ),
 ];
 
-export const allFiles: readonly string[] = [...new Set([...proofFiles, ...globSync('test/flows/*.test.ts').toSorted()])];
+export const allFiles: readonly string[] = [
+  ...new Set([...proofFiles, ...globSync('test/flows/*.test.ts').toSorted()]),
+];

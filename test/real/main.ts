@@ -93,7 +93,11 @@ const sayWhetherProven = (): number => {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { reports: { type: 'string' }, proof: { type: 'boolean', default: false }, proven: { type: 'boolean', default: false } },
+  options: {
+    reports: { type: 'string' },
+    proof: { type: 'boolean', default: false },
+    proven: { type: 'boolean', default: false },
+  },
 });
 process.exit(
   values.proven
