@@ -45,6 +45,8 @@ export interface ImageOptions {
   readonly outDir: string;
   /** Keeps Debian packages between builds. */
   readonly cacheDir: string;
+  /** Of gzip, 1 to 9. Default: 6. */
+  readonly level?: number;
 }
 
 export interface BuiltImage {
@@ -66,19 +68,19 @@ const environment = {
 /** One layer that changes with Debian and Node, one that changes with us. */
 export const buildImage = async (
   kind: ImageKind,
-  { bundleDir, outDir, cacheDir }: ImageOptions,
+  { bundleDir, outDir, cacheDir, level = 6 }: ImageOptions,
 ): Promise<BuiltImage> => {
   await rm(outDir, { recursive: true, force: true });
   const systemDir = join(outDir, 'system');
   const appDir = join(outDir, 'application');
   const layoutDir = join(outDir, 'layout');
   const packages = await fillSystem(kind, systemDir, cacheDir);
-  const system = await writeLayer(layoutDir, systemDir);
+  const system = await writeLayer(layoutDir, systemDir, level);
   await cp(bundleDir, join(systemDir, 'app'), { recursive: true });
   await compileCode(kind, systemDir);
   await mkdir(appDir, { recursive: true });
   await cp(join(systemDir, 'app'), join(appDir, 'app'), { recursive: true });
-  const layers = [system, await writeLayer(layoutDir, appDir)];
+  const layers = [system, await writeLayer(layoutDir, appDir, level)];
   const manifest = await writeImage(layoutDir, layers, {
     env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
     entrypoint: kind.entrypoint,

@@ -41,8 +41,9 @@ const cacheDir = fileURLToPath(new URL('../../.cache/debian', import.meta.url));
 const kindOf = (wanted: ImageKind['name']): ImageKind => imageKinds.find(({ name }) => name === wanted)!;
 /** Not in `beforeAll`: tests are named by them. */
 const functions = await startedBy(kindOf('functions'));
+/** Packed fast: how small an image gets is gzip's. */
 const build = (name: ImageKind['name'], outDir: string) =>
-  buildImage(kindOf(name), { bundleDir, outDir: join(dir, outDir), cacheDir });
+  buildImage(kindOf(name), { bundleDir, outDir: join(dir, outDir), cacheDir, level: 1 });
 
 /** As the image sets it; `chroot` itself is beside. */
 const environmentOf = ({ Env }: Said, more: readonly string[]): Record<string, string> => {

@@ -41,8 +41,8 @@ const hashing = (): { readonly stream: Transform; readonly done: () => { digest:
 
 const blobPath = (dir: string, digest: string): string => join(dir, 'blobs', 'sha256', digest.replace('sha256:', ''));
 
-/** The files below `from` as one layer: sorted, owned by root, of 1970, so that the same files give the same bytes. */
-export const writeLayer = async (dir: string, from: string): Promise<Layer> => {
+/** The files below `from` as one layer: sorted, owned by root, of 1970, so that the same files give the same bytes. `level`: of gzip. */
+export const writeLayer = async (dir: string, from: string, level: number): Promise<Layer> => {
   await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true });
   const args = [
     '--sort=name',
@@ -62,7 +62,7 @@ export const writeLayer = async (dir: string, from: string): Promise<Layer> => {
   const plain = hashing();
   const packed = hashing();
   const part = join(dir, 'layer.part');
-  await pipeline(tar.stdout, plain.stream, createGzip({ level: 6 }), packed.stream, createWriteStream(part));
+  await pipeline(tar.stdout, plain.stream, createGzip({ level }), packed.stream, createWriteStream(part));
   if ((await ended) !== 0) throw new Error(`tar of ${from} failed; its words are above`);
   const { digest, size } = packed.done();
   await rename(part, blobPath(dir, digest));
