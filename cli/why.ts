@@ -104,7 +104,7 @@ const stateOfChild = (child: KubeObject): string => {
 
 const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
 
-const eventRows = (events: readonly KubeEvent[], ...[now, most]: [Date, number]) =>
+const eventRows = (events: readonly KubeEvent[], now: Date, most: number) =>
   events
     .toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)))
     .slice(-most)

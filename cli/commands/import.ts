@@ -50,11 +50,7 @@ const harvesterSpec = (source: ImageSource, values: Values, name: string): Spec 
 };
 
 /** The image object a command line asks for. Throws InvalidInput. */
-export const imageOf = (
-  name: string,
-  namespace: string,
-  ...[place, values]: [place: string, values: Values]
-): Image => {
+export const imageOf = (name: string, namespace: string, place: string, values: Values): Image => {
   const group = imageGroups.find((known) => known === textOf(values, 'group')) ?? 'hypercloud';
   const source = parseSource(place);
   const { kind, ...type } = imageTypes[group];

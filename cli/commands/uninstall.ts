@@ -65,7 +65,8 @@ const run = async (call: Call): Promise<ExitCode> => {
 
 const removeInstallation = async (
   { kube, terminal, signal }: Call,
-  ...[deadline, types]: [number, readonly ResourceType[]]
+  deadline: number,
+  types: readonly ResourceType[],
 ): Promise<ExitCode> => {
   const wait = { kube, deadline, signal };
   for (const type of doors) await removeAll(kube, type);

@@ -40,7 +40,8 @@ interface Work {
 const ensureTarget = async (
   call: Call,
   name: string,
-  ...[file, { line, timeoutMs }]: [LocalFile, Work]
+  file: LocalFile,
+  { line, timeoutMs }: Work,
 ): Promise<Image | undefined> => {
   if (kindOf(call.values) === 'image') return ensureImage(call, name);
   if ((await ensureVolume(call, name, diskBytesOf(call, file))) === undefined) throw needsSize(file);
@@ -52,7 +53,8 @@ const ensureTarget = async (
 const untilOver = async (
   call: Call,
   name: string,
-  ...[image, { line, timeoutMs }]: [Image | undefined, Work]
+  image: Image | undefined,
+  { line, timeoutMs }: Work,
 ): Promise<ExitCode> => {
   const { kube, terminal, signal, values } = call;
   if (image !== undefined) {

@@ -15,7 +15,8 @@ import { Denied, isNotFound } from '#shared/runtime/errors.ts';
 const listIfAny = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
-  ...[namespace, labelSelector]: [namespace: string | undefined, labelSelector?: string]
+  namespace: string | undefined,
+  labelSelector?: string,
 ): Promise<readonly T[]> => {
   const found: T[] = [];
   try {

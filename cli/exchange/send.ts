@@ -33,7 +33,8 @@ const longestSilenceMs = 300_000;
 
 const ask = (
   { connection, silenceMs = longestSilenceMs }: Sending,
-  ...[url, options]: [string, Omit<Dispatcher.RequestOptions, 'path'>]
+  url: string,
+  options: Omit<Dispatcher.RequestOptions, 'path'>,
 ) =>
   request(url, {
     dispatcher: connection.to(url),
@@ -70,7 +71,8 @@ const metadataOf = ({ checksum, virtualSize }: Sending): string =>
 /** Address of the upload: of the same file that is under way, or of one that begins. `sent`: bytes, by this command. */
 const begin = async (
   sending: Sending,
-  ...[ticket, sent]: [Ticket, number]
+  ticket: Ticket,
+  sent: number,
 ): Promise<{ url: string; offset: number } | 'done' | 'arrived'> => {
   const { size, checksum, signal } = sending;
   const standing = await lookUp(sending, ticket);

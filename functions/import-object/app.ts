@@ -30,7 +30,8 @@ interface AdmissionServer {
  */
 export const withStores = (
   app: AdmissionServer,
-  ...[asked, token]: [AdmissionServer, string | undefined]
+  asked: AdmissionServer,
+  token: string | undefined,
 ): AdmissionServer => ({
   fetch: (request) => (token !== undefined && isOfStore(request, token) ? app.fetch(request) : asked.fetch(request)),
 });

@@ -32,7 +32,7 @@ const denialOf = async (asked: Asked, kube?: KubeClient): Promise<Denial | 'allo
   return { code: status.code, causes: Object.fromEntries(causes) };
 };
 
-const invalid = (...[field, message]: [field: string, message: string]): unknown => ({
+const invalid = (field: string, message: string): unknown => ({
   code: 422,
   causes: expect.objectContaining({ [field]: expect.stringContaining(message) }),
 });

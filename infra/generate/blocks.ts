@@ -35,7 +35,7 @@ export const loadBlocks = async (root: URL): Promise<Blocks> => {
 };
 
 /** The settings schema that every `<folder>/<name>/<file>.ts` exports, as rows. */
-const loadSettings = async (root: URL, ...[folder, file]: [string, string]): Promise<Settings> => {
+const loadSettings = async (root: URL, folder: string, file: string): Promise<Settings> => {
   const files = await readdir(new URL(`${folder}/`, root), { recursive: true }).catch(() => []);
   const names = files.flatMap((path) => (path.endsWith(`/${file}.ts`) ? [path.slice(0, -`/${file}.ts`.length)] : []));
   const entries = names.toSorted().map(async (name): Promise<[string, readonly SettingRow[]]> => {

@@ -113,7 +113,8 @@ const toBroker = { ref: broker } as const;
 /** `{}` selects every namespace with one watch per kind and survives new namespaces without a restart. */
 const apiServerSource = (
   name: string,
-  ...[resources, mode = 'Resource']: [readonly object[], ('Resource' | 'Reference')?]
+  resources: readonly object[],
+  mode: 'Resource' | 'Reference' = 'Resource',
 ): Manifest => ({
   apiVersion: 'sources.knative.dev/v1',
   kind: 'ApiServerSource',
@@ -177,7 +178,7 @@ export const buildOptionalSources = (): readonly Manifest[] => [
   ...diskUsers.map((type) => optionalSource('machines', type, 'Reference')),
 ];
 
-const optionalSource = (group: string, ...[type, mode]: [ResourceType, 'Resource' | 'Reference']): Manifest => {
+const optionalSource = (group: string, type: ResourceType, mode: 'Resource' | 'Reference'): Manifest => {
   const name = `${group}-${type.kind.toLowerCase()}`;
   const source = apiServerSource(name, [{ apiVersion: apiVersionOf(type), kind: type.kind }], mode);
   return {

@@ -40,7 +40,8 @@ const withRule = (role: Manifest, more: Rule): Manifest => ({
 const userRole = (
   name: string,
   into: readonly string[],
-  ...[objects, verbs]: [readonly ResourceType[], readonly Verb[]]
+  objects: readonly ResourceType[],
+  verbs: readonly Verb[],
 ): Manifest => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'ClusterRole',

@@ -51,7 +51,8 @@ export const clusterWorker = <S extends typeof clusterSettings & Readonly<Record
 /** A Worker is reached from the whole internet: whoever does not show the token learns nothing. `name`: the setting that holds it. */
 export const guarded = (
   app: App,
-  ...[{ token, name }, log]: [{ readonly token: string; readonly name: string }, Logger]
+  { token, name }: { readonly token: string; readonly name: string },
+  log: Logger,
 ): App => ({
   fetch: (request) => {
     if (showsToken(request.headers, token)) return app.fetch(request);

@@ -9,7 +9,9 @@ import { keyOfText, textOf } from '#local-cluster/controllers/informer.ts';
 /** Puts a finalizer on an object that lacks it; Conflict when the object changed meanwhile. */
 export const holdFinalizer = async <T extends KubeObject>(
   kube: KubeClient,
-  ...[type, object, finalizer]: [ResourceType<T>, T, string]
+  type: ResourceType<T>,
+  object: T,
+  finalizer: string,
 ): Promise<void> => {
   const { uid, resourceVersion, finalizers = [] } = object.metadata;
   if (finalizers.includes(finalizer)) return;
@@ -20,7 +22,9 @@ export const holdFinalizer = async <T extends KubeObject>(
 /** Takes finalizers off an object; fine when it is gone, Conflict when it changed meanwhile. */
 export const dropFinalizers = async <T extends KubeObject>(
   kube: KubeClient,
-  ...[type, object, dropped]: [ResourceType<T>, T, readonly string[]]
+  type: ResourceType<T>,
+  object: T,
+  dropped: readonly string[],
 ): Promise<void> => {
   const { uid, resourceVersion, finalizers = [] } = object.metadata;
   const kept = finalizers.filter((finalizer) => !dropped.includes(finalizer));

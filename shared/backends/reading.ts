@@ -24,7 +24,8 @@ import { transferJobName } from '#shared/populate/transfer-job.ts';
 export const readOwn = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
-  ...[owner, name]: [ObjectRef, string]
+  owner: ObjectRef,
+  name: string,
 ): Promise<{ readonly own?: T; readonly foreign: readonly T[] }> => {
   const object = await kube.get(type, { namespace: owner.namespace, name });
   if (object === undefined) return { foreign: [] };

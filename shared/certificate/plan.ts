@@ -57,7 +57,7 @@ const renewAuthority = (kept: Kept['authority'], now: number): Tended['authority
 const isFor = (certificate: X509Certificate, names: readonly string[]): boolean =>
   names.every((name) => certificate.checkHost(name) !== undefined);
 
-const renewServer = (kept: Pair | undefined, authority: Pair, ...[names, now]: [readonly string[], number]): Pair => {
+const renewServer = (kept: Pair | undefined, authority: Pair, names: readonly string[], now: number): Pair => {
   const certificate = read(kept?.certificate);
   const issuer = read(authority.certificate);
   const isGood =

@@ -27,7 +27,8 @@ const isLookedAfter = (secret: Secret | undefined): boolean =>
 const write = async (
   kube: KubeClient,
   before: Secret | undefined,
-  ...[name, texts]: [string, Readonly<Record<string, string>>]
+  name: string,
+  texts: Readonly<Record<string, string>>,
 ): Promise<unknown> => {
   const data = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, toData(text)]));
   const labels = { 'app.kubernetes.io/part-of': 'bullion' };

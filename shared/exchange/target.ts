@@ -144,10 +144,7 @@ const fromImage = (name: TargetName, object: HarvesterImage): Target => {
 const volumeKind = groupKindOf({ apiVersion: apiVersionOf(dataVolumeKind.type), kind: dataVolumeKind.type.kind });
 
 /** Whoever writes a claim writes its labels: they are believed where the volume itself says that the claim is its own. */
-const volumeBehind = async (
-  kube: KubeClient,
-  ...[claim, owner]: [TargetName, Owner]
-): Promise<DataVolume | undefined> => {
+const volumeBehind = async (kube: KubeClient, claim: TargetName, owner: Owner): Promise<DataVolume | undefined> => {
   if (owner.namespace !== claim.namespace) return undefined;
   const volume = await kube.get(dataVolumeKind.type, { namespace: claim.namespace, name: owner.name });
   if (volume === undefined || volume.metadata.uid !== owner.uid) return undefined;

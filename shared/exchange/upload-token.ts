@@ -84,7 +84,8 @@ const requesterOf = (request: Request, { isFrontProxy }: UploadTokenDeps): Reque
 const wantedOf = async (
   { kube }: UploadTokenDeps,
   requester: Requester,
-  ...[namespace, spec]: [string, Spec]
+  namespace: string,
+  spec: Spec,
 ): Promise<{ readonly verb: Deed; readonly target: TargetName }> => {
   if ('pvcName' in spec && typeof spec.pvcName === 'string')
     return { verb: 'upload', target: { plural: 'persistentvolumeclaims', namespace, name: spec.pvcName } };

@@ -124,11 +124,7 @@ export const shortHash = (parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12);
 
 /** Throws InvalidInput naming the sidecar or the metadata that is wrong. */
-export const describeObject = (
-  rule: ImportRule,
-  key: string,
-  ...[facts, sidecars]: [facts: StoredFacts, sidecars: Sidecars]
-): Description => {
+export const describeObject = (rule: ImportRule, key: string, facts: StoredFacts, sidecars: Sidecars): Description => {
   const said = {
     ...defined(ofMetadata(facts.metadata)),
     ...defined(ofSha256(sidecars['.sha256'])),

@@ -61,7 +61,8 @@ const askAll = async (
 export const fillGrants = async (
   request: AdmissionRequest,
   object: KubeObject,
-  ...[sourcesOf, kube]: [SourcesOf<KubeObject>, KubeClient]
+  sourcesOf: SourcesOf<KubeObject>,
+  kube: KubeClient,
 ): Promise<KubeObject> => {
   if (isOwnAccount(request)) return object;
   if (request.operation === 'UPDATE') return withGrants(object, grantTextOf(request.oldObject));
@@ -114,7 +115,8 @@ const foreignRestore = ({ oldObject }: AdmissionRequest, object: KubeObject): Ad
 export const reviewAccess = async (
   request: AdmissionRequest,
   object: KubeObject,
-  ...[sourcesOf, kube]: [SourcesOf<KubeObject>, KubeClient]
+  sourcesOf: SourcesOf<KubeObject>,
+  kube: KubeClient,
 ): Promise<AdmissionAnswer | undefined> => {
   if (isOwnAccount(request)) return undefined;
   const restore = foreignRestore(request, object);

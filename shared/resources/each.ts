@@ -12,7 +12,8 @@ const width = 8;
 export const reconcileEach = async (
   deps: ReconcileDeps,
   reconciler: Reconciler,
-  ...[objects, signal]: [AsyncIterable<KubeObject>, AbortSignal?]
+  objects: AsyncIterable<KubeObject>,
+  signal?: AbortSignal,
 ): Promise<Outcome> => {
   const reconciling = new Set<Promise<unknown>>();
   const outcomes: Outcome[] = [];

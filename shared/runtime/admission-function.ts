@@ -90,7 +90,8 @@ export const admissionFunction = (options: AdmissionFunctionOptions): Hono & Dir
 
 const answerText = async (
   options: AdmissionFunctionOptions,
-  ...[text, timeout]: [string, string | undefined]
+  text: string,
+  timeout: string | undefined,
 ): Promise<DirectAnswer> => {
   const received = parseReview(text);
   if (received instanceof InvalidInput) {

@@ -24,7 +24,8 @@ export const readCertificate = ({ certFile, keyFile }: TlsFiles) => ({
 export const reloadCertificate = (
   server: Server,
   tls: TlsFiles,
-  ...[log, clientCa]: [log: Logger, clientCa?: string | undefined]
+  log: Logger,
+  clientCa?: string,
 ): (() => void) => {
   let current = JSON.stringify(readCertificate(tls));
   const timer = setInterval(() => {

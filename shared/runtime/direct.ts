@@ -23,7 +23,9 @@ export interface DirectApp {
 /** `isLast`: the client is asked to leave afterwards. Rejects only where the app does. */
 export const answerDirectly = async (
   handler: DirectHandler,
-  ...[request, response, isLast]: [IncomingMessage, ServerResponse, () => boolean]
+  request: IncomingMessage,
+  response: ServerResponse,
+  isLast: () => boolean,
 ): Promise<void> => {
   const text = await readText(request, handler.maxBytes);
   if (text === undefined) return;

@@ -121,7 +121,8 @@ export interface Answers {
 export const sendAll = async (
   kubectl: AdmissionServer['kubectl'],
   verb: 'create' | 'replace' | 'delete',
-  ...[items, flags = []]: [readonly object[], (readonly string[])?]
+  items: readonly object[],
+  flags: readonly string[] = [],
 ): Promise<Answers> => {
   if (items.length === 0) return { passed: [], refused: [] };
   const unchecked = verb === 'delete' ? [] : ['--validate=false'];

@@ -68,7 +68,8 @@ export const anImage = (name: string, spec: HyperCloudImage['spec']): HyperCloud
 export const followUntil = async (
   kube: KubeClient,
   name: string,
-  ...[isSo, seconds = 150]: [(status: ImageStatus) => boolean, number?]
+  isSo: (status: ImageStatus) => boolean,
+  seconds: number = 150,
 ): Promise<readonly ImageStatus[]> => {
   const observed: ImageStatus[] = [];
   const deadline = Date.now() + seconds * 1000;

@@ -68,7 +68,9 @@ export const startControlPlane = async (kind: ApiServerKind): Promise<ControlPla
 export const eventually = async <T extends KubeObject>(
   kube: KubeClient,
   type: ResourceType<T>,
-  ...[key, isSo, seconds = 90]: [ObjectKey, (object: T | undefined) => boolean, number?]
+  key: ObjectKey,
+  isSo: (object: T | undefined) => boolean,
+  seconds: number = 90,
 ): Promise<T | undefined> => {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {

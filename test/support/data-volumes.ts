@@ -8,7 +8,8 @@ import { namespace } from '#test/support/cluster.ts';
 export const aDataVolume = (
   name: string,
   spec: object,
-  ...[annotations = {}, place = namespace]: [annotations?: Record<string, string>, place?: string]
+  annotations: Record<string, string> = {},
+  place: string = namespace,
 ): DataVolume => ({
   apiVersion: 'cdi.kubevirt.io/v1beta1',
   kind: 'DataVolume',

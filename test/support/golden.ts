@@ -60,7 +60,9 @@ const unlessRetryable = (error: unknown): undefined => {
 
 const until = async <T extends KubeObject>(
   { kind }: ResourceType<T>,
-  ...[name, read, isSo]: [string, () => Promise<T | undefined>, (object: T | undefined) => boolean]
+  name: string,
+  read: () => Promise<T | undefined>,
+  isSo: (object: T | undefined) => boolean,
 ): Promise<T> => {
   const deadline = Date.now() + timeLimit;
   for (;;) {

@@ -34,7 +34,8 @@ const into = (className: string): Draft => copy('encrypt', 'plain', { targetStor
 const copying = (
   id: string,
   what: string,
-  ...[given, { object, says }]: [readonly Draft[], { readonly object: Draft; readonly says: RegExp }]
+  given: readonly Draft[],
+  { object, says }: { readonly object: Draft; readonly says: RegExp },
 ): ProtectedRow => ({
   id,
   what,

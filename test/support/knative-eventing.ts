@@ -53,11 +53,7 @@ export const createKnativeEventing =
     const { manifests, subscribers, log, kubeconfigs } = options;
     const admin = createKubeClient(loadKubeConfig(kubeconfigs.admin));
     const children: ChildProcess[] = [];
-    const run = (
-      program: string,
-      kubeconfig: string,
-      ...[env, args = []]: [Record<string, string>, string[]?]
-    ): void => {
+    const run = (program: string, kubeconfig: string, env: Record<string, string>, args: string[] = []): void => {
       const child = spawn(program, args, {
         env: { KUBECONFIG: kubeconfig, SYSTEM_NAMESPACE: 'knative-eventing', NAMESPACE: 'bullion-system', ...env },
         stdio: ['ignore', 'ignore', 'pipe'],

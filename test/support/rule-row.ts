@@ -42,18 +42,13 @@ export interface FillRow {
   readonly cases: readonly { readonly what: string; readonly object: Draft; readonly becomes: object }[];
 }
 
-export const row = (id: string, allowed: Draft, ...[denied, says]: [Draft, RegExp]): AdmissionRow => ({
+export const row = (id: string, allowed: Draft, denied: Draft, says: RegExp): AdmissionRow => ({
   id,
   allowed,
   denied,
   says,
 });
-export const update = (
-  id: string,
-  before: Draft,
-  allowed: Draft,
-  ...[denied, says]: [Draft, RegExp]
-): AdmissionRow => ({
+export const update = (id: string, before: Draft, allowed: Draft, denied: Draft, says: RegExp): AdmissionRow => ({
   ...row(id, allowed, denied, says),
   before,
 });
@@ -64,7 +59,7 @@ export const described = (draft: Draft): Draft => ({
 /** A fixed field changed. */
 export const fixed = (id: string, before: Draft, spec: Loose, says: RegExp): AdmissionRow =>
   update(id, before, described(before), { ...before, spec: { ...before.spec, ...spec } }, says);
-export const exempt = (ids: string, what: string, ...[given, asked]: [readonly Draft[], Asked]): ExemptRow => ({
+export const exempt = (ids: string, what: string, given: readonly Draft[], asked: Asked): ExemptRow => ({
   ids: ids.split(' '),
   what,
   given,

@@ -29,7 +29,7 @@ const files = text
   .map((line) => JSON.parse(line) as Times)
   .toSorted((one, other) => other.own + other.children - one.own - one.children);
 const total = (of: (times: Times) => number): number => files.reduce((all, times) => all + of(times), 0);
-const row = (...[file, ...seconds]: [string, ...number[]]): string =>
+const row = (file: string, ...seconds: number[]): string =>
   [...seconds.map((value) => value.toFixed(1).padStart(9)), file].join(' ');
 
 console.log(['clock', 'processor', 'worker', 'children'].map((word) => word.padStart(9)).join(' '));

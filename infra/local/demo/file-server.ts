@@ -44,7 +44,8 @@ export const startFileServer = async (options: FileServerOptions = {}): Promise<
 const answer = async (
   files: ReadonlyMap<string, string>,
   request: IncomingMessage,
-  ...[response, { bytesPerSecond }]: [ServerResponse, FileServerOptions]
+  response: ServerResponse,
+  { bytesPerSecond }: FileServerOptions,
 ): Promise<void> => {
   const path = files.get(new URL(request.url ?? '/', 'http://localhost').pathname);
   if (path === undefined) {

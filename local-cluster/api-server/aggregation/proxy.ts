@@ -44,7 +44,8 @@ const toResponse = (answer: Dispatcher.ResponseData): Response => {
 export const forward = async (
   connector: Connector,
   extension: Extension,
-  ...[request, user]: [Request, User]
+  request: Request,
+  user: User,
 ): Promise<Response> => {
   if (!extension.isAvailable) return plainError('service unavailable');
   const { pathname, search } = new URL(request.url);

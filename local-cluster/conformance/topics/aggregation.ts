@@ -97,11 +97,7 @@ const startExtension = async (t: CaseContext): Promise<Extension> => {
   return { group, asked, close };
 };
 
-const register = async (
-  t: CaseContext,
-  group: string,
-  ...[service, caBundle]: [service: Body, caBundle: string]
-): Promise<void> => {
+const register = async (t: CaseContext, group: string, service: Body, caBundle: string): Promise<void> => {
   const spec = { group, version: 'v1', groupPriorityMinimum: 1000, versionPriority: 10, service, caBundle };
   await create(t, services, {
     apiVersion: 'apiregistration.k8s.io/v1',

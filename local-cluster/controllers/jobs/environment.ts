@@ -47,7 +47,8 @@ const resolveVariable = async (
 
 const valueOfKey = async (
   kube: KubeClient,
-  ...[namespace, { secretKeyRef, configMapKeyRef }]: [string, NonNullable<EnvVar['valueFrom']>]
+  namespace: string,
+  { secretKeyRef, configMapKeyRef }: NonNullable<EnvVar['valueFrom']>,
 ): Promise<string | undefined> => {
   if (secretKeyRef !== undefined) {
     const secret = await kube.get(secrets, { namespace, name: secretKeyRef.name });

@@ -77,7 +77,7 @@ const carryOut = async ({ kube, say, nodeName }: Tools, job: Job, plan: JobPlan)
 };
 
 /** A quota or a policy may refuse it: that is said at the Job, and tried again. */
-const createPod = async (kube: KubeClient, say: Say, ...[job, nodeName]: readonly [Job, string]): Promise<Pod> => {
+const createPod = async (kube: KubeClient, say: Say, job: Job, nodeName: string): Promise<Pod> => {
   try {
     return await kube.create(pods, buildPod(job, nodeName));
   } catch (error) {

@@ -88,7 +88,8 @@ interface Files {
 /** What a secret or a config map holds; `undefined` for other kinds of volume. */
 const filesOf = async (
   kube: KubeClient,
-  ...[namespace, { secret, configMap }]: [string, Volume]
+  namespace: string,
+  { secret, configMap }: Volume,
 ): Promise<Files | Obstacle | undefined> => {
   if (secret !== undefined) {
     const found = await kube.get(secrets, { namespace, name: secret.secretName });
@@ -130,7 +131,8 @@ const projectFiles = async (
 
 const resolveClaim = async (
   { kube, directory, nodeName }: Place,
-  ...[namespace, name]: [string, string]
+  namespace: string,
+  name: string,
 ): Promise<HostVolume | Obstacle> => {
   const key = { namespace, name };
   const waiting = (message: string): Obstacle => ({ reason: 'ContainerCreating', message });

@@ -229,7 +229,8 @@ const bind = async (kube: KubeClient, claim: PersistentVolumeClaim, volume: Pers
 const expand = async (
   { kube, say, directory }: Tools,
   claim: PersistentVolumeClaim,
-  ...[volume, bytes]: [PersistentVolume, number]
+  volume: PersistentVolume,
+  bytes: number,
 ): Promise<void> => {
   const storage = formatQuantity(bytes);
   await directory.expand(handleOf(volume), volumeModeOf(volume.spec), bytes);

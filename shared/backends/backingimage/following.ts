@@ -52,11 +52,8 @@ const stateOf = (image: Image, state: ImageState, followed: Followed, context: P
 const startingWords = ({ message }: Running): string =>
   message === '' ? 'Longhorn is starting the transfer' : `Longhorn is starting the transfer: ${message}`;
 
-const wait = (
-  image: Image,
-  state: ImageState,
-  ...[[reason, message], context]: [readonly [string, string], PlanContext]
-) => waitingState(image, state, { phase: 'Pending', reason, message: describeAttempt(image, state, message) }, context);
+const wait = (image: Image, state: ImageState, [reason, message]: readonly [string, string], context: PlanContext) =>
+  waitingState(image, state, { phase: 'Pending', reason, message: describeAttempt(image, state, message) }, context);
 
 const verifyingState = (image: Image, state: ImageState, context: PlanContext): ImageState => {
   const message = describeAttempt(image, state, 'checking the file and handing it to its disk');

@@ -22,7 +22,8 @@ const json = async <R>(
   transport: Transport,
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   path: string,
-  ...[body, contentType]: [body?: unknown, contentType?: string | undefined]
+  body?: unknown,
+  contentType?: string,
 ): Promise<R> => {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const response = await transport({ method, path, body: text, contentType });
@@ -93,7 +94,7 @@ const writers = (
 
 const patches =
   (transport: Transport, contentType: string) =>
-  <T extends KubeObject>(type: ResourceType<T>, ...[key, patch, options = {}]: [ObjectKey, object, PatchOptions?]) =>
+  <T extends KubeObject>(type: ResourceType<T>, key: ObjectKey, patch: object, options: PatchOptions = {}) =>
     json<T>(transport, 'PATCH', objectPath(type, key, options.subresource) + dryRunQuery(options), patch, contentType);
 
 const dryRunQuery = (options: { readonly dryRun?: boolean }): string =>

@@ -26,11 +26,7 @@ const mayDownload = async (
 };
 
 /** Throws a Problem (403). Says nothing of whether the target exists: ask this before you look. */
-export const permit = async (
-  kube: KubeClient,
-  caller: Caller,
-  ...[deed, target]: [Deed, TargetName]
-): Promise<void> => {
+export const permit = async (kube: KubeClient, caller: Caller, deed: Deed, target: TargetName): Promise<void> => {
   if (caller.by === 'token') {
     const { verb, target: text } = caller.claims;
     if (verb === deed && text === targetText(target)) return;

@@ -43,7 +43,8 @@ const notAnswering = (): Problem =>
 const askPod = async (
   deps: ExchangeDeps,
   volume: DownloadVolume,
-  ...[incoming, form]: [Request, ExportFormat]
+  incoming: Request,
+  form: ExportFormat,
 ): Promise<Answer> => {
   const { signal } = incoming;
   for (let attempt = 1; ; attempt++) {
@@ -103,7 +104,8 @@ export interface DownloadOptions {
 export const download = async (
   deps: ExchangeDeps,
   incoming: Request,
-  ...[name, { standard, onWhole }]: [TargetName, DownloadOptions]
+  name: TargetName,
+  { standard, onWhole }: DownloadOptions,
 ): Promise<Response> => {
   await permit(deps.kube, await authenticate(incoming, deps), 'download', name);
   const target = await findTarget(deps.kube, name);

@@ -27,7 +27,8 @@ const removeDownloader = async (kube: KubeClient, { namespace, name }: TargetNam
 export const downloadImage = (
   deps: ExchangeDeps,
   request: Request,
-  ...[name, standard]: [TargetName, ExportFormat]
+  name: TargetName,
+  standard: ExportFormat,
 ): Promise<Response> => {
   const onWhole = (): Promise<void> =>
     removeDownloader(deps.kube, name).catch((error: unknown) => {

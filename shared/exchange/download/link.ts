@@ -29,7 +29,8 @@ const secondsOf = (query: URLSearchParams): number => {
 export const makeLink = async (
   deps: ExchangeDeps,
   request: Request,
-  ...[name, standard]: [TargetName, ExportFormat]
+  name: TargetName,
+  standard: ExportFormat,
 ): Promise<Response> => {
   const caller = await authenticate(request, deps);
   if (caller.by === 'token') throw new Problem(403, 'Forbidden', 'a token of the cluster is needed to make an address');

@@ -18,7 +18,8 @@ const fillSpec: Fill = ({ object }) => ({ ...object, spec: { ...specDefaults, ..
 const withEntry = (
   object: HarvesterImage,
   map: 'labels' | 'annotations',
-  ...[key, value]: [key: string, value: string]
+  key: string,
+  value: string,
 ): HarvesterImage => ({
   ...object,
   metadata: { ...object.metadata, [map]: { ...object.metadata[map], [key]: value } },

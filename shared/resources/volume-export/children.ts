@@ -43,7 +43,8 @@ const fileBytes = (diskBytes: number): number => Math.ceil(diskBytes * 1.001) + 
 export const buildFileClaim = (
   { ref }: VolumeExport,
   { claimName }: Local,
-  ...[origin, settings]: [ReadyOrigin, PopulateSettings]
+  origin: ReadyOrigin,
+  settings: PopulateSettings,
 ): PersistentVolumeClaim =>
   buildVolume({
     owner: ref,
@@ -96,7 +97,8 @@ export type Clearing = 'abort' | 'discard';
 export const buildClearJob = (
   { ref, retries }: VolumeExport,
   destination: ExportDestination,
-  ...[mode, settings]: [Clearing, PopulateSettings]
+  mode: Clearing,
+  settings: PopulateSettings,
 ): Job =>
   buildTransferJob(
     { mode, owner: ref, source: { type: 'blank' }, export: toJobExport(destination), retries },

@@ -83,7 +83,8 @@ const objectStatus = ({ destination }: VolumeExport, { object }: ExportState): E
 export const toExportStatus = (
   object: VirtualMachineVolumeExport,
   subject: VolumeExport,
-  ...[state, now]: [ExportState, string]
+  state: ExportState,
+  now: string,
 ): ExportStatus => {
   const { destination } = subject;
   const isHere = destination?.is === 'local' && state.phase === 'Available';

@@ -58,7 +58,8 @@ const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanConte
 export const planFailing = (
   subject: Going,
   observed: ObservedExport,
-  ...[failing, context]: [NonNullable<ExportState['failing']>, PlanContext]
+  failing: NonNullable<ExportState['failing']>,
+  context: PlanContext,
 ): Step<ExportState> => {
   const { reason, message } = failing;
   const cleared = clearStore(subject, observed, reason === tornReason ? 'discard' : 'abort', context);

@@ -135,7 +135,8 @@ interface Reading {
 const startJob = (
   subject: Going,
   { origin, file }: Starting,
-  ...[{ claim, from }, context]: [Reading, PlanContext]
+  { claim, from }: Reading,
+  context: PlanContext,
 ): ExportPlan => {
   const { destination } = subject;
   if (file !== undefined && isLeaving(file)) return leaving(subject, `claim ${file.metadata.name}`, context);
@@ -174,7 +175,8 @@ const writerDuring = ({ writers = [], job }: Following, now: number): Pod | unde
 const planDone = (
   subject: Going,
   observed: Following,
-  ...[run, context]: [Extract<TransferRun, { is: 'succeeded' }>, PlanContext]
+  run: Extract<TransferRun, { is: 'succeeded' }>,
+  context: PlanContext,
 ): ExportPlan => {
   const { destination } = subject;
   const counted = countAttempts(subject.state, run);

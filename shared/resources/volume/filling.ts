@@ -161,7 +161,8 @@ const planUnstarted = (volume: Volume, observed: Filling, context: PlanContext):
 const planUnfinished = (
   volume: Volume,
   observed: Filling & { readonly job: Job },
-  ...[run, context]: [Exclude<TransferRun, { is: 'succeeded' }>, PlanContext]
+  run: Exclude<TransferRun, { is: 'succeeded' }>,
+  context: PlanContext,
 ): Plan => {
   const { job, warnings, spool } = observed;
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);

@@ -31,7 +31,8 @@ interface Extent {
 const extend = async (
   file: FileHandle,
   { path, bytes }: Extent,
-  ...[{ preallocated }, signal]: [TransferTarget, AbortSignal]
+  { preallocated }: TransferTarget,
+  signal: AbortSignal,
 ): Promise<void> => {
   await file.truncate(bytes);
   if (preallocated === true) await allocate(path, bytes, signal);

@@ -113,7 +113,8 @@ const finish = async (spool: Spool): Promise<Taken> => {
 const receive = async (
   spool: Spool,
   delivery: Delivery,
-  ...[stop, isRefused]: [AbortSignal, () => boolean]
+  stop: AbortSignal,
+  isRefused: () => boolean,
 ): Promise<Taken> => {
   // While this one waited for its turn, another has completed the file, or has taken its place.
   if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };

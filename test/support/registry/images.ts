@@ -101,7 +101,8 @@ export const pushManifest = async (
 export const pushImage = async (
   target: PushTarget,
   layers: readonly Layer[],
-  ...[tag, environment = []]: [tag?: string, environment?: readonly string[]]
+  tag?: string,
+  environment: readonly string[] = [],
 ) => {
   const isDocker = layers.some(({ packing }) => packing === 'docker');
   const kind = isDocker

@@ -34,7 +34,8 @@ export const register = async (
   t: CaseContext,
   kind: 'Validating' | 'Mutating',
   webhook: Webhook,
-  ...[hooks, suffix = 'a']: [hooks: readonly HookSpec[], suffix?: string]
+  hooks: readonly HookSpec[],
+  suffix: string = 'a',
 ): Promise<string> => {
   const name = `${kind.toLowerCase()}-${suffix}-${t.id}`;
   const path = `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}webhookconfigurations`;

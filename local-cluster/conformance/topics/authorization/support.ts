@@ -7,11 +7,8 @@ export const rbac = 'rbac.authorization.k8s.io/v1';
 
 export const as = (t: CaseContext, user: string) => ({ 'impersonate-user': `${user}-${t.id}` });
 
-export const callAs = (
-  t: CaseContext,
-  user: string,
-  ...[method, path, body]: [method: string, path: string, body?: unknown]
-): Promise<Answer> => t.call(method, path, { headers: as(t, user), ...(body === undefined ? {} : { body }) });
+export const callAs = (t: CaseContext, user: string, method: string, path: string, body?: unknown): Promise<Answer> =>
+  t.call(method, path, { headers: as(t, user), ...(body === undefined ? {} : { body }) });
 
 export const role = (name: string, rules: readonly Body[]): Body => ({
   apiVersion: rbac,
