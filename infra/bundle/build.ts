@@ -1,5 +1,5 @@
 // Each function as one file, with what it loads later beside it. Called by `npm run build`, the images and tests.
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { basename, join } from 'node:path';
 import { type BuildOptions, type Metafile, build } from 'esbuild';
@@ -34,18 +34,64 @@ export const buildBundles = async (outDir: string = bundleDir): Promise<readonly
     names.map((name) => ({ name, role: 'function', path: `functions/${name}/index.ts` })),
     { outDir, workers },
   );
-  const late = Object.entries(lazyPackages);
   const more = await bundleAll(
-    [
-      ...[...workers].map((path) => ({ name: workerName(path), role: 'worker' as const, path })),
-      ...late.map(([of, name]) => ({ name, role: 'lazy' as const, path: `${reExported}${of}` })),
-      { name: 'code-cache', role: 'tool', path: 'infra/bundle/code-cache/main.ts' },
-    ],
+    [...loadedLate(workers), { name: 'code-cache', role: 'tool', path: 'infra/bundle/code-cache/main.ts' }],
     { outDir, workers },
   );
   await writeFile(join(outDir, 'start.mjs'), launcher(names));
   return [...functions, ...more];
 };
+
+const loadedLate = (workers: Workers): readonly Entry[] => [
+  ...[...workers].map((path) => ({ name: workerName(path), role: 'worker' as const, path })),
+  ...Object.entries(lazyPackages).map(([of, name]) => ({ name, role: 'lazy' as const, path: `${reExported}${of}` })),
+];
+
+/** Where `npm run package` leaves the command line. */
+export const cliDir = join(root, 'dist', 'cli');
+
+/** The command line as a package that needs no other: empties `outDir` and fills it with what `npm publish` takes. */
+export const buildCli = async (outDir: string = cliDir): Promise<readonly Bundle[]> => {
+  await rm(outDir, { recursive: true, force: true });
+  const workers: Workers = new Set();
+  // What people have installed may be older than what the functions run on.
+  const target = 'node22';
+  const main = await bundleAll([{ name: 'main', role: 'function', path: 'cli/main.ts' }], { outDir, workers, target });
+  const late = await bundleAll(loadedLate(workers), { outDir, workers, target });
+  await writeFile(join(outDir, 'bullion.mjs'), commandLauncher, { mode: 0o755 });
+  await writeFile(join(outDir, 'package.json'), await cliPackage());
+  for (const [from, to] of [
+    ['LICENSE', 'LICENSE'],
+    ['docs/cli.md', 'README.md'],
+  ] as const)
+    await cp(join(root, from), join(outDir, to));
+  return [...main, ...late];
+};
+
+const cliPackage = async (): Promise<string> => {
+  const { name, version, license } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as PackageFile;
+  const bin = { bullion: 'bullion.mjs', 'kubectl-bullion': 'bullion.mjs' };
+  const description = 'Golden images for virtual machines on Kubernetes, from the command line';
+  return `${JSON.stringify({ name, version, description, license, type: 'module', bin, engines: { node: '>=22.15' } }, undefined, 2)}\n`;
+};
+
+interface PackageFile {
+  readonly name: string;
+  readonly version: string;
+  readonly license: string;
+}
+
+/** Node says of a version that is too old only which name a module lacks. What V8 compiled is kept for the next call. */
+const commandLauncher = `#!/usr/bin/env node
+import module from 'node:module';
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 15)) {
+  process.stderr.write(\`bullion: Node \${process.versions.node} is too old: install Node 22.15 or newer\\n\`);
+  process.exit(1);
+}
+module.enableCompileCache?.();
+await import('./main.mjs');
+`;
 
 interface Entry extends Pick<Bundle, 'name' | 'role'> {
   readonly path: string;
@@ -54,10 +100,15 @@ interface Entry extends Pick<Bundle, 'name' | 'role'> {
 /** One build of many entries reads each source once; nothing is shared between what comes out. */
 const bundleAll = async (
   entries: readonly Entry[],
-  { outDir, workers }: { readonly outDir: string; readonly workers: Workers },
+  {
+    outDir,
+    workers,
+    target = 'node24',
+  }: { readonly outDir: string; readonly workers: Workers; readonly target?: string },
 ): Promise<readonly Bundle[]> => {
   const { metafile } = await build({
     ...common,
+    target,
     entryPoints: entries.map(({ name, path }) => ({ in: path, out: name })),
     outdir: outDir,
     outExtension: { '.js': '.mjs' },
@@ -71,7 +122,6 @@ const common = {
   bundle: true,
   platform: 'node',
   format: 'esm',
-  target: 'node24',
   // Whitespace and syntax only: names of classes reach logs and statuses.
   minifyWhitespace: true,
   minifySyntax: true,

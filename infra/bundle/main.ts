@@ -1,5 +1,5 @@
-// `npm run build`: bundles every function into dist/functions and prints what each weighs.
-import { type Bundle, buildBundles, bundleDir } from '#infra/bundle/build.ts';
+// `npm run build`: bundles every function into dist/functions and prints what each weighs. `npm run package`: the command line into dist/cli.
+import { type Bundle, buildBundles, buildCli, bundleDir, cliDir } from '#infra/bundle/build.ts';
 
 const kib = (bytes: number): string => `${Math.ceil(bytes / 1024)} KiB`;
 
@@ -17,8 +17,13 @@ const heaviest = ({ inputs }: Bundle): string => {
     .join(', ');
 };
 
-const bundles = await buildBundles();
+const isCli = process.argv.includes('--cli');
+const bundles = await (isCli ? buildCli() : buildBundles());
 for (const bundle of bundles) {
   process.stdout.write(`${bundle.name.padEnd(22)}${kib(bundle.bytes).padStart(10)}   ${heaviest(bundle)}\n`);
 }
-process.stdout.write(`in ${bundleDir}; one starts with: node ${bundleDir}/start.mjs <function>\n`);
+process.stdout.write(
+  isCli
+    ? `in ${cliDir}; install it with: npm install --global ${cliDir}\n`
+    : `in ${bundleDir}; one starts with: node ${bundleDir}/start.mjs <function>\n`,
+);

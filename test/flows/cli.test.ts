@@ -1,10 +1,11 @@
 // The command line against a cluster of its own, with the output a person and a script would see.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExitCode, exitCodes } from '#cli/command.ts';
+import { buildCli } from '#infra/bundle/build.ts';
 import { writeBootDisk } from '#infra/local/demo/boot-disk.ts';
 import { type FileServer, startFileServer } from '#infra/local/demo/file-server.ts';
 import { type Said, runBullion } from '#test/support/bullion.ts';
@@ -50,6 +51,25 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     expect((await bullion('images', '-A', '-o', 'name')).out).toBe('virtualmachineimage.hypercloud.tmaxanc.com/disk\n');
     const list = JSON.parse((await bullion('images', '-o', 'json')).out) as { items: { status: { state: string } }[] };
     expect(list.items.map(({ status }) => status.state)).toEqual(['Available']);
+  });
+
+  it('is installed from its package in an empty folder, and is a plugin of kubectl there', async () => {
+    const [packageDir, home] = [join(dir, 'package'), join(dir, 'home')];
+    await buildCli(packageDir);
+    const { stdout } = await run('npm', ['pack', '--silent', packageDir], { cwd: dir });
+    await mkdir(home);
+    await run('npm', ['install', '--offline', '--no-audit', join(dir, stdout.trim())], { cwd: home });
+    const env = { ...process.env, PATH: `${join(home, 'node_modules', '.bin')}:${process.env['PATH']}` };
+    const lines = async (...call: readonly [string, ...string[]]): Promise<string> =>
+      (await run(call[0], call.slice(1), { cwd: home, env })).stdout;
+    expect(await lines('bullion', '--version')).toMatch(/^bullion \d+\.\d+\.\d+\n$/);
+    const list = ['images', '-o', 'name', '--kubeconfig', cluster.kubeconfigPath];
+    const named = 'virtualmachineimage.hypercloud.tmaxanc.com/disk\n';
+    expect(await lines('bullion', ...list)).toBe(named);
+    expect(await lines('kubectl', 'bullion', ...list)).toBe(named);
+    await expect(lines('bullion', 'why', 'nothing', '--kubeconfig', cluster.kubeconfigPath)).rejects.toMatchObject({
+      code: exitCodes.notFound,
+    });
   });
 
   it('ends with 1 when an import fails, and why says what, where and what to do', async () => {
