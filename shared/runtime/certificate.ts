@@ -21,12 +21,7 @@ export const readCertificate = ({ certFile, keyFile }: TlsFiles) => ({
 });
 
 /** A pair that does not fit, as in the middle of a replacement, leaves the old one in use. */
-export const reloadCertificate = (
-  server: Server,
-  tls: TlsFiles,
-  log: Logger,
-  clientCa?: string,
-): (() => void) => {
+export const reloadCertificate = (server: Server, tls: TlsFiles, log: Logger, clientCa?: string): (() => void) => {
   let current = JSON.stringify(readCertificate(tls));
   const timer = setInterval(() => {
     try {
