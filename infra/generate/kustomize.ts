@@ -30,6 +30,7 @@ const apart = 'apis';
 
 interface Kustomization {
   readonly resources?: readonly string[];
+  readonly configurations?: readonly string[];
   readonly components?: readonly string[];
   readonly patches?: readonly object[];
 }
@@ -43,6 +44,14 @@ const write = (apiVersion: string, kind: string, content: Kustomization): string
 
 const gone = (apiVersion: string, kind: string, name: string): object =>
   patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
+
+/**
+ * The image of Jobs is a setting of functions. Told here, it is an image like any other to `images:` of each kustomization that is built on this one; values that
+ * name no image stay as they are.
+ */
+const imageFields = {
+  images: [{ group: 'serving.knative.dev', kind: 'Service', path: 'spec/template/spec/containers/env/value' }],
+};
 
 /** What lies in a folder and is applied with the rest. */
 const listOf = (folder: string, manifests: Outputs): readonly string[] =>
@@ -63,9 +72,13 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ...Object.fromEntries(
     [...folders, apart].map((folder) => [
       `infra/${folder}/kustomization.yaml`,
-      kustomization({ resources: listOf(folder, manifests) }),
+      kustomization({
+        resources: listOf(folder, manifests),
+        ...(folder === 'knative' ? { configurations: ['images.yaml'] } : {}),
+      }),
     ]),
   ),
+  'infra/knative/images.yaml': banner(source) + stringify(imageFields),
   'infra/base/kustomization.yaml': kustomization({
     resources: ['namespace.yaml', ...folders.map((folder) => `../${folder}`)],
   }),

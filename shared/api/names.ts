@@ -92,6 +92,9 @@ export const finalizers = {
 /** Who our writes are made by (`fieldManager`, Event source, leader of children). */
 export const fieldManager = 'bullion';
 
+/** As in package.json: the tag of the images that manifests name. */
+export const release = '0.1.0';
+
 /** Where the product lives in a cluster. */
 export const systemNamespace = 'bullion-system';
 
