@@ -1,5 +1,5 @@
 // What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
-import { parseAllDocuments, stringify } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { buildCdiPatches } from '#infra/generate/components.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
@@ -67,26 +67,29 @@ const senders = (manifests: Outputs): readonly SourceRef[] =>
     .filter(({ apiVersion }) => apiVersion.startsWith('sources.knative.dev/'))
     .map(({ apiVersion, kind, metadata: { name } }) => ({ apiVersion, kind, name }));
 
+const optionalNames = (manifests: Outputs): readonly string[] => {
+  const { data } = parse(manifests['infra/knative/optional-sources.yaml'] ?? '') as { readonly data: object };
+  return Object.keys(data).map((file) => file.replace('.json', ''));
+};
+
 /** Every kustomization there is, and what only components bring. */
 export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ...Object.fromEntries(
     [...folders, apart].map((folder) => [
       `infra/${folder}/kustomization.yaml`,
-      kustomization({
-        resources: listOf(folder, manifests),
-        ...(folder === 'knative' ? { configurations: ['images.yaml'] } : {}),
-      }),
+      kustomization({ resources: listOf(folder, manifests) }),
     ]),
   ),
-  'infra/knative/images.yaml': banner(source) + stringify(imageFields),
+  'infra/base/images.yaml': banner(source) + stringify(imageFields),
   'infra/base/kustomization.yaml': kustomization({
     resources: ['namespace.yaml', ...folders.map((folder) => `../${folder}`)],
+    configurations: ['images.yaml'],
   }),
   'infra/kustomization.yaml': kustomization({ resources: ['base'] }),
   'infra/components/network-policies/policies.yaml': toYaml('infra/generate/network.ts', buildNetworkPolicies()),
   'infra/components/network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
   'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [
-    buildEventPolicy(senders(manifests)),
+    buildEventPolicy(senders(manifests), optionalNames(manifests)),
     buildTransferPolicy(),
   ]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),

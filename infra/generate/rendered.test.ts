@@ -217,12 +217,15 @@ const imagesOf = (folder: string): readonly string[] =>
 describe.skipIf(!canRender)('images', () => {
   const { version } = JSON.parse(readFileSync(join(infra, '../package.json'), 'utf8')) as { version: string };
 
-  it.each(['', 'overlays/production', 'components/monitoring', 'apis'])('of infra/%s are those of the release', (way) => {
-    const images = new Set(imagesOf(way === 'components/monitoring' ? watched : join(infra, way)));
-    expect(images).toContain(`bullion/functions:${version}`);
-    const others = images.difference(new Set([`bullion/functions:${version}`, `bullion/transfer-job:${version}`]));
-    expect([...others]).toEqual([]);
-  });
+  it.each(['', 'overlays/production', 'components/monitoring', 'apis'])(
+    'of infra/%s are those of the release',
+    (way) => {
+      const images = new Set(imagesOf(way === 'components/monitoring' ? watched : join(infra, way)));
+      expect(images).toContain(`bullion/functions:${version}`);
+      const others = images.difference(new Set([`bullion/functions:${version}`, `bullion/transfer-job:${version}`]));
+      expect([...others]).toEqual([]);
+    },
+  );
 
   it('are pulled where they are missing, and by no other rule', () => {
     const containers = render(watched).flatMap(({ spec }) => spec?.template?.spec.containers ?? []);
@@ -234,7 +237,8 @@ describe.skipIf(!canRender)('images', () => {
     const places = ['functions', 'transfer-job'].map((name) => `registry.example/bullion/${name}:v1`);
     expect(new Set(imagesOf(own))).toEqual(new Set(places));
     const plain = overlayWith(['oidc']);
-    const names = (text: string) => text.replaceAll(/(registry\.example\/)?(bullion\/(functions|transfer-job)):\S+/g, '$2');
+    const names = (text: string) =>
+      text.replaceAll(/(registry\.example\/)?(bullion\/(functions|transfer-job)):\S+/g, '$2');
     expect(names(renderText(own))).toBe(names(renderText(plain)));
     rmSync(plain, { recursive: true });
   });
