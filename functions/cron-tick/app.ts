@@ -3,6 +3,7 @@ import { Hono } from 'hono';
 import { renewCertificate } from '#shared/certificate/renew.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
+import { followKinds } from '#shared/resources/event-sources.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
@@ -12,18 +13,22 @@ export interface Deps extends ReconcileDeps {
   readonly ownCertificate?: boolean;
 }
 
-/** The next tick tries again: what is there is good for weeks. */
-const tend = async ({ ownCertificate = false, kube, now, log }: Deps): Promise<void> => {
-  if (!ownCertificate) return;
+/** The next tick tries again: what is there stays good meanwhile. */
+const orLog = async ({ log }: Deps, message: string, work: () => Promise<void>): Promise<void> => {
   try {
-    await renewCertificate(kube, now());
+    await work();
   } catch (error) {
-    log.error('certificate not tended', { error });
+    log.error(message, { error });
   }
 };
 
 const work = async (deps: Deps, signal: AbortSignal): Promise<Outcome> => {
-  const [outcome] = await Promise.all([tick(deps, signal), tend(deps)]);
+  const { ownCertificate = false, kube, now } = deps;
+  const [outcome] = await Promise.all([
+    tick(deps, signal),
+    orLog(deps, 'certificate not renewed', () => (ownCertificate ? renewCertificate(kube, now()) : Promise.resolve())),
+    orLog(deps, 'event sources not brought up to date', () => followKinds(kube)),
+  ]);
   return outcome;
 };
 

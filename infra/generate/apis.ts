@@ -50,7 +50,7 @@ export const buildApiWorkload = (): readonly Manifest[] => [
           containers: [
             {
               name,
-              image: functionsImage,
+              ...functionsImage,
               args: [transferFunction.name],
               env: [
                 { name: 'HOST', value: '0.0.0.0' },

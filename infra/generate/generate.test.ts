@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { objects } from '#infra/generate/declared.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { renderBlocks, toList, toTable } from '#infra/generate/readme.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
@@ -19,8 +19,15 @@ const outputs = manifestOutputs();
 const documents = Object.entries(outputs).flatMap(([path, text]) =>
   parseAllDocuments(text).map((document) => ({ path, doc: document.toJSON() as Doc })),
 );
+/** Those that a cluster gets once it has what they watch. */
+const optional = documents
+  .filter(({ doc }) => doc.kind === 'ConfigMap' && doc.metadata.name === 'optional-sources')
+  .flatMap(({ doc }) => Object.values((doc as Doc & { readonly data: Record<string, string> }).data))
+  .map((text) => JSON.parse(text) as Doc);
 const ofKind = <T>(kind: string): readonly (Omit<Doc, 'spec'> & { readonly spec: T })[] =>
-  documents.filter(({ doc }) => doc.kind === kind).map(({ doc }) => doc as Doc & { readonly spec: T });
+  [...documents.map(({ doc }) => doc), ...optional]
+    .filter((doc) => doc.kind === kind)
+    .map((doc) => doc as Doc & { readonly spec: T });
 
 describe('generated files', () => {
   it('are up to date', () => {
@@ -108,7 +115,6 @@ describe('Knative manifests', () => {
       'children',
       'children-longhorn',
       'children-snapshot',
-      'children-storage',
       'machines-virtualmachine',
       'objects',
       'templates-hyperconverged',
@@ -178,17 +184,20 @@ describe('Knative manifests', () => {
     expect(JSON.stringify(filters)).toContain('DataVolume');
   });
 
-  it('watch a kind that a cluster may lack apart from the others, which its absence would stop', () => {
+  it('install no source of a kind that a cluster may lack, and list one for each such kind', () => {
     interface Source {
-      readonly resources: readonly { readonly apiVersion: string }[];
+      readonly resources: readonly { readonly apiVersion: string; readonly kind: string }[];
     }
     const groupOf = (apiVersion: string) => (apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '');
-    const served = new Set(objects.map(({ group }) => group));
-    const isSure = (group: string) => !group.includes('.') || served.has(group);
-    for (const { spec } of ofKind<Source>('ApiServerSource')) {
-      const groups = new Set(spec.resources.map(({ apiVersion }) => groupOf(apiVersion)));
-      expect([...groups].every(isSure) || groups.size === 1).toBe(true);
+    const installed = new Set(servedKinds.map(({ type }) => `${type.group}/${type.version} ${type.kind}`));
+    const isSure = ({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }) =>
+      ['', 'batch', 'storage.k8s.io'].includes(groupOf(apiVersion)) || installed.has(`${apiVersion} ${kind}`);
+    const lacking = new Set(optional.map(({ metadata }) => metadata.name));
+    for (const { metadata, spec } of ofKind<Source>('ApiServerSource')) {
+      expect([metadata.name, spec.resources.every(isSure)]).toEqual([metadata.name, !lacking.has(metadata.name)]);
     }
+    const alone = optional.map(({ spec }) => (spec as Source).resources.length);
+    expect(new Set(alone)).toEqual(new Set([1]));
   });
 });
 

@@ -9,8 +9,8 @@ import {
 } from '#infra/generate/event-functions.ts';
 import { deadLetterFunction, diskUsers, templateHolders } from '#infra/generate/wiring.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import { labels, systemNamespace } from '#shared/api/names.ts';
+import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
+import { labels, optionalSources, systemNamespace } from '#shared/api/names.ts';
 import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 
 /** What the manifests are made for. */
@@ -122,15 +122,9 @@ const apiServerSource = (
   spec: { serviceAccountName: sourceAccount, mode, namespaceSelector: {}, resources, sink: toBroker },
 });
 
-/**
- * Kinds that are always there share a source. Those of a group that a cluster may lack have one of their own: Knative's adapter ends as long
- * as any of its kinds is not served, and would take the others with it.
- */
-const sourceOfChild = (type: ResourceType, { objects }: EventSources): string => {
-  const isBuiltIn = !type.group.includes('.');
-  const isOurs = objects.some(({ group }) => group === type.group);
-  return isBuiltIn || isOurs ? 'children' : `children-${type.group.split('.')[0] ?? ''}`;
-};
+/** Whether every cluster has the kind: it is Kubernetes' own, or installed with us. */
+const isAlwaysThere = ({ group }: ResourceType, { objects }: EventSources): boolean =>
+  !group.includes('.') || group === storageClasses.group || objects.some((served) => served.group === group);
 
 /** Children are told from everybody else's objects by their label, so that no stranger's Job or PVC becomes an event. */
 const childResource = (type: ResourceType): object => ({
@@ -155,24 +149,27 @@ const uploadClaims = {
 export const watchedChildren = ({ objects, children }: EventSources): readonly ResourceType[] =>
   children.filter(({ group, kind }) => !objects.some((served) => served.group === group && served.kind === kind));
 
-const isClaim = ({ group, kind }: ResourceType): boolean =>
-  group === persistentVolumeClaims.group && kind === persistentVolumeClaims.kind;
-
 export const buildApiServerSources = (sources: EventSources): readonly Manifest[] => [
   apiServerSource(
     'objects',
     sources.objects.map((type) => ({ apiVersion: apiVersionOf(type), kind: type.kind })),
   ),
-  ...Map.groupBy(watchedChildren(sources), (type) => sourceOfChild(type, sources))
-    .entries()
-    .map(([name, types]) => {
-      const resources = types.map(childResource);
-      return apiServerSource(name, types.some(isClaim) ? [...resources, uploadClaims] : resources);
-    }),
+  apiServerSource('children', [
+    ...watchedChildren(sources)
+      .filter((type) => isAlwaysThere(type, sources))
+      .map(childResource),
+    uploadClaims,
+  ]),
 ];
 
-/** One for each kind, since a source whose kind is not there never becomes ready. Told by its label from those that must. */
-export const buildOptionalSources = (): readonly Manifest[] => [
+/**
+ * One for each kind that a cluster may lack. None is installed as such: Knative's adapter ends where a kind's group is not served, and never watches a kind that
+ * comes to a group later. cron-tick makes each once its kind is served.
+ */
+export const buildOptionalSources = (sources: EventSources): readonly Manifest[] => [
+  ...watchedChildren(sources)
+    .filter((type) => !isAlwaysThere(type, sources))
+    .map((type) => asOptional(apiServerSource(`children-${type.group.split('.')[0] ?? ''}`, [childResource(type)]))),
   ...templateHolders.map((type) => optionalSource('templates', type, 'Resource')),
   ...backupHolders.map((type) => optionalSource('backups', type, 'Reference')),
   ...diskUsers.map((type) => optionalSource('machines', type, 'Reference')),
@@ -180,12 +177,25 @@ export const buildOptionalSources = (): readonly Manifest[] => [
 
 const optionalSource = (group: string, type: ResourceType, mode: 'Resource' | 'Reference'): Manifest => {
   const name = `${group}-${type.kind.toLowerCase()}`;
-  const source = apiServerSource(name, [{ apiVersion: apiVersionOf(type), kind: type.kind }], mode);
-  return {
-    ...source,
-    metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },
-  };
+  return asOptional(apiServerSource(name, [{ apiVersion: apiVersionOf(type), kind: type.kind }], mode));
 };
+
+const asOptional = (source: Manifest): Manifest => ({
+  ...source,
+  metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },
+});
+
+export const buildOptionalList = (sources: EventSources): Manifest => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: named(optionalSources, 'events'),
+  data: Object.fromEntries(
+    buildOptionalSources(sources).map((source) => [
+      `${source.metadata.name}.json`,
+      `${JSON.stringify(source, undefined, 2)}\n`,
+    ]),
+  ),
+});
 
 export const buildPingSource = (): Manifest => ({
   apiVersion: 'sources.knative.dev/v1',

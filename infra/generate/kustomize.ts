@@ -1,5 +1,5 @@
 // What kustomize composes the manifests by: a list in each folder, the base of all, components one may add, overlays one applies. Called by main.ts.
-import { parseAllDocuments, stringify } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { buildCdiPatches } from '#infra/generate/components.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
@@ -30,6 +30,7 @@ const apart = 'apis';
 
 interface Kustomization {
   readonly resources?: readonly string[];
+  readonly configurations?: readonly string[];
   readonly components?: readonly string[];
   readonly patches?: readonly object[];
 }
@@ -43,6 +44,14 @@ const write = (apiVersion: string, kind: string, content: Kustomization): string
 
 const gone = (apiVersion: string, kind: string, name: string): object =>
   patch(kind, name, { $patch: 'delete', apiVersion, kind, metadata: { name, namespace: systemNamespace } });
+
+/**
+ * The image of Jobs is a setting of functions. Told here, it is an image like any other to `images:` of each kustomization that is built on this one; values that
+ * name no image stay as they are.
+ */
+const imageFields = {
+  images: [{ group: 'serving.knative.dev', kind: 'Service', path: 'spec/template/spec/containers/env/value' }],
+};
 
 /** What lies in a folder and is applied with the rest. */
 const listOf = (folder: string, manifests: Outputs): readonly string[] =>
@@ -58,6 +67,11 @@ const senders = (manifests: Outputs): readonly SourceRef[] =>
     .filter(({ apiVersion }) => apiVersion.startsWith('sources.knative.dev/'))
     .map(({ apiVersion, kind, metadata: { name } }) => ({ apiVersion, kind, name }));
 
+const optionalNames = (manifests: Outputs): readonly string[] => {
+  const { data } = parse(manifests['infra/knative/optional-sources.yaml'] ?? '') as { readonly data: object };
+  return Object.keys(data).map((file) => file.replace('.json', ''));
+};
+
 /** Every kustomization there is, and what only components bring. */
 export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
   ...Object.fromEntries(
@@ -66,14 +80,16 @@ export const kustomizeOutputs = (manifests: Outputs): Outputs => ({
       kustomization({ resources: listOf(folder, manifests) }),
     ]),
   ),
+  'infra/base/images.yaml': banner(source) + stringify(imageFields),
   'infra/base/kustomization.yaml': kustomization({
     resources: ['namespace.yaml', ...folders.map((folder) => `../${folder}`)],
+    configurations: ['images.yaml'],
   }),
   'infra/kustomization.yaml': kustomization({ resources: ['base'] }),
   'infra/components/network-policies/policies.yaml': toYaml('infra/generate/network.ts', buildNetworkPolicies()),
   'infra/components/network-policies/kustomization.yaml': component({ resources: ['policies.yaml'] }),
   'infra/components/oidc/policies.yaml': toYaml('infra/generate/oidc.ts', [
-    buildEventPolicy(senders(manifests)),
+    buildEventPolicy(senders(manifests), optionalNames(manifests)),
     buildTransferPolicy(),
   ]),
   'infra/components/oidc/kustomization.yaml': component({ resources: ['policies.yaml'], patches: oidcPatches() }),

@@ -1,5 +1,6 @@
 // Manifests as YAML files that say where they come from. Used by every builder in this folder.
 import { stringify } from 'yaml';
+import { release } from '#shared/api/names.ts';
 
 /** Any Kubernetes object, as it is written to a file. */
 export interface Manifest {
@@ -14,8 +15,11 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-/** The one image all functions start from, by name. kustomize overlays replace it. */
-export const functionsImage = 'bullion/functions:latest';
+/** The one image all functions start from, by name. `images:` of a kustomize overlay replaces it, and that of Jobs. */
+export const functionsImage = {
+  image: `bullion/functions:${release}`,
+  imagePullPolicy: 'IfNotPresent',
+} as const;
 
 /** Labels of everything we install; `component` is the function or the part it belongs to. */
 export const partOf = (component: string): Readonly<Record<string, string>> => ({

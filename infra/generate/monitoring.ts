@@ -39,7 +39,7 @@ const deployment: Manifest = {
         containers: [
           {
             name,
-            image: functionsImage,
+            ...functionsImage,
             args: [name],
             env: [{ name: 'HOST', value: '0.0.0.0' }],
             ports: [{ name: 'metrics', containerPort: port }],

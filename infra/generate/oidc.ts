@@ -49,15 +49,21 @@ export interface SourceRef {
   readonly name: string;
 }
 
-/** The Broker takes events of our own sources and functions, and of nobody else. */
-export const buildEventPolicy = (sources: readonly SourceRef[]): Manifest => ({
+/**
+ * The Broker takes events of our own sources and functions, and of nobody else. Those that a cluster may lack cannot be referred to before they are there:
+ * Knative names their accounts after them, with a digest behind where that is too long.
+ */
+export const buildEventPolicy = (sources: readonly SourceRef[], optional: readonly string[]): Manifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',
   kind: 'EventPolicy',
   metadata: { name: broker.name, namespace: systemNamespace, labels: partOf('events') },
   spec: {
     to: [{ ref: { apiVersion: broker.apiVersion, kind: broker.kind, name: broker.name } }],
-    from: sources.map(({ apiVersion, kind, name }) => ({
-      ref: { apiVersion, kind, name, namespace: systemNamespace },
-    })),
+    from: [
+      ...sources.map(({ apiVersion, kind, name }) => ({
+        ref: { apiVersion, kind, name, namespace: systemNamespace },
+      })),
+      ...optional.map((name) => ({ sub: account(`${name}*`) })),
+    ],
   },
 });

@@ -8,7 +8,7 @@ import {
   buildBroker,
   buildPingSource,
   buildSinkBinding,
-  buildOptionalSources,
+  buildOptionalList,
   buildTrigger,
 } from '#infra/generate/knative.ts';
 import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
@@ -17,6 +17,7 @@ import { buildApiServices, buildApiWorkload } from '#infra/generate/apis.ts';
 import {
   buildAdmissionAccess,
   buildDriverAccess,
+  buildEventSourceAccess,
   buildOwnAccess,
   buildSourceAccess,
   buildTransferAccess,
@@ -60,11 +61,8 @@ const knative = (): Outputs => ({
     `${wiring}, ${kindsAndBackends}`,
     eventFunctions.flatMap((fn) => fn.subscriptions.map((subscription) => buildTrigger(fn, subscription, sources))),
   ),
-  'infra/knative/sources.yaml': toYaml(kindsAndBackends, [
-    ...buildApiServerSources(sources),
-    ...buildOptionalSources(),
-    buildPingSource(),
-  ]),
+  'infra/knative/sources.yaml': toYaml(kindsAndBackends, [...buildApiServerSources(sources), buildPingSource()]),
+  'infra/knative/optional-sources.yaml': toYaml(kindsAndBackends, [buildOptionalList(sources)]),
   'infra/knative/services.yaml': toYaml(wiring, [
     ...eventFunctions.map(buildService),
     buildTransferService(),
@@ -86,6 +84,7 @@ const rbac = (): Outputs => ({
   ),
   'infra/rbac/admission.yaml': toYaml(`${wiring}, ${kindsAndBackends}`, buildAdmissionAccess(goldenOwners, needed)),
   'infra/rbac/transfer.yaml': toYaml(wiring, buildTransferAccess(transferFunction.name, transferFunction.reads)),
+  'infra/rbac/event-sources.yaml': toYaml('shared/resources/event-sources.ts', buildEventSourceAccess()),
   'infra/rbac/certificate.yaml': toYaml('shared/certificate', buildCertificateAccess()),
   'infra/rbac/sources.yaml': toYaml(
     kindsAndBackends,

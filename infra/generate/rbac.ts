@@ -33,8 +33,9 @@ import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
-import { systemNamespace } from '#shared/api/names.ts';
+import { optionalSources, systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
+import { apiServerSources } from '#shared/resources/event-sources.ts';
 import { trustSetting } from '#shared/resources/trust.ts';
 
 /** A child kind and what plans do with it beside reading. */
@@ -200,6 +201,22 @@ export const buildAdmissionAccess = (
 
 /** Names of one object: what it may do with it alone. */
 const only = (base: Rule, name: string): object => ({ ...base, resourceNames: [name] });
+
+/** cron-tick makes the sources of kinds that a cluster may lack, in our own namespace. */
+export const buildEventSourceAccess = (): readonly Manifest[] => {
+  const name = 'bullion-event-sources';
+  const metadata = { name, namespace: systemNamespace, labels: partOf('cron-tick') };
+  const subjects = [{ kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNamespace }];
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name };
+  const rules = [
+    rule(apiServerSources as unknown as ResourceType, ['list', 'create', 'patch', 'delete']),
+    only(rule(configMaps as unknown as ResourceType, ['get']), optionalSources),
+  ];
+  return [
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules },
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'RoleBinding', metadata, roleRef, subjects },
+  ];
+};
 
 const bindRole = (name: string, namespace: string, role: string): Manifest => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',

@@ -69,7 +69,11 @@ const render = (folder: string): readonly Rendered[] =>
   parseAllDocuments(renderText(folder)).map((document) => document.toJS() as Rendered);
 
 const own = overlayWith(['oidc'], {
-  images: [{ name: 'bullion/functions', newName: 'registry.example/bullion/functions', newTag: 'v1' }],
+  images: ['functions', 'transfer-job'].map((name) => ({
+    name: `bullion/${name}`,
+    newName: `registry.example/bullion/${name}`,
+    newTag: 'v1',
+  })),
 });
 const exported = { server: 'nas.rack7.example', path: '/tank/backups' };
 const withExport = overlayWith(['nfs-backups'], {
@@ -203,6 +207,42 @@ describe.skipIf(!canRender).each([...ways.map((way) => join(infra, way)), ...ove
     });
   },
 );
+
+/** Of every container, and of the Jobs that functions make. */
+const imagesOf = (folder: string): readonly string[] =>
+  render(folder)
+    .flatMap(({ spec }) => spec?.template?.spec.containers ?? [])
+    .flatMap(({ image, env }) => [image, ...env.flatMap((one) => (one.name === 'TRANSFER_IMAGE' ? one.value : []))]);
+
+describe.skipIf(!canRender)('images', () => {
+  const { version } = JSON.parse(readFileSync(join(infra, '../package.json'), 'utf8')) as { version: string };
+
+  it.each(['', 'overlays/production', 'components/monitoring', 'apis'])(
+    'of infra/%s are those of the release',
+    (way) => {
+      const images = new Set(imagesOf(way === 'components/monitoring' ? watched : join(infra, way)));
+      expect(images).toContain(`bullion/functions:${version}`);
+      const others = images.difference(new Set([`bullion/functions:${version}`, `bullion/transfer-job:${version}`]));
+      expect([...others]).toEqual([]);
+    },
+  );
+
+  it('are pulled where they are missing, and by no other rule', () => {
+    const containers = render(watched).flatMap(({ spec }) => spec?.template?.spec.containers ?? []);
+    const policies = containers.map((one) => (one as { imagePullPolicy?: string }).imagePullPolicy);
+    expect(new Set(policies)).toEqual(new Set(['IfNotPresent']));
+  });
+
+  it('of functions and of Jobs are replaced in one place, and no other setting with them', () => {
+    const places = ['functions', 'transfer-job'].map((name) => `registry.example/bullion/${name}:v1`);
+    expect(new Set(imagesOf(own))).toEqual(new Set(places));
+    const plain = overlayWith(['oidc']);
+    const names = (text: string) =>
+      text.replaceAll(/(registry\.example\/)?(bullion\/(functions|transfer-job)):\S+/g, '$2');
+    expect(names(renderText(own))).toBe(names(renderText(plain)));
+    rmSync(plain, { recursive: true });
+  });
+});
 
 describe.skipIf(!canRender)('with the component oidc', () => {
   it('each function knows the Triggers that call it, and each Trigger the audience', () => {

@@ -64,7 +64,7 @@ export const buildTransferService = (): Manifest => ({
 });
 
 const functionContainer = (name: string): object => ({
-  image: functionsImage,
+  ...functionsImage,
   args: [name],
   env: [
     { name: 'HOST', value: '0.0.0.0' },

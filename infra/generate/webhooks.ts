@@ -99,7 +99,7 @@ const buildDeployment = (): Manifest => ({
 
 const buildContainer = (fn: AdmissionFunction): object => ({
   name: fn.name,
-  image: functionsImage,
+  ...functionsImage,
   args: [fn.name],
   env: [
     { name: 'HOST', value: '0.0.0.0' },

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildBundles } from '#infra/bundle/build.ts';
 import {
@@ -17,7 +18,10 @@ import {
   startedBy,
 } from '#infra/images/image.ts';
 import type { Descriptor } from '#infra/images/layout.ts';
+import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
+import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { pushImage } from '#infra/images/push.ts';
+import { buildFilePod } from '#shared/resources/volume-export/children.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { imageRef, testSettings } from '#test/support/builders.ts';
 import { noise } from '#test/support/disk.ts';
@@ -112,6 +116,66 @@ it.each(imageKinds)('the Dockerfile of $name makes the same of it', async (kind)
   const installed = /apt-get install -y --no-install-recommends ([^\\]+)/.exec(text)?.[1]?.trim().split(' ') ?? [];
   const ofNode = kindOf('functions').packages;
   for (const wanted of packages.filter((one) => !ofNode.includes(one))) expect(installed).toContain(wanted);
+});
+
+interface Started {
+  readonly where: string;
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+}
+
+/** Every container of what is installed, and of what functions make with the settings that is installed with. */
+const containers = ((): readonly Started[] => {
+  const files = { ...manifestOutputs(), ...kustomizeOutputs(manifestOutputs()) };
+  const pods = (value: unknown): readonly Omit<Started, 'where'>[] => {
+    if (typeof value !== 'object' || value === null) return [];
+    return Object.entries(value).flatMap(([key, one]: [string, unknown]) =>
+      /^(init)?containers$/i.test(key) && Array.isArray(one) ? (one as Started[]) : pods(one),
+    );
+  };
+  const installed = Object.entries(files).flatMap(([where, text]) =>
+    parseAllDocuments(text).flatMap((document) => pods(document.toJS()).map((one) => ({ ...one, where }))),
+  );
+  const told = new Set(installed.flatMap(({ env = [] }) => env.filter(({ name }) => name === 'TRANSFER_COMMAND')));
+  const commands = new Set([...told].map(({ value = '' }) => value));
+  const made = [...commands].flatMap((command) => {
+    const settings = { ...testSettings, transferCommand: command.split(' ') };
+    const job = buildTransferJob({ mode: 'import', owner: imageRef, source: { type: 'blank' }, retries: 0 }, settings);
+    const exporter = buildFilePod(
+      { ref: imageRef } as never,
+      { is: 'local', claimName: 'export', podName: 'export' },
+      settings,
+    );
+    return [
+      ...pods(job).map((one) => ({ ...one, where: `a Job of ${command}` })),
+      ...pods(exporter).map((one) => ({ ...one, where: 'the pod of an export' })),
+    ];
+  });
+  return [...installed.filter(({ image }) => image !== undefined), ...made];
+})();
+
+/** What a container starts, as its image has it where nothing is said. */
+const startOf = ({ image, command, args = [] }: Started) => {
+  const kind = kindOf(/^bullion\/([a-z-]+):/.exec(image)?.[1] as ImageKind['name']);
+  return { kind, argv: [...(command ?? kind.entrypoint), ...args] };
+};
+
+it.each(containers)('what $where starts with $args is in its image, $image', async (container) => {
+  const { kind, argv } = startOf(container);
+  const [program, file = '', name = ''] = argv;
+  // Node is all that both images have for certain: no shell, and no coreutils.
+  expect(program).toBe('node');
+  expect(['-e', '/app/start.mjs']).toContain(file);
+  const known = file === '-e' ? [name] : await startedBy(kind);
+  expect(known).toContain(name);
+});
+
+it('each function and each Job is among what was looked at', () => {
+  const names = containers.map((one) => startOf(one).argv.at(2));
+  expect(names).toEqual(expect.arrayContaining([...functions, 'transfer-job']));
+  expect(containers.map(({ where }) => where)).toContain('the pod of an export');
 });
 
 describe.skipIf(!canBuild)('the image for functions', () => {
@@ -225,6 +289,12 @@ describe.skipIf(!canBuild)('the image for transfers', () => {
     const { status, stderr } = inside(...said.Entrypoint);
     expect(stderr).toContain('BULLION_TRANSFER: is required');
     expect(status).toBe(1);
+  });
+
+  it('has every program that a container of it starts', () => {
+    const own = containers.map(startOf).filter((one) => one.kind.name === kind.name);
+    const programs = [...new Set(own.map(({ argv }) => argv[0] ?? ''))];
+    expect(programs.filter((program) => inside(program, '--version').status !== 0)).toEqual([]);
   });
 
   it('has every tool a transfer starts', () => {

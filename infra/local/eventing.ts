@@ -75,10 +75,9 @@ export const startEventing: StartEventing = async (options) => {
   };
 };
 
-/** Kinds that a cluster may lack have a source of their own, `children-<product>`: it begins when they come. */
+/** Kinds that a cluster may lack have a source of their own: it begins when they come. */
 const isAwaited = async (kube: KubeClient, manifest: KubeObject): Promise<boolean> => {
-  const isOptional = manifest.metadata.labels?.[labels.optional] !== undefined;
-  if (!isOptional && !manifest.metadata.name.startsWith('children-')) return true;
+  if (manifest.metadata.labels?.[labels.optional] === undefined) return true;
   try {
     await resolveSource(kube, parseApiServerSource(manifest));
     return true;

@@ -3,6 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { readManifests } from '#local-cluster/broker/manifest.ts';
+import type { ConfigMap } from '#shared/api/foreign/core.ts';
+import { optionalSources } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
 /** Root of the repository. */
@@ -16,8 +18,12 @@ const inFolder = async (name: string): Promise<readonly KubeObject[]> =>
 
 export const readCrds = (): Promise<readonly KubeObject[]> => inFolder('crds');
 
-/** Broker, Triggers and sources: read here, since no Knative serves them. */
-export const readEventing = (): Promise<readonly KubeObject[]> => inFolder('knative');
+/** Broker, Triggers and sources: read here, since no Knative serves them. Those of kinds that a cluster may lack begin when these come. */
+export const readEventing = async (): Promise<readonly KubeObject[]> => {
+  const objects = await inFolder('knative');
+  const list = objects.find(({ metadata }) => metadata?.name === optionalSources) as ConfigMap | undefined;
+  return [...objects, ...Object.values(list?.data ?? {}).map((text) => JSON.parse(text) as KubeObject)];
+};
 
 /** Namespace and roles, those of the exporter too, which a cluster has where it is monitored. */
 export const readAccess = async (): Promise<readonly KubeObject[]> => {

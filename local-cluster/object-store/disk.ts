@@ -59,10 +59,13 @@ export const writeJson = async (path: string, value: unknown): Promise<void> => 
   try {
     await file.writeFile(JSON.stringify(value));
     await file.sync();
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
   } finally {
     await file.close();
   }
-  await rename(draft, path);
   await syncFolder(join(path, '..'));
 };
 
@@ -111,11 +114,15 @@ export const makeBucketFolders = async ({ folder, keys, uploads }: BucketPaths):
     await mkdir(path, { recursive: true, mode: 0o700 });
 };
 
-/** Removes what a crash left behind: drafts, and bytes that nothing refers to. */
+/** Removes what a crash left behind: drafts, uploads that never began or have ended, and bytes that nothing refers to. */
 export const sweep = async (root: string): Promise<void> => {
   for (const bucket of await listFolder(root)) {
     const paths = pathsOf(root, bucket);
     const entries = [...(await readAll(paths.keys, Entry))];
+    for (const upload of await listFolder(paths.uploads)) {
+      if ((await readJson(paths.uploadInfo(upload), Upload)) === undefined)
+        await rm(paths.upload(upload), { recursive: true, force: true });
+    }
     for (const upload of await listFolder(paths.uploads)) entries.push(...(await readAll(paths.parts(upload), Entry)));
     const used = new Set(entries.map(({ blob }) => blob));
     for (const blob of await listFolder(join(paths.folder, 'blobs'))) {

@@ -105,8 +105,16 @@ const answer = async (served: Served, request: StoreRequest): Promise<Answer> =>
   return operationOf(request)({ request, store, region, signed });
 };
 
+const faultOf = (error: unknown): StoreFault => {
+  if (error instanceof StoreFault) return error;
+  const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+  return isFull
+    ? new StoreFault('InsufficientStorage', 'the disk of the store is full: make room there, then try again')
+    : new StoreFault('InternalError', 'the store failed; see its log');
+};
+
 const refusal = (served: Served, error: unknown, path: string): Answer => {
-  const fault = error instanceof StoreFault ? error : new StoreFault('InternalError', 'the store failed; see its log');
+  const fault = faultOf(error);
   if (fault !== error) served.options.onError?.(error);
   return {
     status: fault.status,

@@ -158,8 +158,14 @@ export const createStore = async (root: string): Promise<Store> => {
     },
     putUpload: async (bucket, upload) => {
       const paths = await find(bucket);
-      await mkdir(paths.parts(upload.id), { recursive: true, mode: 0o700 });
-      await writeJson(paths.uploadInfo(upload.id), upload);
+      try {
+        await mkdir(paths.parts(upload.id), { recursive: true, mode: 0o700 });
+        await writeJson(paths.uploadInfo(upload.id), upload);
+      } catch (error) {
+        // A full disk: a folder that nobody knows the name of would stay.
+        await rm(paths.upload(upload.id), { recursive: true, force: true });
+        throw error;
+      }
     },
     parts: async (bucket, id) =>
       [...(await readAll(pathsIn(bucket).parts(id), Entry))].sort((a, b) => Number(a.key) - Number(b.key)),

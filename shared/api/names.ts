@@ -92,8 +92,14 @@ export const finalizers = {
 /** Who our writes are made by (`fieldManager`, Event source, leader of children). */
 export const fieldManager = 'bullion';
 
+/** As in package.json: the tag of the images that manifests name. */
+export const release = '0.1.0';
+
 /** Where the product lives in a cluster. */
 export const systemNamespace = 'bullion-system';
+
+/** ConfigMap of our namespace: the event sources of kinds that a cluster may lack, to be made once they are there. */
+export const optionalSources = 'optional-sources';
 
 const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
 

@@ -1,6 +1,6 @@
 // What a volume is made from, looked up: a golden image, a claim or a snapshot. Reads and decides nothing about the volume itself.
 import type { MayUse } from '#shared/access/grant.ts';
-import { cdiAnnotations } from '#shared/api/cdi/names.ts';
+import { cdiAnnotations, cdiLabels } from '#shared/api/cdi/names.ts';
 import {
   type AccessMode,
   type PersistentVolumeClaim,
@@ -75,6 +75,7 @@ export const readClaimOrigin = async (
   const driver = await driverOf(kube, claim);
   const population = populationOf(claim);
   const bytes = bytesOf(claim);
+  const isOfFiles = holdsFiles(population) || claim.metadata.annotations?.[cdiAnnotations.contentType] === 'archive';
   return {
     is: 'ready',
     namespace: key.namespace ?? '',
@@ -84,7 +85,8 @@ export const readClaimOrigin = async (
       volumeMode: volumeModeOf(claim),
       bytes,
       diskBytes: diskBytesOf(claim, population, bytes),
-      holdsFiles: holdsFiles(population) || claim.metadata.annotations?.[cdiAnnotations.contentType] === 'archive',
+      holdsFiles: isOfFiles,
+      mayHaveGrown: !isOfFiles && volumeModeOf(claim) === 'Filesystem' && isGuests(claim),
       hasSnapshot: snapshot !== undefined,
       snapshotClass:
         snapshot === undefined ? await readSnapshotClass(kube, driver, claim.spec.storageClassName) : undefined,
@@ -106,15 +108,16 @@ const obstacleOf = (claim: PersistentVolumeClaim, what: string): Origin | undefi
   return isBeingFilled(claim) ? waitFor('SourceNotReady', `${what} is still being filled`) : undefined;
 };
 
-/** A guest has the whole of a device, whatever it was first filled with; nobody writes beyond the disk on a golden one. */
-export const diskBytesOf = (
-  claim: PersistentVolumeClaim,
-  population: Population | undefined,
-  bytes: number,
-): number => {
-  const isGuests = claim.metadata.labels?.[labels.role] === 'disk' && volumeModeOf(claim) === 'Block';
-  return isGuests ? bytes : (population?.inspection.virtualSize ?? bytes);
-};
+/** Whatever is not golden, nor kept to be cloned from, has or had a machine that writes to it. */
+const isGuests = ({ metadata: { labels: found = {} } }: PersistentVolumeClaim): boolean =>
+  (found[labels.role] ?? 'disk') === 'disk' && found[cdiLabels.cron] === undefined;
+
+/**
+ * The most that its disk can have. A guest has the whole of a device, whatever it was first filled with, and its file may have grown as far as the volume
+ * lets it; nobody writes beyond the disk on a golden one.
+ */
+export const diskBytesOf = (claim: PersistentVolumeClaim, population: Population | undefined, bytes: number): number =>
+  isGuests(claim) ? bytes : (population?.inspection.virtualSize ?? bytes);
 
 const bytesOf = (claim: PersistentVolumeClaim): number =>
   parseQuantity(claim.status?.capacity?.['storage']) ?? requestedBytes(claim);

@@ -188,4 +188,19 @@ describe('chooseClone', () => {
   ])('does not make %s', (_what, source, target, expected) => {
     expect(chooseClone(source, target)).toMatchObject(expected);
   });
+
+  it.each([
+    { has: 'files', wants: 'files', refused: false },
+    { has: 'files', wants: 'a disk', refused: true },
+    { has: 'a disk', wants: 'files', refused: true },
+    { has: 'a disk', wants: 'a disk', refused: false },
+    { has: 'files', wants: 'either', refused: false },
+    { has: 'who knows, in a snapshot,', wants: 'files', refused: false },
+  ])('of a volume that has $has, wanted for $wants, is refused: $refused', ({ has, wants, refused }) => {
+    const volumeMode = 'Filesystem';
+    const source = aSource({ volumeMode, holdsFiles: has === 'files', hasClaim: !has.includes('snapshot') });
+    const holdsFiles = wants === 'either' ? undefined : wants === 'files';
+    const choice = chooseClone(source, aTarget({ volumeMode, holdsFiles }));
+    expect(choice.is === 'refused' ? choice.reason : choice.is).toBe(refused ? 'ContentTypeDiffers' : 'chosen');
+  });
 });

@@ -29,6 +29,8 @@ export interface CloneSource {
   readonly hasSnapshot: boolean;
   /** The class to take a snapshot with, where there is none yet and the driver can. */
   readonly snapshotClass?: string | undefined;
+  /** A disk in a file system that its machine may have let grow: `diskBytes` is the most that it can have, and only a look tells more. */
+  readonly mayHaveGrown?: boolean | undefined;
   /** Whether its claim is there: a snapshot can outlive it. */
   readonly hasClaim: boolean;
   /** The class to restore a snapshot in, for a Job to copy from where the claim is gone or in use; left out: there is none of its driver. */
@@ -40,6 +42,8 @@ export interface CloneSource {
 export interface CloneTarget {
   readonly storageClass: StorageClass;
   readonly volumeMode: VolumeMode;
+  /** Whether files are asked for, or a disk; left out: whatever its source holds. */
+  readonly holdsFiles?: boolean | undefined;
   /** Bytes asked for. */
   readonly bytes: number;
   /** Share of a volume that its file system keeps for itself. */
@@ -63,6 +67,7 @@ export type CloneChoice =
 
 export const chooseClone = (source: CloneSource, target: CloneTarget): CloneChoice => {
   if (source.holdsFiles === true && target.volumeMode === 'Block') return noPlaceForFiles(source);
+  if (isOtherContent(source, target)) return otherContent(source);
   const small = tooSmall(source, target);
   if (small !== undefined) return { is: 'refused', reason: 'TargetTooSmall', message: small };
   const obstacle = obstacleOf(source, target);
@@ -77,6 +82,18 @@ const noPlaceForFiles = ({ what }: CloneSource): CloneChoice => ({
   reason: 'TargetNotFileSystem',
   message: `${what} holds the files of an archive, and the volume asked for is a block device: ask for volumeMode Filesystem`,
 });
+
+/** What a snapshot holds is known of golden ones alone. */
+const isOtherContent = (source: CloneSource, { holdsFiles }: CloneTarget): boolean => {
+  const hasFiles = source.holdsFiles === true;
+  return holdsFiles !== undefined && holdsFiles !== hasFiles && (hasFiles || source.hasClaim);
+};
+
+const otherContent = ({ what, holdsFiles }: CloneSource): CloneChoice => {
+  const [found, asked] = holdsFiles === true ? ['archive', 'kubevirt'] : ['kubevirt', 'archive'];
+  const message = `${what} has contentType ${found}, and ${asked} is asked for: ask for contentType ${found}`;
+  return { is: 'refused', reason: 'ContentTypeDiffers', message };
+};
 
 const reasonsOf = {
   snapshot: ({ what, driver = '' }) => `driver ${driver} restores a snapshot of ${what}`,

@@ -1,5 +1,6 @@
 // How an operator shapes the work that fills volumes. One place, filled from the functions' configuration and passed to every plan.
 import type { Toleration } from '#shared/api/foreign/core.ts';
+import { release } from '#shared/api/names.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
 
 export interface PopulateSettings {
@@ -74,7 +75,7 @@ export interface ObjectStoreSettings {
 }
 
 export const defaultSettings: PopulateSettings = {
-  transferImage: 'bullion/transfer-job:latest',
+  transferImage: `bullion/transfer-job:${release}`,
   transferCommand: ['node', 'functions/transfer-job/index.ts'],
   transferResources: {
     requests: { cpu: '100m', memory: '128Mi' },

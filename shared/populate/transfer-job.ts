@@ -173,6 +173,7 @@ const mountsOf = (
 const containerOf = (request: TransferRequest, settings: PopulateSettings): Container => ({
   name: 'transfer',
   image: settings.transferImage,
+  imagePullPolicy: 'IfNotPresent',
   command: settings.transferCommand,
   env: environmentOf(request, settings),
   ...mountsOf(request, settings),

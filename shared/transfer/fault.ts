@@ -22,6 +22,7 @@ export const transferFaults = {
   ImageTooLarge: { retryable: false },
   ChecksumMismatch: { retryable: false },
   UploadExpired: { retryable: false },
+  DeviceForbidden: { retryable: false },
   InvalidSpec: { retryable: false },
   SourceUnreachable: { retryable: true },
   SourceUnavailable: { retryable: true },
@@ -65,6 +66,20 @@ const systemCodeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' && /^E[A-Z0-9]+$/.test(error.code)
     ? error.code
     : undefined;
+
+/** Node runs pods as others than root, and hands them devices that root alone may open, unless its runtime is set up otherwise. */
+const refusalCodes = new Set(['EACCES', 'EPERM']);
+
+/**
+ * What opening a volume threw, where the node keeps a block device from us. Another attempt would meet the same on every node that is set up alike.
+ * `undefined` for everything else: a file that may not be opened is another matter.
+ */
+export const toDeviceFault = (error: unknown, path: string, isDevice: boolean): TransferError | undefined => {
+  const code = systemCodeOf(error);
+  if (!isDevice || code === undefined || !refusalCodes.has(code)) return undefined;
+  const message = `the node does not let user ${process.getuid?.() ?? 'of this pod'} open the block device ${path} (${code}): set device_ownership_from_security_context = true in the CRI plugin of containerd, or in [crio.runtime] of CRI-O, on every node (https://kubernetes.io/blog/2021/11/09/non-root-containers-and-devices/), then retry; volumeMode Filesystem needs no such setting`;
+  return new TransferError('DeviceForbidden', message, { cause: error });
+};
 
 /** What a write to the target or to scratch threw. `where` names the path. Other errors come back as they are. */
 export const toWriteFault = (error: unknown, where: string): unknown => {

@@ -1,13 +1,13 @@
 // DataVolumes whose claim is not made and filled the usual way: files of an archive, objects of a store, claims that somebody else prepared or is to bring, and
 // clones that wait for their consumer. On the local cluster, with real bytes.
-import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
-import { type PersistentVolumeClaim, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, namespaces, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import { type TestCluster, leftOvers, namespace, run, startTestCluster } from '#test/support/cluster.ts';
 import { aDataVolume, createDataVolumeFlow, isIn, isOver } from '#test/support/data-volumes.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
@@ -85,12 +85,45 @@ describe('claims of data volumes', { timeout: 500_000 }, () => {
 
   it('the files of a volume become those of another one, also where its storage cannot clone', async () => {
     const source = { pvc: { namespace, name: 'files-tar' } };
-    const made = await make(aDataVolume('files-copied', { source, storage: { storageClassName: 'local-plain' } }));
+    const storage = sized({ storageClassName: 'local-plain' });
+    const made = await make(aDataVolume('files-copied', { source, contentType: 'archive', storage }));
     expect(made).toMatchObject({ phase: 'Succeeded', detail: { cloneStrategy: 'copy' } });
     const folder = dirname(await diskOf(cluster, { namespace, name: 'files-copied' }));
     for (const [path, bytes] of Object.entries(files))
       expect((await readFile(join(folder, path))).equals(bytes)).toBe(true);
   });
+
+  it('the files of a volume do not become a disk', async () => {
+    const source = { pvc: { namespace, name: 'files-tar' } };
+    const status = await make(aDataVolume('files-as-disk', { source, storage: { storageClassName: 'local-plain' } }));
+    expect(bound(status)).toMatchObject({ status: 'False', reason: 'CloneValidationFailed' });
+  });
+
+  it.each([namespace, 'tenant'])(
+    'a clone without a size, in %s, is as large as the disk has grown in its file system',
+    async (where) => {
+      const name = `grown-${where}`;
+      const storage = sized({ storageClassName: 'local', volumeMode: 'Filesystem' });
+      const asked = { resources: { requests: { storage: '128Mi' } } };
+      await make(aDataVolume(name, { source: http(), storage: { ...storage, ...asked } }));
+      await truncate(await diskOf(cluster, { namespace, name }), 120 * mib);
+      const into = { storageClassName: 'local', volumeMode: 'Block' as const };
+      const clone = aDataVolume(`${name}-clone`, { source: { pvc: { namespace, name } }, storage: into });
+      const key = { namespace: where, name: `${name}-clone` };
+      if (where !== namespace)
+        await cluster.kube.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: where } });
+      await cluster.kube.create(type, { ...clone, metadata: { ...clone.metadata, namespace: where } });
+      await vi.waitFor(
+        async () => expect((await cluster.kube.get(type, key))?.status?.phase).toMatch(/Succeeded|Failed/),
+        { timeout: 60_000, interval: 100 },
+      );
+      expect((await cluster.kube.get(type, key))?.status?.phase).toBe('Succeeded');
+      const claim = await cluster.kube.get(persistentVolumeClaims, key);
+      expect(claim?.spec.resources?.requests?.['storage']).toBe('120Mi');
+      expect((await readFile(await diskOf(cluster, key))).subarray(0, raw.length).equals(raw)).toBe(true);
+      await cluster.kube.delete(type, key);
+    },
+  );
 
   it('an archive that is none fails with what is wrong', async () => {
     const storage = sized({ storageClassName: 'local' });

@@ -94,6 +94,10 @@ const unreached: readonly (readonly [RegExp, string])[] = [
     /^(?:initialize|cron-tick): (?:get events|create namespaces)$/,
     'a template that nobody can carry out; a namespace that is missing',
   ],
+  [
+    /^cron-tick: (?:list|create|patch|delete) apiserversources/,
+    'sources of kinds that come and go, which Knative has: resources/event-sources.test',
+  ],
   [/^import-object: delete datasources/, 'the last image of a name: shared/object-import'],
   [/^backup-metadata: delete jobs/, 'a backup whose image is gone: backup/backup.test'],
   [

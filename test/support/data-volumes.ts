@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { type Pod, pods } from '#shared/api/foreign/core.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
+import { defaultSettings } from '#shared/populate/settings.ts';
 import { namespace } from '#test/support/cluster.ts';
 
 export const aDataVolume = (
@@ -24,7 +25,7 @@ export const aConsumer = (name: string, claimName: string, place = namespace): P
   metadata: { name, namespace: place },
   spec: {
     restartPolicy: 'Never',
-    containers: [{ name: 'guest', image: 'bullion/transfer-job:latest', command: ['/bin/true'] }],
+    containers: [{ name: 'guest', image: defaultSettings.transferImage, command: ['/bin/true'] }],
     volumes: [{ name: 'disk', persistentVolumeClaim: { claimName } }],
   },
 });

@@ -5,6 +5,7 @@ import { type Change, type Entry, type Key, toChange } from './change.ts';
 import { createRecent } from './recent.ts';
 import { type Page, type PageQuery, createPages } from './pages.ts';
 import { createRows } from './pages.ts';
+import { type ApiError, failure } from '../status/status.ts';
 import { DatabaseSync } from 'node:sqlite';
 
 /** The SQLite file behind the store: every change is one row that is never updated, so old versions can be listed and watched. */
@@ -26,14 +27,37 @@ const schema = `
 /** A power cut costs at most this. Waiting for the disk at each commit would cost 4 ms of the one thread each time. */
 const flushMs = 1000;
 
+/** SQLite's code of a disk without room. */
+const full = 13;
+
+const isFull = (error: unknown): boolean => error instanceof Error && 'errcode' in error && error.errcode === full;
+
+const noRoom = (file: string): ApiError =>
+  failure({
+    code: 507,
+    reason: 'InternalError',
+    message: `nothing can be written: the disk under ${file} is full; make room there, then try again. What is there can be read`,
+  });
+
+/** Work that can wait until there is room again: it is tried anew by itself. */
+const unlessFull = (work: () => void): boolean => {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    return false;
+  }
+};
+
 /** Flushes what was written to the disk once a second, while there is something; returns the way to stop. */
 const startFlushing = (database: DatabaseSync, version: () => number): (() => void) => {
   let flushed = version();
   const timer = setInterval(() => {
     if (version() === flushed) return;
-    flushed = version();
+    const reached = version();
     // A checkpoint syncs the log, moves its pages into the database and syncs that.
-    database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    if (unlessFull(() => database.exec('PRAGMA wal_checkpoint(PASSIVE)'))) flushed = reached;
   }, flushMs);
   timer.unref();
   return () => clearInterval(timer);
@@ -93,7 +117,16 @@ export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Stor
   const publish = (change: Change): void => {
     recent.push(change);
     for (const listener of listeners.get(change.collection) ?? []) listener(change);
-    history.trim(change.version);
+    // The change is written already, whatever becomes of what came long before.
+    unlessFull(() => history.trim(change.version));
+  };
+
+  const insert: typeof rows.insert = (row) => {
+    try {
+      return rows.insert(row);
+    } catch (error) {
+      throw isFull(error) ? noRoom(file) : error;
+    }
   };
 
   /** Writes one change if the object still is where the caller saw it (`expected` undefined: absent). */
@@ -101,7 +134,7 @@ export const createStore = ({ file, historyLimit = 10_000 }: StoreOptions): Stor
     const latest = rows.latest(key);
     if (latest?.version !== expected) return undefined;
     const body = toBody(object);
-    const version = rows.insert({ ...key, change, previous: expected ?? null, body });
+    const version = insert({ ...key, change, previous: expected ?? null, body });
     const written = toChange({ ...key, version, change, body, previousBody: latest?.body });
     publish(written);
     return written;
@@ -171,7 +204,8 @@ const createHistory = (database: DatabaseSync, limit: number): History => {
       save.run(String(version));
       database.exec('COMMIT');
     } catch (error) {
-      database.exec('ROLLBACK');
+      // SQLite has done so where the disk was full.
+      if (database.isTransaction) database.exec('ROLLBACK');
       throw error;
     }
     oldest = version;

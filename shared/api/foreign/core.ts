@@ -86,6 +86,7 @@ export interface EnvVar {
 }
 
 export interface Container {
+  readonly imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   readonly name: string;
   readonly image: string;
   readonly command?: readonly string[];

@@ -37,7 +37,7 @@ import {
 } from '#shared/backends/state.ts';
 import { inClass } from '#shared/populate/class-annotations.ts';
 import { isFetched, isForJob, isSent } from '#shared/populate/source.ts';
-import { populationOf } from '#shared/populate/volume.ts';
+import { populationOf, volumeModeOf } from '#shared/populate/volume.ts';
 import { buildTransferJob } from '#shared/populate/transfer-job.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -189,11 +189,12 @@ export const madeState = (image: Image, claim: PersistentVolumeClaim): ImageStat
     lastFailure: undefined,
   });
 
-/** A guest's disk is as large as the guest sees it, whatever image it once began as. */
-const exportedBytes = ({ source }: Image, claim: PersistentVolumeClaim, capacity: number | undefined) =>
-  source?.type === 'export-from-volume' && capacity !== undefined
-    ? diskBytesOf(claim, populationOf(claim), capacity)
-    : undefined;
+/** A guest's device is as large as the guest sees it, whatever image it once began as; of a file, whoever copied it knows the size. */
+const exportedBytes = ({ source }: Image, claim: PersistentVolumeClaim, capacity: number | undefined) => {
+  if (source?.type !== 'export-from-volume' || capacity === undefined) return undefined;
+  const known = volumeModeOf(claim) === 'Block' ? undefined : populationOf(claim)?.inspection.virtualSize;
+  return known ?? diskBytesOf(claim, populationOf(claim), capacity);
+};
 
 const inspectionOf = (image: Image, claim: PersistentVolumeClaim): Inspection => {
   const { state } = image;

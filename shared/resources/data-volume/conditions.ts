@@ -20,6 +20,7 @@ const quiet: readonly string[] = ['Pending', 'Starting', 'Cloning'];
 const originalReasons: Readonly<Record<string, string>> = {
   TargetTooSmall: 'CloneValidationFailed',
   TargetNotFileSystem: 'CloneValidationFailed',
+  ContentTypeDiffers: 'CloneValidationFailed',
   StorageClassNotFound: 'ErrClaimNotValid',
   ErrClaimNotValid: 'ErrClaimNotValid',
 };

@@ -137,6 +137,7 @@ export const buildFilePod = (
       {
         name: 'exporter',
         image: settings.transferImage,
+        imagePullPolicy: 'IfNotPresent',
         command: idle,
         volumeMounts: [{ name: 'export', mountPath: exportPath, readOnly: true }],
         resources: { requests: { cpu: '1m', memory: '48Mi' }, limits: { cpu: '500m', memory: '128Mi' } },

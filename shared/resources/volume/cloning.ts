@@ -5,9 +5,10 @@ import {
   type PersistentVolumeClaim,
   persistentVolumeClaims,
 } from '#shared/api/foreign/core.ts';
-import { type Action, patch } from '#shared/backends/actions.ts';
+import { type Action, patch, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import { planCloning } from '#shared/backends/cloning.ts';
+import { planInspection } from '#shared/backends/inspecting.ts';
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { failedState } from '#shared/backends/state.ts';
 import { type CloneRecord, recordAnnotation } from '#shared/populate/clone.ts';
@@ -15,7 +16,7 @@ import { type CloneTarget, chooseClone } from '#shared/populate/clone.ts';
 import { type ClaimProfile, cloneStrategyOf } from '#shared/populate/profile.ts';
 import { volumeBytesFor } from '#shared/populate/volume.ts';
 import { contentMark, type Volume } from '#shared/resources/volume/volume.ts';
-import { atLeast, buildClaim, bytesFor, makeClaim, modesFor } from '#shared/resources/volume/making.ts';
+import { atLeast, buildClaim, buildLookJob, bytesFor, makeClaim, modesFor } from '#shared/resources/volume/making.ts';
 import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
 import { rest, fetchedFor } from '#shared/resources/volume/state.ts';
 import { type ObservedSingleflight, decideSingleflight } from '#shared/backends/singleflight/singleflight.ts';
@@ -46,6 +47,7 @@ export const targetFor = (
   return {
     storageClass,
     ...modes,
+    holdsFiles: volume.source?.type === 'object' ? volume.holdsFiles : undefined,
     bytes: atLeast(asked, volume, observed),
     strategy: cloneStrategyOf(storageClass, observed.profile?.spec),
     overhead: context.settings.filesystemOverhead,
@@ -64,7 +66,45 @@ export const cloneObstacle = (
   return choice.is === 'chosen' ? undefined : choice.message;
 };
 
+/** Only what becomes another shape of volume asks for it, or one that would be too small for all that there can be. */
+const needsLook = (volume: Volume, observed: ObservedClone, context: PlanContext): boolean => {
+  const { clone } = observed.origin;
+  if (clone.mayHaveGrown !== true || clone.inUseBy !== undefined) return false;
+  const target = targetFor(volume, observed, context, undefined);
+  return bytesFor(volume, target.volumeMode, context) === undefined
+    ? target.volumeMode !== clone.volumeMode
+    : chooseClone(clone, target).is === 'refused';
+};
+
+/** How large the disk of its source is now; nothing else tells of one that may have grown since it was written. */
+const lookAtSource = (
+  volume: Volume,
+  observed: ObservedClone,
+  context: PlanContext,
+): { readonly is: 'planned'; readonly plan: Plan } | { readonly is: 'known'; readonly origin: ReadyOrigin } => {
+  const { origin, inspectJob: job, pods, warnings } = observed;
+  const claimName = origin.claim?.metadata.name;
+  if (claimName === undefined || !needsLook(volume, observed, context)) return { is: 'known', origin };
+  const at = { type: 'claim', claimName, volumeMode: 'Filesystem' } as const;
+  const build = () => buildLookJob(volume, context.settings, at);
+  const looked = planInspection(volume, { job, pods, warnings, build }, context);
+  if (looked.is === 'planned') return looked;
+  const { diskBytes, inspection } = looked;
+  const population = { inspection, digests: {} };
+  return { is: 'known', origin: { ...origin, clone: { ...origin.clone, diskBytes }, population } };
+};
+
+/** The pod that looked would keep its source from going away. */
 export const planClone = (volume: Volume, observed: ObservedClone, context: PlanContext, obstacle?: string): Plan => {
+  const looked = lookAtSource(volume, observed, context);
+  if (looked.is === 'planned') return looked.plan;
+  const plan = planLookedAt(volume, { ...observed, origin: looked.origin }, context, obstacle);
+  const isMade = plan.actions.some((action) => action.do === 'create' && action.type === persistentVolumeClaims);
+  const isOver = isMade || plan.state.phase === 'Failed';
+  return isOver ? { ...plan, actions: [...removeJob(observed.inspectJob), ...plan.actions] } : plan;
+};
+
+const planLookedAt = (volume: Volume, observed: ObservedClone, context: PlanContext, obstacle?: string): Plan => {
   const target = targetFor(volume, observed, context, obstacle);
   const cloning = planCloning(volume, observed, target, context);
   switch (cloning.is) {

@@ -60,7 +60,8 @@ const planStage = (volume: Volume, observed: Staged, context: PlanContext): Plan
   const { origin, storageClass, stage } = observed;
   if (origin === undefined || origin.is === 'waiting') return rest(volume, origin ?? nothingThere);
   if (storageClass === undefined) return noClass(volume, origin.className, context);
-  const there = { pods: [], origin, storageClass, profile: observed.profile, sourceSnapshot: stage.sourceSnapshot };
+  const { profile, inspectJob, pods } = observed;
+  const there = { pods, inspectJob, origin, storageClass, profile, sourceSnapshot: stage.sourceSnapshot };
   return moved(volume, stage, planClone(toStage(volume), there, context, obstacleOf(observed)), context);
 };
 

@@ -191,10 +191,11 @@ const filledFrom = (
 const isForFiles = (volume: Volume, claim: PersistentVolumeClaim): boolean =>
   volume.source?.type === 'transfer' ? volume.holdsFiles === true : holdsFiles(recordOf(claim)?.population);
 
-export const buildLookJob = (volume: Volume, settings: PopulateSettings): Job => {
-  const { ref, retries, source } = volume;
-  if (source?.type !== 'transfer') throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`);
-  return buildTransferJob({ mode: 'inspect', owner: ref, source: source.from, retries, pod: volume.pod }, settings);
+/** Left out, what is looked at is the source of bytes. */
+export const buildLookJob = (volume: Volume, settings: PopulateSettings, at = bytesOf(volume)): Job => {
+  const { ref, retries, pod } = volume;
+  if (at === undefined) throw new InvalidInput(`${ref.kind} ${ref.name} has no source of bytes`);
+  return buildTransferJob({ mode: 'inspect', owner: ref, source: at, retries, pod }, settings);
 };
 
 /** The guest's disk becomes as large as the volume lets it. */

@@ -53,7 +53,7 @@ export interface ObservedVolume {
   readonly job?: Job | undefined;
   /** Keeps what was uploaded until it is a disk. */
   readonly spool?: PersistentVolumeClaim | undefined;
-  /** Looks at the source of a volume whose size nobody gave. */
+  /** Looks, where the source lies, at how large its disk is. */
   readonly inspectJob?: Job | undefined;
   readonly pods: readonly Pod[];
   /** Taken of the source, to be restored. */
@@ -164,9 +164,11 @@ const readForClaim = async (
   const found = await readOrigin(kube, volume, readers);
   if (found !== undefined && found.is !== 'ready') return { origin: found };
   const around = await readAround(kube, volume, found);
-  const { namespace } = found ?? ref;
-  if (namespace !== ref.namespace) return { ...around, stage: await readPlace(kube, volume, namespace ?? '') };
-  return needsInspection(volume) ? { ...around, ...(await readInspection(kube, volume)) } : around;
+  const { namespace = '' } = found ?? ref;
+  const isLookedAt = needsInspection(volume) || found?.clone.mayHaveGrown === true;
+  const looked = isLookedAt ? await readInspection(kube, { ref: { ...ref, namespace } }) : {};
+  if (namespace === ref.namespace) return { ...around, ...looked };
+  return { ...around, ...looked, stage: await readPlace(kube, volume, namespace) };
 };
 
 /** The class, and what depends on it. */
@@ -209,7 +211,7 @@ export const needsInspection = ({ source, claim }: Volume): boolean =>
 
 const readInspection = async (
   kube: KubeClient,
-  { ref }: Volume,
+  { ref }: Pick<Volume, 'ref'>,
 ): Promise<Partial<Pick<ObservedVolume, 'inspectJob' | 'pods'>>> => {
   const inspectJob = await readLookJob(kube, { ref });
   return inspectJob === undefined ? {} : { inspectJob, pods: await readWorkers(kube, ref) };

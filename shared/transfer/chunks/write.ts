@@ -1,7 +1,6 @@
 // A volume into chunks of a store. What is there already is not sent again; the table is written last, so that it never names what is missing. Where
 // somebody cleared away what nobody named meanwhile, all of it is looked at again.
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants as zlib, zstdCompress } from 'node:zlib';
@@ -13,6 +12,7 @@ import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { type ObservedSweeps, isQuiet, isSameSweep, readSweeps } from '#shared/transfer/chunks/sweeps.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
+import { openDisk } from '#shared/transfer/source/handle.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
 
 /** Chosen by measurement: README.md. */
@@ -185,7 +185,7 @@ const keepUnswept = async (writing: Writing): Promise<Table> => {
 export const writeChunks = async (write: ChunkWrite): Promise<WrittenChunks> => {
   const { chunkBytes = usualChunkBytes } = write;
   const volume = await lookAtVolume(write.path, chunkBytes, write.signal);
-  const file = await open(write.path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const file = await openDisk(write.path);
   const stop = new AbortController();
   const signal = AbortSignal.any([write.signal, stop.signal]);
   const digests: (string | null)[] = Array.from({ length: Math.ceil(volume.size / chunkBytes) }, () => null);

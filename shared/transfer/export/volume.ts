@@ -1,12 +1,10 @@
 // The volume that is exported: its size and where it holds data.
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
 import { roundToSector } from '#shared/transfer/format/disk.ts';
 import { type DataExtent, findData } from '#shared/transfer/export/extents.ts';
-import { sizeOf } from '#shared/transfer/source/handle.ts';
+import { openDisk, sizeOf } from '#shared/transfer/source/handle.ts';
 
 export interface ExportVolume {
   /** A block device, or a raw disk in a file. Never a link: whoever writes to the volume could point it anywhere. */
@@ -19,13 +17,14 @@ export interface ExportVolume {
 
 const measure = async (path: string): Promise<number> => {
   try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    const file = await openDisk(path);
     try {
       return await sizeOf(file);
     } finally {
       await file.close();
     }
   } catch (error) {
+    if (isTransferError(error)) throw error;
     throw new TransferError('SourceInterrupted', `cannot read the volume at ${path}: ${messageOf(error)}`, {
       cause: error,
     });
@@ -59,7 +58,7 @@ export const hasHiddenZeroes = async (volume: ExportVolume, unit: number): Promi
   const step = Math.max(unit, Math.ceil(dataBytes(volume) / sampledUnits / unit) * unit);
   const bytes = Buffer.alloc(unit);
   const zeroes = Buffer.alloc(unit);
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  await using file = await openDisk(path);
   let [observed, empty, skip] = [0, 0, 0];
   for (const { start, end } of extents) {
     let at = start + skip;

@@ -1,7 +1,7 @@
 // A guest's disk as a block device (or a file of fixed size that stands for one): zeroed first, with all of its room where that is asked for, then
 // filled in place.
 import { type FileHandle, readFile, stat } from 'node:fs/promises';
-import { TransferError, writing } from '#shared/transfer/fault.ts';
+import { TransferError, toDeviceFault, writing } from '#shared/transfer/fault.ts';
 import { createTailJournal, tailBytes } from '#shared/transfer/resume/journal.ts';
 import type { TransferTarget } from '#shared/transfer/spec.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
@@ -94,9 +94,13 @@ const createTail = (slot: Slot, path: string, device: Device) => {
   let hasRoom = false;
   return {
     /** Opens the device for a disk of `size` bytes. */
-    open: (size: number): Promise<FileHandle> => {
+    open: async (size: number): Promise<FileHandle> => {
       hasRoom = size > 0 && size <= device.bytes - tailBytes;
-      return slot.open('r+');
+      try {
+        return await slot.open('r+');
+      } catch (error) {
+        throw toDeviceFault(error, path, !device.isFile) ?? error;
+      }
     },
     journal: () => (hasRoom ? journal : undefined),
     forget: () => (hasRoom ? journal.remove() : Promise.resolve()),

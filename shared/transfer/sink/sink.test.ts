@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -181,5 +181,37 @@ describe('the block sink', () => {
     writeFileSync(wanted.path, Buffer.alloc(300 * kib, 1));
     await (await openSink(wanted, signal)).abandon();
     expect(readFileSync(wanted.path)[0]).toBe(1);
+  });
+});
+
+describe('a block device that the node keeps from the user of the pod', () => {
+  const device = join(root, 'device');
+  const isMade = process.getuid?.() === 0 && spawnSync('mknod', ['-m', '600', device, 'b', '7', '0']).status === 0;
+
+  it.for([
+    ['is written', `(await createBlockSink({ path, volumeMode: 'Block', capacityBytes: 1 }, signal)).prepare(1)`],
+    ['is copied', 'openVolume({ type: "volume", path }, signal)'],
+    ['is exported', 'lookAtVolume(path, 65536, signal)'],
+  ])('%s: the first attempt says what to set, and is the last', ([_what, work], { skip }) => {
+    skip(!isMade, 'only root makes devices that it gives to nobody');
+    chmodSync(root, 0o755);
+    const script = `
+      const { createBlockSink } = await import('#shared/transfer/sink/block.ts');
+      const { openVolume } = await import('#shared/transfer/source/handle.ts');
+      const { lookAtVolume } = await import('#shared/transfer/export/volume.ts');
+      const { toFailure } = await import('#shared/transfer/failure.ts');
+      const [path, { signal }] = [${JSON.stringify(device)}, new AbortController()];
+      const failure = await (async () => { await ${work}; })().catch(toFailure);
+      process.stdout.write(JSON.stringify(failure ?? {}));`;
+    const user = { uid: 107, gid: 107, env: { PATH: process.env['PATH'] } };
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { ...user });
+    expect(stderr.toString()).toBe('');
+    expect(JSON.parse(stdout.toString())).toEqual({
+      reason: 'DeviceForbidden',
+      retryable: false,
+      message: expect.stringMatching(
+        /user 107 .*EACCES.*device_ownership_from_security_context = true.*https:/,
+      ) as string,
+    });
   });
 });

@@ -1,8 +1,8 @@
 // Sources of this machine: an open file or device, which is read at any place and never written; a file of a mounted folder, another volume, and an
 // empty disk.
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { TransferError } from '#shared/transfer/fault.ts';
+import { TransferError, isTransferError, toDeviceFault } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
 import { type Source, headBytes } from '#shared/transfer/source/source.ts';
 import { constants } from 'node:fs';
@@ -102,12 +102,24 @@ export const sizeOf = async (file: FileHandle): Promise<number> => {
   return low;
 };
 
-/** Opened read-only. Throws TransferError when there is no disk. */
+/**
+ * Opened read-only, and never through a link: whoever could write to the volume could have made its disk a link to a file of ours. Throws TransferError where
+ * the node keeps a device from us, else what the system says.
+ */
+export const openDisk = async (path: string): Promise<FileHandle> => {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    const found = await stat(path).catch(() => undefined);
+    throw toDeviceFault(error, path, found?.isBlockDevice() === true) ?? error;
+  }
+};
+
+/** Throws TransferError when there is no disk. */
 export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): Promise<Source> => {
   const what = `the source volume at ${path}`;
-  // Whoever could write to the volume could have made its disk a link to a file of ours.
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
-    throw interrupted(what, error);
+  const file = await openDisk(path).catch((error: unknown) => {
+    throw isTransferError(error) ? error : interrupted(what, error);
   });
   return sourceOf({ file, size: await sizeOf(file), what, isGuestDisk: true }, signal);
 };
