@@ -26,6 +26,9 @@ export interface Found {
   readonly image: Image;
 }
 
+export const isImage = ({ group, kind }: Pick<ResourceType, 'group' | 'kind'>): boolean =>
+  Object.values(imageTypes).some((type) => type.group === group && type.kind === kind);
+
 /** A kind the cluster does not have holds nothing; one that may not be listed is an error. */
 export const listImages = async (kube: KubeClient, options: ListOptions): Promise<readonly Found[]> => {
   const found: Found[] = [];

@@ -51,6 +51,26 @@ export const alignColumns = (rows: readonly (readonly string[])[]): readonly str
   );
 };
 
+/** Columns of a screen. */
+const screenColumns = 80;
+
+/** Lines of one screen's width; those behind the first begin with `indent`. A word that is longer than a line is left whole. */
+export const wrap = (text: string, indent: string): readonly string[] => {
+  const [lead = ''] = /^ */.exec(text) ?? [];
+  const lines: string[] = [];
+  let line = lead;
+  // Spaces within the first column keep it aligned.
+  for (const [word] of text.slice(lead.length).matchAll(/\S+ */g)) {
+    const isFull = (line + word).trimEnd().length > screenColumns;
+    if (isFull && line.trim() !== '') {
+      lines.push(line.trimEnd());
+      line = indent;
+    }
+    line += word;
+  }
+  return [...lines, line.trimEnd()];
+};
+
 /** A heading and rows; cells that say nothing become `-`. */
 export const tableOf = (
   heading: readonly string[],

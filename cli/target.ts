@@ -28,7 +28,8 @@ export const sourceTarget = async ({ kube, namespace, values }: Call, wanted: st
   const { name } = found.image.metadata;
   if (groupOf(found) === 'harvester') return { plural: 'virtualmachineimages', namespace, name };
   const volume = found.image.status?.children?.volume;
-  if (volume === undefined) throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} says why`);
+  if (volume === undefined)
+    throw new InvalidInput(`image ${name} has no volume yet: bullion why ${name} -n ${namespace} says why`);
   return { plural: 'persistentvolumeclaims', namespace, name: volume };
 };
 

@@ -40,8 +40,8 @@ export interface Wait {
   readonly words?: { readonly what: string; readonly work: string; readonly more: string } | undefined;
 }
 
-const wordsOf = ({ words }: Wait, name: string) =>
-  words ?? { what: 'image', work: 'import', more: `bullion why ${name}` };
+const wordsOf = ({ words }: Wait, { metadata: { name, namespace } }: Image) =>
+  words ?? { what: 'image', work: 'import', more: `bullion why ${name} -n ${namespace}` };
 
 /** One line that says where an image stands. */
 export const describeProgress = (found: Found): string => {
@@ -57,7 +57,7 @@ export const describeProgress = (found: Found): string => {
 export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise<ExitCode> => {
   const deadline = wait.timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + wait.timeoutMs;
   const line = createLine(wait.terminal);
-  const words = wordsOf(wait, image.metadata.name);
+  const words = wordsOf(wait, image);
   for (;;) {
     const found = { type, image: await lookAgain(wait.kube, { type, image }, words.what) };
     line.show(describeProgress(found));

@@ -1,8 +1,8 @@
-// One screen that answers "why is this image where it is": pure, from what was read of the cluster.
+// One screen that answers "why is this object where it is": pure, from what was read of the cluster. 80 columns wide.
 import type { Found } from '#cli/image.ts';
-import { groupOf, readyOf } from '#cli/image.ts';
-import { alignColumns, tableOf } from '#cli/output.ts';
-import { findCondition } from '#shared/api/conditions.ts';
+import { isImage, readyOf } from '#cli/image.ts';
+import { alignColumns, wrap } from '#cli/output.ts';
+import { type StatusCondition, findCondition } from '#shared/api/conditions.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
@@ -56,36 +56,100 @@ const sizesOf = ({ image: { status = {} } }: Found): string | undefined => {
   return `${formatBytes(virtualSize)} disk, ${format ?? 'unknown format'}${packed}${file}`;
 };
 
+const spec = 'delete this object and make it anew, since its spec cannot be changed';
+
+/** What has to be put right first, by the reason of the failure. Sources, sizes and checksums stay as they were written. */
+const remedies: Readonly<Record<string, string>> = {
+  ChecksumMismatch: `publish the file that the checksum is of (where the checksum is wrong: ${spec})`,
+  SourceNotFound: `put the file where the source says (where the source is wrong: ${spec})`,
+  ImageTooLarge: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
+  TargetTooSmall: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
+  TargetFull: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
+  ImageCorrupt: 'publish a good file at its source',
+  ImageTruncated: 'publish a good file at its source',
+  UnsupportedFormat: 'publish a file in another format at its source',
+  Unauthorized: 'put working credentials into the Secret of its source',
+  VolumeLost: 'what was lost cannot be brought back',
+};
+
+/** A claim is reconciled by nobody: what fills it is. */
+const isReconciled = ({ type }: Found): boolean => type.kind !== 'PersistentVolumeClaim';
+
+const retryOf = ({ type, image: { metadata } }: Found): string =>
+  isImage(type)
+    ? `bullion retry ${metadata.name} -n ${metadata.namespace}`
+    : `kubectl annotate ${type.plural}.${type.group} ${metadata.name} -n ${metadata.namespace} --overwrite bullion.dev/retry=$(date +%s)`;
+
 /** What the user can do next, if anything. */
-const adviceOf = ({ image }: Found): string | undefined => {
+const adviceOf = (found: Found): string | undefined => {
+  const { image } = found;
   if (image.metadata.deletionTimestamp !== undefined) return 'it is being deleted; its children go first';
+  const [owner] = image.metadata.ownerReferences ?? [];
+  if (!isReconciled(found))
+    return owner === undefined
+      ? undefined
+      : `what fills it says more: bullion why ${owner.name} -n ${image.metadata.namespace}`;
   if (image.status === undefined)
     return 'no function has observed it yet: is Bullion running in this cluster (kubectl get pods -n bullion-system)?';
-  if (image.status.phase === 'Failed') return `remove the cause, then: bullion retry ${image.metadata.name}`;
-  return undefined;
+  if (image.status.phase !== 'Failed') return undefined;
+  const reason = readyOf(found)?.reason ?? '';
+  return `${remedies[reason] ?? `put right what caused ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
+};
+
+/** Of a backup, of content that changed, of a cron: what Ready does not say. The original's summaries say it in other words. */
+const toldConditions = ['MetadataReady', 'DataReady', 'RestoreConflict', 'ContentChanged', 'UpToDate', 'Progressing'];
+
+const otherConditions = (found: Found): readonly Row[] => {
+  const said = readyOf(found)?.message ?? '';
+  const tells = ({ type, message = '' }: StatusCondition): boolean =>
+    toldConditions.includes(type) && message !== '' && message !== said;
+  return (found.image.status?.conditions ?? [])
+    .filter(tells)
+    .map(({ type, status, reason, message }): Row => [type, `${status}, ${reason}: ${message}`]);
+};
+
+const stateOf = (found: Found, now: Date): string => {
+  const { phase = 'unobserved' } = found.image.status ?? {};
+  const reason = readyOf(found)?.reason ?? (isReconciled(found) ? 'no reason yet' : '');
+  return `${phase}${reason === '' || reason === phase ? '' : `, ${reason}`}${sinceOf(found, now)}`;
+};
+
+/** Where Ready does not say it. */
+const lastFaultOf = (found: Found): string | undefined => {
+  const fault = found.image.status?.lastFailure;
+  const isSaid = readyOf(found)?.message?.includes(fault?.message ?? '') === true;
+  return fault === undefined || isSaid ? undefined : `${fault.reason}: ${fault.message}`;
 };
 
 const summaryOf = (found: Found, now: Date): readonly Row[] => {
   const { image } = found;
   const { status = {} } = image;
-  const failure = status.lastFailure;
   return [
-    ['State', `${status.phase ?? 'unobserved'}, ${readyOf(found)?.reason ?? 'no reason yet'}${sinceOf(found, now)}`],
+    ['State', stateOf(found, now)],
     ['Says', readyOf(found)?.message],
     ['Disk', sizesOf(found)],
     ['Class', status.storageClassName],
     ['Attempts', attemptsOf(found)],
     ['Transfer', transferOf(found, now)],
-    ['Last fault', failure && `${failure.reason}: ${failure.message}`],
+    ['Last fault', lastFaultOf(found)],
     ['Next try', status.nextAttemptTime && inOrAgo(status.nextAttemptTime, now)],
     ['Gives up', status.deadline && `${inOrAgo(status.deadline, now)} (${status.deadline})`],
+    ...otherConditions(found),
     ['To do', adviceOf(found)],
   ];
 };
 
+/** As kubectl abbreviates them, so that a name made of a UID fits beside. */
+const shortKinds: Readonly<Record<string, string>> = {
+  PersistentVolumeClaim: 'pvc',
+  DataVolume: 'dv',
+  StorageClass: 'sc',
+};
+
+const refOf = (kind = '', name = ''): string => `${shortKinds[kind] ?? kind.toLowerCase()}/${name}`;
+
 const childRow = (child: KubeObject, now: Date): readonly string[] => [
-  child.kind,
-  child.metadata.name,
+  refOf(child.kind, child.metadata.name),
   stateOfChild(child),
   toAge(child.metadata.creationTimestamp, now),
 ];
@@ -93,50 +157,77 @@ const childRow = (child: KubeObject, now: Date): readonly string[] => [
 /** The word of its own status that says most. */
 const stateOfChild = (child: KubeObject): string => {
   if (child.metadata.deletionTimestamp !== undefined) return 'Terminating';
-  const { status = {} } = child as KubeObject & { readonly status?: Readonly<Record<string, unknown>> };
-  const { phase, readyToUse, succeeded, failed, active } = status;
+  const { status } = child as KubeObject & { readonly status?: Readonly<Record<string, unknown>> };
+  const { phase, readyToUse, diskFileStatusMap: copies } = status ?? {};
   if (typeof phase === 'string') return phase;
+  if (copies !== undefined) return statesOfCopies(copies);
   if (typeof readyToUse === 'boolean') return readyToUse ? 'Ready' : 'NotReady';
+  return child.kind === 'Job' ? stateOfJob(status ?? {}) : '-';
+};
+
+const stateOfJob = ({ succeeded, failed, active }: Readonly<Record<string, unknown>>): string => {
   if (succeeded === 1) return 'Succeeded';
   if (typeof active === 'number' && active > 0) return 'Running';
   return typeof failed === 'number' && failed > 0 ? `Failed ${failed}` : 'Pending';
 };
 
+/** Longhorn's, disk by disk. */
+const statesOfCopies = (copies: unknown): string => {
+  const each = Object.values((copies ?? {}) as Readonly<Record<string, { readonly state?: string } | null>>);
+  return [...new Set(each.map((copy) => copy?.state ?? 'unknown'))].join(', ') || '-';
+};
+
 const timeOf = ({ lastTimestamp, metadata }: KubeEvent): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
 
-const eventRows = (events: readonly KubeEvent[], now: Date, most: number) =>
-  events
-    .toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)))
-    .slice(-most)
-    .map((event) => [
-      `${toAge(timeOf(event), now)}${(event.count ?? 1) > 1 ? ` (x${event.count})` : ''}`,
-      event.type ?? 'Normal',
-      event.reason ?? '',
-      `${event.involvedObject.kind?.toLowerCase()}/${event.involvedObject.name}`,
-      event.message ?? '',
-    ]);
+/** A message that was said above, or by the event before, is not said again. */
+const eventLines = (events: readonly KubeEvent[], said: readonly string[], now: Date): readonly string[] => {
+  const known = [...said];
+  return events.flatMap((event) => {
+    const { type = 'Normal', reason = '', involvedObject, message = '', count = 1 } = event;
+    const when = `${toAge(timeOf(event), now)}${count > 1 ? ` (x${count})` : ''}`;
+    const head = `${when.padEnd(10)} ${type.padEnd(7)} ${reason} ${refOf(involvedObject.kind, involvedObject.name)}`;
+    const isKnown = known.some((text) => text.includes(message));
+    known.push(message);
+    return [...wrap(head, '           '), ...(isKnown ? [] : wrap(`           ${message}`, '           '))];
+  });
+};
+
+/** Of what is usable nobody asks why it was slow to start. */
+const shownOf = ({ found, events }: Story, hasAll: boolean): readonly KubeEvent[] => {
+  const sorted = events.toSorted((a, b) => timeOf(a).localeCompare(timeOf(b)));
+  if (hasAll) return sorted;
+  const ready = readyOf(found);
+  const since = ready?.status === 'True' ? (ready.lastTransitionTime ?? '') : '';
+  return sorted.filter((event) => event.type !== 'Warning' || timeOf(event) >= since).slice(-shownEvents);
+};
 
 export const tellStory = (
-  { found, children, events }: Story,
+  story: Story,
   now: Date,
   { hasAllEvents = false }: { readonly hasAllEvents?: boolean } = {},
 ): string => {
-  const most = hasAllEvents ? Number.POSITIVE_INFINITY : shownEvents;
-  const { image } = found;
+  const { found, children } = story;
+  const { image, type } = found;
   const name = `${image.metadata.namespace}/${image.metadata.name}`;
-  const heading = `Image ${name} (${groupOf(found)}), made ${toAge(image.metadata.creationTimestamp, now)} ago\n`;
+  const kind = isImage(type) ? 'Image' : type.kind;
+  const heading = `${kind} ${name} (${type.group || 'v1'}), made ${toAge(image.metadata.creationTimestamp, now)} ago`;
   const rows = summaryOf(found, now).filter((row): row is [string, string] => (row[1] ?? '') !== '');
-  const summary = alignColumns(rows.map(([word, text]) => [`  ${word}`, text]));
+  const width = Math.max(...rows.map(([word]) => word.length));
+  const summary = rows.flatMap(([word, text]) => wrap(`  ${word.padEnd(width)}  ${text}`, ' '.repeat(width + 4)));
   const retried = image.metadata.annotations?.[annotations.retry];
-  const unobserved = retried !== undefined && retried !== image.status?.retryHandled ? '  a retry was asked for\n' : '';
+  const unobserved = retried !== undefined && retried !== image.status?.retryHandled ? ['  a retry was asked for'] : [];
   const made = children.map((child) => childRow(child, now));
+  const events = shownOf(story, hasAllEvents);
+  const said = rows.map(([, text]) => text);
   return [
-    heading,
-    `${summary.join('\n')}\n`,
-    unobserved,
-    made.length === 0 ? '\nNothing was made for it yet.\n' : `\n${tableOf(['CHILD', 'NAME', 'STATE', 'AGE'], made)}`,
-    events.length === 0
-      ? '\nNo events in the last hour.\n'
-      : `\n${tableOf(['EVENT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], eventRows(events, now, most))}`,
-  ].join('');
+    ...wrap(heading, '  '),
+    ...summary,
+    ...unobserved,
+    '',
+    ...(made.length === 0 ? ['Nothing was made for it yet.'] : alignColumns([['CHILD', 'STATE', 'AGE'], ...made])),
+    '',
+    ...(events.length === 0 ? ['No events in the last hour.'] : ['EVENTS', ...eventLines(events, said, now)]),
+  ]
+    .map((line) => `${line}\n`)
+    .join('');
 };

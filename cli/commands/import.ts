@@ -107,7 +107,9 @@ const retry = async (call: Call) => {
   const { metadata, status } = found.image;
   if (status?.phase !== 'Failed') {
     const phase = status?.phase ?? 'Pending';
-    terminal.err(`Image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name}\n`);
+    terminal.err(
+      `Image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
+    );
     return exitCodes.failed;
   }
   const value = terminal.now().toISOString();

@@ -56,7 +56,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     terminal.err(
       `Not uninstalled: ${left.length} objects are still held, and need the functions to let go of them.\n${listOf(left)}`,
     );
-    terminal.err('bullion why <image> says what each waits for; the same command again goes on.\n');
+    terminal.err('bullion why <image> -n <namespace> says what each waits for; the same command again goes on.\n');
     return exitCodes.timedOut;
   }
   signal.throwIfAborted();

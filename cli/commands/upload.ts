@@ -18,7 +18,7 @@ import {
   needsSize,
   requireSame,
 } from '#cli/upload/local-file.ts';
-import { ensureImage, ensureVolume, untilPhase } from '#cli/upload/target.ts';
+import { ensureImage, ensureVolume, resumableBackends, untilPhase } from '#cli/upload/target.ts';
 import { timeoutOf, waitUntilOver } from '#cli/wait.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
@@ -132,6 +132,12 @@ export const uploadCommand: ClusterCommand = {
   options: {
     ...targetOptions,
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the volume (the default class)' },
+    backend: {
+      type: 'string',
+      value: 'BACKEND',
+      help: 'what keeps a new image (csi); one of Longhorn takes its file by POST alone',
+      oneOf: resumableBackends,
+    },
     size: { type: 'string', value: 'SIZE', help: 'bytes of the disk (what the file says)' },
     checksum: { type: 'string', value: 'sha256:HEX', help: 'what the file must hash to, checked before it is sent' },
     'display-name': { type: 'string', value: 'TEXT', help: 'free text (the name); images only' },

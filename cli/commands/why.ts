@@ -1,15 +1,17 @@
-// `bullion why <image>`: reads everything that tells where an image stands.
+// `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { type Found, findImage } from '#cli/image.ts';
+import { type Found, type Image, findImage, isImage } from '#cli/image.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
 import { type Story, tellStory } from '#cli/why.ts';
-import { type KubeEvent, kubeEvents, pods } from '#shared/api/foreign/core.ts';
+import { type KubeEvent, kubeEvents, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
+import { downloaderKind } from '#shared/api/harvester/downloader.ts';
+import { servedKinds } from '#shared/api/kinds.ts';
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
-import { backends } from '#shared/backends/registry.ts';
+import { type Registration, backends } from '#shared/backends/registry.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { Denied, isNotFound } from '#shared/runtime/errors.ts';
+import { Denied, InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 /** Kinds this cluster lacks, or this person may not see, have nothing to tell. */
 const listIfAny = async <T extends KubeObject>(
@@ -27,6 +29,68 @@ const listIfAny = async <T extends KubeObject>(
   return found;
 };
 
+/** Beside images: what else has a name that a person may ask for, in the order it is looked for. */
+const otherTypes: readonly ResourceType<Image>[] = [
+  ...servedKinds
+    .map(({ type }) => type)
+    .filter((type) => type.namespaced && !isImage(type) && type.kind !== downloaderKind.type.kind),
+  persistentVolumeClaims,
+].map((type) => type as unknown as ResourceType<Image>);
+
+const namesOf = ({ kind, plural, group }: ResourceType): readonly string[] => {
+  const shortNames = servedKinds.find(({ type }) => type.plural === plural && type.group === group)?.shortNames ?? [
+    'pvc',
+  ];
+  return [kind.toLowerCase(), plural, `${plural}.${group}`, ...shortNames];
+};
+
+/** Of our own kinds, what came of a DataVolume's attempts is in a field of its own. */
+const withDetail = (image: Image): Image => {
+  const { status } = image as Image & { readonly status?: { readonly detail?: object } };
+  if (status?.detail === undefined) return image;
+  const whole: NonNullable<Image['status']> = { ...status.detail, ...status };
+  return { ...image, status: whole };
+};
+
+const getIfAny = async (kube: KubeClient, type: ResourceType<Image>, key: { namespace: string; name: string }) => {
+  try {
+    return await kube.get(type, key);
+  } catch (error) {
+    if (isNotFound(error) || error instanceof Denied) return undefined;
+    throw error;
+  }
+};
+
+/** `<name>`, an image first; or `<kind>/<name>`. A claim that has the name of what fills it is not meant. */
+const findAny = async (kube: KubeClient, namespace: string, wanted: string): Promise<Found> => {
+  const [prefix = '', name] = wanted.split('/');
+  const asked = name === undefined ? [] : otherTypes.filter((type) => namesOf(type).includes(prefix.toLowerCase()));
+  if (asked.length === 0) {
+    try {
+      return await findImage(kube, namespace, wanted);
+    } catch (error) {
+      if (!isNotFound(error) || name !== undefined) throw error;
+    }
+  }
+  const key = { namespace, name: name ?? wanted };
+  const all = await Promise.all(
+    (asked.length === 0 ? otherTypes : asked).map(async (type) => ({ type, image: await getIfAny(kube, type, key) })),
+  );
+  const found = all.flatMap(({ type, image }): readonly Found[] =>
+    image === undefined ? [] : [{ type, image: withDetail(image) }],
+  );
+  const [only, ...others] =
+    found.length > 1 ? found.filter(({ type }) => type.kind !== 'PersistentVolumeClaim') : found;
+  if (only === undefined) throw new NotFound(nothingThere(namespace, wanted));
+  if (others.length === 0) return only;
+  const forms = [only, ...others].map(({ type }) => `${type.kind.toLowerCase()}/${key.name}`);
+  throw new InvalidInput(`several objects are named ${key.name}: say ${forms.join(' or ')}`);
+};
+
+const nothingThere = (namespace: string, wanted: string): string =>
+  `there is no image ${wanted} in namespace ${namespace}, and nothing else of that name that Bullion serves: ` +
+  'bullion images -A lists the images of all namespaces, -n names another one';
+
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
   const reconciler = reconcilerOf({ apiVersion: apiVersionOf(type), kind: type.kind });
   const types = [
@@ -37,11 +101,18 @@ const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
   return [...new Map(types.map((type) => [`${type.group}/${type.plural}`, type])).values()];
 };
 
+/** What a product makes for a backend lies in the namespace of the product. */
+const placeOf = (type: ResourceType, namespace: string | undefined): string | undefined => {
+  const needs = Object.values(backends).flatMap((one: Registration) => (one.served ? (one.backend.needs ?? []) : []));
+  const theirs = needs.find((need) => need.type.plural === type.plural && need.type.group === type.group);
+  return type.namespaced ? (theirs?.namespace ?? namespace) : undefined;
+};
+
 const gather = async (kube: KubeClient, found: Found): Promise<Story> => {
   const { namespace, uid } = found.image.metadata;
   const selector = `${labels.ownerUid}=${uid}`;
   const lists = await Promise.all(
-    childTypesOf(found).map((type) => listIfAny(kube, type, type.namespaced ? namespace : undefined, selector)),
+    childTypesOf(found).map((type) => listIfAny(kube, type, placeOf(type, namespace), selector)),
   );
   const children = lists.flat();
   const concerned = new Set([uid, ...children.map(({ metadata }) => metadata.uid)]);
@@ -50,7 +121,7 @@ const gather = async (kube: KubeClient, found: Found): Promise<Story> => {
 };
 
 const run = async ({ kube, namespace, positionals, values, terminal }: Call) => {
-  const found = await findImage(kube, namespace, positionals[0] ?? '');
+  const found = await findAny(kube, namespace, positionals[0] ?? '');
   const story = await gather(kube, found);
   const format = outputOf(values);
   const printed = printedList([story.found.image, ...story.children, ...story.events], format);
@@ -60,9 +131,9 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
 
 export const whyCommand: ClusterCommand = {
   name: 'why',
-  arguments: '<image>',
-  summary: 'Says on one screen where an image stands, why, and what comes next.',
-  more: 'With -o json or yaml: the image, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.',
+  arguments: '<name>',
+  summary: 'Says on one screen where an object stands, why, and what comes next.',
+  more: 'An image, or any other object that Bullion serves: <kind>/<name> where several have the name (datavolume/x, dataimportcron/x, pvc/x).\nWith -o json or yaml: the object, what was made for it, and the events of both, as one list. With -o wide: every event, not the newest alone.',
   options: outputOption,
   completes: 'images',
   run,

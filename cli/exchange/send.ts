@@ -55,8 +55,9 @@ const lookUp = async (sending: Sending, ticket: Ticket, isSecond = false): Promi
   return Standing.parse(await answer.body.json());
 };
 
-/** Where nothing more is taken. */
-const closed: readonly Standing['stage'][] = ['done', 'failed', 'no-upload', 'theirs'];
+/** Whether nothing more is taken. What failed before is started again by another file; what this one made fail has failed. */
+const isClosed = (stage: Standing['stage'], sent: number): boolean =>
+  stage === 'failed' ? sent > 0 : ['done', 'no-upload', 'theirs'].includes(stage);
 
 /** Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again. */
 const isThisFile = ({ size, checksum }: Sending, { stage, digest }: Standing, sent: number): boolean =>
@@ -78,7 +79,7 @@ const begin = async (
   const standing = await lookUp(sending, ticket);
   const { stage, message, upload } = standing;
   if (isThisFile(sending, standing, sent)) return 'done';
-  if (closed.includes(stage)) throw new InvalidInput(message, [{ field: 'target', message }]);
+  if (isClosed(stage, sent)) throw new InvalidInput(message, [{ field: 'target', message }]);
   if (upload?.length === size && upload.checksum === checksum) {
     if (upload.offset === size) return 'arrived';
     return { url: `${ticket.url}/${upload.id}`, offset: upload.offset };

@@ -9,6 +9,9 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { formatQuantity } from '#shared/api/quantity.ts';
 import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
 
+/** That take a file in pieces. */
+export const resumableBackends = ['csi', 'cdi'] as const;
+
 const notForUploads = (what: string): InvalidInput => {
   const message = `${what} is there and is not filled by an upload: choose another name`;
   return new InvalidInput(message, [{ field: 'name', message }]);
@@ -22,7 +25,7 @@ export const ensureImage = async ({ kube, namespace, values }: Call, name: strin
     kind: 'VirtualMachineImage',
     metadata: { name, namespace },
     spec: {
-      backend: 'csi',
+      backend: resumableBackends.find((known) => known === textOf(values, 'backend')) ?? 'csi',
       displayName: textOf(values, 'display-name') ?? name,
       sourceType: 'upload',
       ...(className === undefined ? {} : { targetStorageClassName: className }),

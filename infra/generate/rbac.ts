@@ -31,6 +31,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { tokenReviews } from '#shared/api/foreign/authentication.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { keysSecretName } from '#shared/exchange/access/keys.ts';
 import { optionalSources, systemNamespace } from '#shared/api/names.ts';
@@ -231,7 +232,9 @@ export const buildTransferAccess = (name: string, reads: readonly ResourceType[]
   ...grant(name, [
     ...[tokenReviews, subjectAccessReviews].map((type) => rule(type as ResourceType, ['create'])),
     ...reads.map((type) => rule(type, ['get'])),
+    // What is to come, and what is to be started again for it.
     rule(harvesterImageKind.type, ['patch']),
+    rule(dataVolumeKind.type, ['patch']),
     rule(downloaderKind.type, ['get', 'delete']),
     rule(pods, ['list']),
     rule(jobs, ['get', 'create', 'patch', 'delete']),

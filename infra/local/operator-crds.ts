@@ -2,16 +2,17 @@
 // applied.
 // Only the shape that the API needs: whatever is in them is kept.
 import type { CustomResourceDefinition } from '#local-cluster/controllers/snapshots/crds.ts';
-import { hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import { harvesterSettings, virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 
-/** Serves a kind whatever is in it. */
+/** Serves a kind whatever is in it, in its own version and in older ones. */
 export const buildOpenCrd = (
   { group, version, kind, plural, namespaced }: ResourceType,
   fields: object = { spec: open, status: open },
+  older: readonly string[] = [],
 ): CustomResourceDefinition => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -20,21 +21,19 @@ export const buildOpenCrd = (
     group,
     scope: namespaced ? 'Namespaced' : 'Cluster',
     names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
-    versions: [
-      {
-        name: version,
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', properties: fields } },
-        subresources: { status: {} },
-      },
-    ],
+    versions: [version, ...older].map((name) => ({
+      name,
+      served: true,
+      storage: name === version,
+      schema: { openAPIV3Schema: { type: 'object', properties: fields } },
+      subresources: { status: {} },
+    })),
   },
 });
 
 export const operatorCrds: readonly CustomResourceDefinition[] = [
   buildOpenCrd(hyperConvergeds as unknown as ResourceType),
-  buildOpenCrd(ssps as unknown as ResourceType),
+  buildOpenCrd(ssps as unknown as ResourceType, undefined, sspVersions.slice(1)),
   buildOpenCrd(virtualMachineBackups as unknown as ResourceType),
   buildOpenCrd(harvesterSettings as unknown as ResourceType, {
     value: { type: 'string' },

@@ -67,6 +67,12 @@ export const imageStatusShape = {
   format: z.string().optional().describe('found by content: qcow2, raw, iso, …'),
   compression: z.string().optional().describe('around the format: none, gz, xz, zst'),
   digests: z.record(z.string(), z.string()).optional().describe('of the file as published, by algorithm'),
+  lostDigests: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe(
+      'digests of what it held until that was lost; left out: nothing was, or a checksum in spec says what it must hold',
+    ),
   storageClassName: z.string().optional().describe('storage class of the golden volume'),
   fetchReason: z
     .string()

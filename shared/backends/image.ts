@@ -111,6 +111,8 @@ export interface ImageState {
   readonly inspection?: Inspection | undefined;
   /** Digests of the published file, by algorithm. */
   readonly digests?: Readonly<Record<string, string>> | undefined;
+  /** Those of what it held until that was lost, where no checksum in spec says what it must hold. */
+  readonly lostDigests?: Readonly<Record<string, string>> | undefined;
   /** Storage class the golden volume was made with, found out when the user left it out. */
   readonly storageClassName?: string | undefined;
   readonly children?: ImageChildren | undefined;

@@ -139,10 +139,14 @@ export const restartingState = (image: Filled, left: readonly KubeObject[], cont
 };
 
 /** Started over: as new, but for what is counted over its life. */
-export const restartedState = ({ state: { failures, lastFailureTime }, retryToken }: Filled): ImageState => ({
+export const restartedState = ({
+  state: { failures, lastFailureTime, lostDigests },
+  retryToken,
+}: Filled): ImageState => ({
   ...initialState,
   failures,
   lastFailureTime,
+  lostDigests,
   handledRetryToken: retryToken,
 });
 

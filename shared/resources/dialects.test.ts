@@ -44,6 +44,7 @@ const anyState: fc.Arbitrary<ImageState> = fc.record({
     }),
   ),
   digests: optional(fc.dictionary(fc.constantFrom('sha256', 'md5'), text)),
+  lostDigests: optional(fc.dictionary(fc.constantFrom('sha256', 'md5'), text)),
   storageClassName: optional(text),
   children: optional(fc.record({ volume: optional(text), snapshot: optional(text), job: optional(text) })),
   transfer: optional(
@@ -166,6 +167,8 @@ describe('HyperCloud', () => {
   });
 });
 
+const ownClass = { storageClassName: 'lh-1', children: { storageClass: 'lh-1' } };
+
 describe('Harvester', () => {
   const image = harvesterImages.toImage(harvester);
   const conditions = (over: Partial<ImageState>, object = harvester) =>
@@ -202,6 +205,19 @@ describe('Harvester', () => {
   it('takes the original default backend where none is given', () => {
     const { backend: _, ...spec } = harvester.spec;
     expect(harvesterImages.toImage({ ...harvester, spec }).backend).toBe('backingimage');
+  });
+
+  it.each<[string, string, object, Partial<ImageState>, string | undefined]>([
+    ['names in spec', 'csi', { targetStorageClassName: 'lvm' }, {}, 'lvm'],
+    ['found out', 'csi', {}, { storageClassName: 'found' }, 'found'],
+    ['does not know yet', 'csi', {}, {}, undefined],
+    ['models its own on', 'backingimage', { targetStorageClassName: 'longhorn' }, ownClass, 'longhorn'],
+    ['made for itself alone', 'backingimage', {}, ownClass, undefined],
+  ])('tells as target the class that it %s (%s)', (_how, backend, ...[spec, over, expected]) => {
+    const { targetStorageClassName: _, ...rest } = harvester.spec;
+    const object = aHarvesterImage({ ...harvester, spec: { ...rest, backend: backend as 'csi', ...spec } });
+    const status = harvesterImages.toStatus(object, harvesterImages.toImage(object), state(over), now);
+    expect(status.targetStorageClassName).toBe(expected);
   });
 
   it('is importing', () => {

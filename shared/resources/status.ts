@@ -9,6 +9,7 @@ import {
   imagePhases,
   initialState,
 } from '#shared/backends/image.ts';
+import { contentCondition } from '#shared/backends/loss.ts';
 import { Inspection } from '#shared/transfer/report.ts';
 import { transferPhases } from '#shared/transfer/progress.ts';
 
@@ -33,6 +34,7 @@ export const toState = (status: CommonImageStatus | undefined, phase: string | u
     handledRetryToken: status.retryHandled,
     inspection: toInspection(status),
     digests: status.digests,
+    lostDigests: status.lostDigests,
     storageClassName: status.storageClassName,
     fetchReason: status.fetchReason,
     children: status.children,
@@ -72,6 +74,7 @@ export const toCommonStatus = (image: Filled, state: ImageState): CommonImageSta
   format: state.inspection?.format,
   compression: state.inspection?.compression,
   digests: state.digests === undefined ? undefined : { ...state.digests },
+  lostDigests: state.lostDigests === undefined ? undefined : { ...state.lostDigests },
   storageClassName: state.storageClassName,
   fetchReason: state.fetchReason,
   attempts: state.attempts,
@@ -88,13 +91,15 @@ export const toCommonStatus = (image: Filled, state: ImageState): CommonImageSta
   announced: state.announced,
 });
 
-/** Ours beside the kind's own: True exactly when the image can be used. */
-export const toReadyCondition = (state: ImageState): DesiredCondition => ({
-  type: readyCondition,
-  status: state.phase === 'Available' ? 'True' : 'False',
-  reason: state.reason,
-  message: state.message,
-});
+/** Ours beside the kind's own: Ready, True exactly when the image can be used; and after a loss, whether it holds what it held before. */
+export const toOwnConditions = (state: ImageState): readonly DesiredCondition[] => {
+  const ready = state.phase === 'Available' ? 'True' : 'False';
+  const content = contentCondition(state);
+  return [
+    { type: readyCondition, status: ready, reason: state.reason, message: state.message },
+    ...(content === undefined ? [] : [content]),
+  ];
+};
 
 /** `status` with the conditions set, each for this generation, and without the fields that have no value. */
 export const finishStatus = <S extends CommonImageStatus>(

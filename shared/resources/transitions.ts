@@ -4,6 +4,7 @@ import type { VersionEventType } from '#events/build.ts';
 import type { KubeEvent } from '#shared/api/foreign/core.ts';
 import { fieldManager } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
+import { contentWarning } from '#shared/backends/loss.ts';
 import { type Filled, type ImageState, isFinal, isRetryDue } from '#shared/backends/image.ts';
 
 /** What machines are told of a version beside; best effort, as all notes are. */
@@ -26,8 +27,8 @@ const maxMessageLength = 1000;
 
 /** The Events of one step. */
 export const notesOf = (before: ImageState, after: ImageState): readonly Note[] => {
-  const notes: Note[] = [];
   const run = `${after.handledRetryToken ?? ''}/${after.failures}`;
+  const notes: Note[] = [...contentNotes(before, after, run)];
   if (after.failures > before.failures && after.lastFailure !== undefined && after.phase !== 'Failed') {
     const { reason, message } = after.lastFailure;
     notes.push({ type: 'Warning', reason, message, occurrence: `attempt/${after.failures}` });
@@ -40,6 +41,14 @@ export const notesOf = (before: ImageState, after: ImageState): readonly Note[] 
     notes.push({ type: 'Normal', reason: 'Ready', message: after.message, occurrence: `ready/${run}` });
   }
   return notes;
+};
+
+/** Of what was made again after a loss: other bytes than before, or nobody knows. */
+const contentNotes = (before: ImageState, after: ImageState, run: string): readonly Note[] => {
+  const warning = contentWarning(after);
+  return warning === undefined || warning.message === contentWarning(before)?.message
+    ? []
+    : [{ type: 'Warning', ...warning, occurrence: `content/${run}` }];
 };
 
 /** The Event of a note. Its name is fixed by object and occurrence, so that saying it twice leaves one. `now` is RFC 3339. */

@@ -62,19 +62,15 @@ describe.skipIf(!hasRegistry())('templates of golden images', { timeout: 600_000
     },
   });
 
-  it('of an SSP: a cron and a DataSource each, none for the one whose golden volume a user made', async () => {
+  it('of an SSP as its design writes it: a cron and a DataSource each, none for the one whose golden volume a user made', async () => {
     const target = { host: registry.host, repository: 'kubevirt/fedora' };
     const { digest } = await pushDisk(target, noise('fedora', 64 * 1024), 'latest');
-    await cluster.kube.create(ssps, {
-      apiVersion: 'ssp.kubevirt.io/v1beta3',
-      kind: 'SSP',
-      metadata: { name: 'ssp-cr', namespace: 'kubevirt' },
-      spec: {
-        commonTemplates: {
-          dataImportCronTemplates: [aTemplate('fedora-image-cron', 'fedora'), aTemplate('ubuntu-cron', 'ubuntu')],
-        },
-      },
-    });
+    const old = { ...ssps, version: 'v1beta1' };
+    const design: Record<string, unknown> = {
+      DataImportCronTemplates: [aTemplate('fedora-image-cron', 'fedora'), aTemplate('ubuntu-cron', 'ubuntu')],
+    };
+    const metadata = { name: 'ssp-cr', namespace: 'kubevirt' };
+    await cluster.kube.create(old, { apiVersion: 'ssp.kubevirt.io/v1beta1', kind: 'SSP', metadata, spec: design });
     const fedora = await until(dataSourceKind.type, 'fedora', isReady);
     expect(fedora.status?.source?.pvc?.name).toBe(`fedora-${digest.slice(7, 19)}`);
     expect((await until(dataSourceKind.type, 'ubuntu', isReady)).spec.source.pvc?.name).toBe('ubuntu');

@@ -12,6 +12,7 @@ import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { type TestCluster, namespace, startTestCluster } from '#test/support/cluster.ts';
+import { noise } from '#test/support/disk.ts';
 import { makeLinuxDisk, publish } from '#test/support/disks.ts';
 import { anUploadImage } from '#test/support/exchange.ts';
 import { temporaryDirectory } from '#test/support/directory.ts';
@@ -113,27 +114,41 @@ it(`goes on after the client was cut, with what had arrived (seed ${seed})`, asy
   await run('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', disks[0]!, raw]);
 }, 300_000);
 
-it('tells by the first bytes that the volume is too small, and takes no more of them', async () => {
-  const endpoint = await newVolume('small', '16Mi');
-  const { size } = await stat(file);
-  let most = 0;
-  const { over } = send(endpoint, size, {
-    onProgress: (sent) => {
-      most = Math.max(most, sent);
-    },
-  });
-  const refused = (await over.then(
-    () => undefined,
-    (error: unknown) => error,
-  )) as tus.DetailedError;
-  expect(refused.originalResponse?.getStatus()).toBe(413);
-  expect(JSON.parse(refused.originalResponse?.getBody() ?? '')).toMatchObject({
-    reason: 'ImageTooLarge',
-    message: expect.stringMatching(/the volume takes 15728640 bytes.*larger volume/) as string,
-  });
-  expect(most).toBeLessThan(size / 2);
-  await expect.poll(() => phaseOf('small'), { timeout: 60_000 }).toBe('Failed');
-}, 300_000);
+it.each([
+  // The transfer function can tell by the first piece, so the Job has none of it.
+  ['first', 512, 400, 'UploadReady'],
+  // The Job tells, and fails.
+  ['few', 64, 413, 'Failed'],
+] as const)(
+  'tells by the %s bytes that the volume is too small; another file may follow',
+  async (name, kib, ...[status, phase]) => {
+    const endpoint = await newVolume(name, '16Mi');
+    const { size } = await stat(file);
+    let most = 0;
+    const { over } = send(endpoint, size, {
+      chunkSize: kib * 1024,
+      onProgress: (sent) => {
+        most = Math.max(most, sent);
+      },
+    });
+    const refused = (await over.then(
+      () => undefined,
+      (error: unknown) => error,
+    )) as tus.DetailedError;
+    expect(refused.originalResponse?.getStatus()).toBe(status);
+    expect(JSON.parse(refused.originalResponse?.getBody() ?? '')).toMatchObject({
+      reason: 'ImageTooLarge',
+      message: expect.stringMatching(/the volume takes 15728640 bytes.*larger volume/) as string,
+    });
+    expect(most).toBeLessThan(size / 2);
+    await expect.poll(() => phaseOf(name), { timeout: 60_000 }).toBe(phase);
+    const small = noise(name, 1024 * 1024);
+    const next = await begin(endpoint, small.length);
+    expect((await next.go(small)).status).toBe(204);
+    await expect.poll(() => phaseOf(name), { timeout: 60_000 }).toBe('Succeeded');
+  },
+  300_000,
+);
 
 it('tells a client that asks too late that its file is gone', async () => {
   const endpoint = await newVolume('other');

@@ -36,6 +36,7 @@ export interface HyperConverged extends KubeObject {
   };
 }
 
+/** The templates are in `commonTemplates`, or in `spec` itself, as its design has them. */
 export interface Ssp extends KubeObject {
   readonly spec?: {
     readonly commonTemplates?: { readonly dataImportCronTemplates?: readonly CronTemplateEntry[] };
@@ -63,3 +64,6 @@ export const ssps: ResourceType<Ssp> = {
   plural: 'ssps',
   namespaced: true,
 };
+
+/** Newest first: an operator of some years ago serves the older ones alone. */
+export const sspVersions = ['v1beta3', 'v1beta2', 'v1beta1'] as const;

@@ -53,7 +53,7 @@ export type HarvesterImageSpec = z.input<typeof HarvesterImageSpec>;
 export const HarvesterImageStatus = z.object({
   phase: z.string().optional().describe('what happens now'),
   appliedUrl: z.string().optional().describe('the URL the image was last started from'),
-  targetStorageClassName: z.string().optional(),
+  targetStorageClassName: z.string().optional().describe('storage class that the golden data volume is kept in'),
   backupTarget: z
     .object({
       endpoint: z.string().optional(),

@@ -11,6 +11,7 @@ import { attemptOf, buildStorageClass, marksOf } from '#shared/backends/backingi
 import { parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
 import type { ObservedBackingImage } from '#shared/backends/backingimage/observed.ts';
 import { planStart } from '#shared/backends/backingimage/starting.ts';
+import { lostState } from '#shared/backends/loss.ts';
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import {
   countAttempts,
@@ -78,10 +79,10 @@ const planMissing = (image: Image, observed: ObservedBackingImage, context: Plan
   return isTooEarly ? unchanged(image) : planStart(image, observed, context);
 };
 
-const planLost = (image: Image): Plan => {
-  const message = `BackingImage ${image.state.children?.backingImage ?? ''} is gone or lost its data; ${retryHint}`;
-  return { actions: [], state: failedState(image.state, 'VolumeLost', message) };
-};
+const planLost = (image: Image): Plan => ({
+  actions: [],
+  state: lostState(image, `BackingImage ${image.state.children?.backingImage ?? ''}`, image.source),
+});
 
 const planLeaving = (image: Image, { kind, metadata }: BackingImage, context: PlanContext): Plan => {
   const message = `${kind} ${metadata.name} is being deleted; starting again once it is gone`;

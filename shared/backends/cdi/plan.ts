@@ -20,15 +20,14 @@ import { markExported } from '#shared/backends/source-claim.ts';
 import { type Image, type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import { diskBytesOf } from '#shared/backends/origin.ts';
 import { planInspection, withJob } from '#shared/backends/inspecting.ts';
+import { lostState } from '#shared/backends/loss.ts';
 import { isLeaving } from '#shared/backends/watched-child.ts';
 import {
   describeChild,
-  failedState,
   noClassStep,
   restartedState,
   restartingState,
   restingState,
-  retryHint,
   takenState,
   terminatingState,
   unchanged,
@@ -93,9 +92,9 @@ const isLost = (dataVolume: DataVolume | undefined, claim: PersistentVolumeClaim
   isLeaving(claim) ||
   claim.status?.phase === 'Lost';
 
-const planLost = ({ state, ref }: Image): Plan => ({
+const planLost = (image: Image): Plan => ({
   actions: [],
-  state: failedState(state, 'VolumeLost', `the golden volume ${ref.name} is gone or lost its data; ${retryHint}`),
+  state: lostState(image, `the golden volume ${image.ref.name}`, image.source),
 });
 
 const planNew = (image: Image, observed: ObservedCdi, context: PlanContext): Plan => {

@@ -5,8 +5,6 @@ import { remove, removeJob, type Action } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
 import {
   countAttempts,
-  failedState,
-  retryHint,
   takenState,
   unchanged,
   describeChild,
@@ -19,6 +17,7 @@ import type { ObservedCsi } from '#shared/backends/csi/observed.ts';
 import { planSnapshot, snapshotState } from '#shared/backends/csi/snapshotting.ts';
 import { releaseSpool } from '#shared/backends/spooling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
+import { lostState } from '#shared/backends/loss.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
 import { inClass } from '#shared/populate/class-annotations.ts';
 import { populationOf } from '#shared/populate/volume.ts';
@@ -64,11 +63,7 @@ const isUsable = (volume: NonNullable<ObservedCsi['volume']>): boolean =>
 /** A pod that has ended holds a volume on its way out as one that runs does. */
 const planLost = (image: Image, { volume, importJob }: ObservedCsi): Plan => ({
   actions: volume === undefined ? [] : removeJob(importJob),
-  state: failedState(
-    image.state,
-    'VolumeLost',
-    `the golden volume ${image.childNames.volume} is gone or lost its data; ${retryHint}`,
-  ),
+  state: lostState(image, `the golden volume ${image.childNames.volume}`, image.source),
 });
 
 // Taking away what an image made: all of it when the image is deleted, what is not worth keeping when the user starts it over.

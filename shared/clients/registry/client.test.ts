@@ -7,7 +7,7 @@ import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { createRegistryPace } from '#shared/clients/registry/refusal.ts';
 import { type Reference, parseReference, pinReference } from '#shared/clients/registry/reference.ts';
 import type { SessionOptions } from '#shared/clients/registry/session.ts';
-import { newestTag } from '#shared/clients/registry/tags.ts';
+import { chooseTag } from '#shared/clients/registry/tags.ts';
 import { type PushTarget, pushDisk, pushIndex, sha256 } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
 
@@ -89,7 +89,7 @@ describe.skipIf(!hasRegistry())('against a real registry', () => {
     const found = await clientOf(registry.host).tags(parseReference(`docker://${registry.host}/disks/many`));
     registry.intercept = undefined;
     expect(new Set(found)).toEqual(new Set(tags));
-    expect(newestTag(found, '*')).toBe('v1.6');
+    expect(chooseTag(found, '*')?.tag).toBe('v1.6');
   });
 
   it('says in the words of the registry what is not there', async () => {

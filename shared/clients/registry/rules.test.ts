@@ -6,7 +6,7 @@ import { findCredentials } from '#shared/clients/registry/credentials.ts';
 import { readManifest } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { formatReference, parseReference, pinReference, readReference } from '#shared/clients/registry/reference.ts';
-import { newestTag } from '#shared/clients/registry/tags.ts';
+import { chooseTag } from '#shared/clients/registry/tags.ts';
 
 const digest = `sha256:${'ab'.repeat(32)}`;
 
@@ -178,18 +178,67 @@ describe('ranges of tags', () => {
     [['latest', 'sha-abc', '1.2.3.4'], '*', undefined],
     [[], '*', undefined],
   ])('of %j in %s takes %s', (tags, range, expected) => {
-    expect(newestTag(tags, range)).toBe(expected);
+    expect(chooseTag(tags, range)?.tag).toBe(expected);
+  });
+
+  const dates = ['2022.04.26', '2023-01-02', '20240101'];
+  it.each([
+    ['versions, which most tags follow', ['v9.10.0', 'v9.11.0', '2022.04.26'], '*', 'v9.11.0', /^2022\.04\.26 \(dates/],
+    ['dates, which most tags follow', [...dates, 'v1.0.0'], '*', '20240101', /^v1\.0\.0 \(versions/],
+    ['versions, where as many tags are dates', ['8.5', '2022.04.26'], '*', '8.5', /dates/],
+    [
+      'versions, which the range is written in',
+      ['38', '39', ...dates],
+      '>=38',
+      '39',
+      /20240101, 2023-01-02, 2022\.04\.26/,
+    ],
+    ['dates, which the range is written in', ['9.11.0', '9.12.0', ...dates.slice(1)], '>=2023', '20240101', /^$/],
+    ['dates by their numbers, as the range is', ['20240101', '20250101'], '>=20240101 <20241231', '20240101', /^$/],
+    ['versions, not numbers of builds', ['v1.2.3', 'v1.2.4', '8712'], '*', 'v1.2.4', /^8712 \(build numbers/],
+    ['numbers, where there is nothing else', ['8712', '8713', 'latest'], '*', '8713', /^$/],
+    ['the newest build of a day', ['20240101.2', '20240101.10', '2023.12.31'], '*', '20240101.10', /^$/],
+    ['the newest rebuild of a version', ['9.4', '9.4-1214', '9.4-999.5', '9.3-2000'], '*', '9.4-1214', /^$/],
+    ['a year as a version of its kind', ['2019', '2022'], '*', '2022', /^$/],
+    ['a release, not what comes before the next', ['1.9.0', '2.0.0-rc.1', '2.0.0-amd64'], '*', '1.9.0', /pre-releases/],
+    [
+      'three by name, the others counted',
+      ['1.0', '1.1', '1.2', '1.3', '1.4', ...dates, '20240102'],
+      '*',
+      '1.4',
+      /and 1 more/,
+    ],
+  ])('takes %s', (_what, tags, range, ...[tag, passedOver]) => {
+    for (const order of [tags, [...tags].reverse()]) {
+      const chosen = chooseTag(order, range);
+      expect(chosen?.tag).toBe(tag);
+      expect(chosen?.passedOver).toMatch(passedOver);
+    }
+  });
+
+  it('never lets a date win over versions while these are more', () => {
+    const version = fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)).map((parts) => `v${parts.join('.')}`);
+    const date = fc.date({ min: new Date('1990-01-01'), max: new Date('2090-01-01'), noInvalidDate: true });
+    const asTag = fc
+      .tuple(date, fc.constantFrom('', '.', '-'))
+      .map(([day, by]) => day.toISOString().slice(0, 10).replaceAll('-', by));
+    fc.assert(
+      fc.property(fc.uniqueArray(version, { minLength: 4 }), fc.array(asTag, { maxLength: 3 }), (versions, days) => {
+        const expected = semver.rsort(versions.map((tag) => tag.slice(1)))[0];
+        expect(chooseTag([...days, ...versions], '*')?.tag).toBe(`v${expected}`);
+      }),
+    );
   });
 
   it('refuses what is no range', () => {
-    expect(() => newestTag(['1'], 'newest')).toThrow('is no range of versions');
+    expect(() => chooseTag(['1'], 'newest')).toThrow('is no range of versions');
   });
 
   it('takes the greatest release whatever the order of the tags', () => {
     const version = fc.tuple(fc.nat(50), fc.nat(50), fc.nat(50)).map((parts) => parts.join('.'));
     fc.assert(
       fc.property(fc.array(version, { minLength: 1 }), (tags) => {
-        expect(newestTag(tags, '*')).toBe(semver.rsort([...tags])[0]);
+        expect(chooseTag(tags, '*')?.tag).toBe(semver.rsort([...tags])[0]);
       }),
     );
   });

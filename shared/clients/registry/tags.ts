@@ -1,38 +1,124 @@
-// Tags as versions: the newest tag within a range. Pure.
+// Tags as versions: the newest of one scheme, within a range. Pure.
 import semver from 'semver';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 
-/** `v`, one to three numbers, then what a pre-release or a build is called. `40`, `v1.2`, `9.4-20240101.0`, `1.2.3_build`. */
+/** `v`, one to three numbers, then what a pre-release or a build is called. `40`, `v1.2`, `9.4-1214`, `1.2.3_build`. */
 const tagPattern = /^v?(\d{1,15})(?:\.(\d{1,15}))?(?:\.(\d{1,15}))?(?:-([0-9A-Za-z.-]+))?(?:[+_]([0-9A-Za-z.-]+))?$/;
+/** `2022.04.26`, `2022-04-26`, `20220426`, `2022.04`; then what counts within the day. */
+const datePattern =
+  /^v?((?:19|20)\d\d)(?:([.-]?)(0?[1-9]|1[0-2])(?:\2(0?[1-9]|[12]\d|3[01]))?)?(?:[.-]?(\d{1,9}(?:\.\d+)*))?$/;
 
-const versionOf = (tag: string): semver.SemVer | undefined => {
-  const match = tagPattern.exec(tag);
-  if (match === null) return undefined;
-  const [, major = '0', minor = '0', patch = '0', preRelease, build] = match;
-  const numbers = [major, minor, patch].map(Number).join('.');
-  const text = `${numbers}${preRelease === undefined ? '' : `-${preRelease}`}${build === undefined ? '' : `+${build}`}`;
-  return semver.parse(text) ?? undefined;
+/** What the numbers of a tag mean; only tags of one scheme can be compared. In order of precedence where as many tags follow each. */
+const schemes = { version: 'versions', date: 'dates', number: 'build numbers' } as const;
+type Scheme = keyof typeof schemes;
+
+interface Release {
+  readonly tag: string;
+  readonly scheme: Scheme;
+  readonly version: semver.SemVer;
+  /** `1214.3` of `9.4-1214.3`: made anew from the same version. */
+  readonly rebuild: readonly number[];
+  /** As npm would read it, for ranges that were written for that. */
+  readonly literal: semver.SemVer | undefined;
+}
+
+const numbersOf = (text: string | undefined): readonly number[] =>
+  text === undefined ? [] : text.split('.').map(Number);
+
+const versionOf = (...[major = '0', minor = '0', patch = '0', suffix = '']: (string | undefined)[]) =>
+  semver.parse(`${[major, minor, patch].map(Number).join('.')}${suffix}`) ?? undefined;
+
+const readDate = (tag: string, literal: semver.SemVer | undefined): Release | undefined => {
+  const [, year, , month, day, within] = datePattern.exec(tag) ?? [];
+  const version = year === undefined ? undefined : versionOf(year, month, day);
+  return version === undefined ? undefined : { tag, scheme: 'date', version, rebuild: numbersOf(within), literal };
+};
+
+/** More than any version of a product: what a machine counts. */
+const isCounted = (tag: string): boolean => /^\d{4,}$/.test(tag);
+
+/** `undefined` for tags that are neither. Digits behind one or two numbers are a rebuild, any other suffix with `-` a pre-release. */
+const readTag = (tag: string): Release | undefined => {
+  const [, major, minor, patch, suffix, build] = tagPattern.exec(tag) ?? [];
+  const isRebuild = patch === undefined && /^\d+(\.\d+)*$/.test(suffix ?? '');
+  const words = `${suffix === undefined ? '' : `-${suffix}`}${build === undefined ? '' : `+${build}`}`;
+  const literal = major === undefined ? undefined : versionOf(major, minor, patch, words);
+  const date = readDate(tag, literal);
+  const version = isRebuild ? versionOf(major, minor, patch) : literal;
+  if (date !== undefined || version === undefined) return date;
+  const scheme = isCounted(tag) ? 'number' : 'version';
+  return { tag, scheme, version, rebuild: isRebuild ? numbersOf(suffix) : [], literal };
 };
 
 /** Whether `range` can be read. */
 export const isTagRange = (range: string): boolean => semver.validRange(range) !== null;
 
+const compareNumbers = (a: readonly number[], b: readonly number[]): number => {
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at === -1 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1);
+};
+
+/** Newest first. Of equal ones the more exact tag comes first: it is the one that does not move. */
+const byAge = (a: Release, b: Release): number =>
+  semver.rcompare(a.version, b.version) ||
+  compareNumbers(b.rebuild, a.rebuild) ||
+  b.tag.length - a.tag.length ||
+  a.tag.localeCompare(b.tag);
+
+/** Of a range that names numbers, the scheme that they are of; `undefined`: it takes everything. */
+const schemeAsked = (range: semver.Range): 'version' | 'other' | undefined => {
+  const majors = range.set.flat().flatMap(({ semver: { major } }) => (typeof major === 'number' ? [major] : []));
+  if (majors.length === 0) return undefined;
+  return majors.some((major) => major >= 1000) ? 'other' : 'version';
+};
+
+export interface ChosenTag {
+  readonly tag: string;
+  /** Tags that look newer, and why none of them is taken; empty: there are none. */
+  readonly passedOver: string;
+}
+
 /**
- * The tag with the highest version in `range` (npm's syntax: `>=39 <41`, `^1.2`, `*`); tags that are no versions do not count. A pre-release counts
- * only where the range names one of the same version. Of equal versions the more exact tag wins: it is the one that does not move.
- * Throws InvalidInput for a range that cannot be read.
+ * The newest tag in `range` (npm's syntax: `>=39 <41`, `^1.2`, `*`); tags that are no versions do not count. A pre-release counts only where the
+ * range names one of the same version. Releases are compared with those of their own scheme: the one that the range is written in, else the one that
+ * most tags follow. Throws InvalidInput for a range that cannot be read.
  */
-export const newestTag = (tags: readonly string[], range: string): string | undefined => {
+export const chooseTag = (tags: readonly string[], range: string): ChosenTag | undefined => {
   if (!isTagRange(range)) throw new InvalidInput(`"${range}" is no range of versions; write one such as ">=39 <41"`);
   const wanted = new semver.Range(range);
-  const candidates = tags
-    .map((tag) => ({ tag, version: versionOf(tag) }))
-    .filter(
-      (item): item is { tag: string; version: semver.SemVer } =>
-        item.version !== undefined && wanted.test(item.version),
-    );
-  candidates.sort(
-    (a, b) => semver.rcompare(a.version, b.version) || b.tag.length - a.tag.length || a.tag.localeCompare(b.tag),
+  const read = tags.map(readTag).filter((release) => release !== undefined);
+  const isIn = ({ version, literal }: Release): boolean =>
+    wanted.test(version) || (literal !== undefined && wanted.test(literal));
+  const inRange = read.filter(isIn);
+  const scheme = schemeOf(inRange, schemeAsked(wanted));
+  const [newest] = inRange.filter((release) => release.scheme === scheme).sort(byAge);
+  if (newest === undefined || scheme === undefined) return undefined;
+  const others = (Object.keys(schemes) as Scheme[])
+    .filter((other) => other !== scheme)
+    .map((other) => listOf(inRange, other, `${schemes[other]}, which are not compared with ${schemes[scheme]}`));
+  const early = read.filter(
+    (release) => release.scheme === scheme && !isIn(release) && isPreRelease(release) && byAge(release, newest) < 0,
   );
-  return candidates[0]?.tag;
+  const passedOver = [...others, listOf(early, scheme, 'pre-releases')].filter((text) => text !== '').join('; ');
+  return { tag: newest.tag, passedOver };
+};
+
+const isPreRelease = ({ version }: Release): boolean => version.prerelease.length > 0;
+
+const schemeOf = (releases: readonly Release[], asked: 'version' | 'other' | undefined): Scheme | undefined => {
+  const count = (scheme: Scheme) => releases.filter((release) => release.scheme === scheme).length;
+  const isAsked = (scheme: Scheme) => asked !== undefined && (scheme === 'version') === (asked === 'version');
+  return (Object.keys(schemes) as Scheme[])
+    .filter((scheme) => count(scheme) > 0)
+    .sort((a, b) => Number(isAsked(b)) - Number(isAsked(a)) || count(b) - count(a))[0];
+};
+
+const mostNamed = 3;
+
+const listOf = (releases: readonly Release[], scheme: Scheme, why: string): string => {
+  const of = releases.filter((release) => release.scheme === scheme).sort(byAge);
+  if (of.length === 0) return '';
+  const named = of.slice(0, mostNamed).map(({ tag }) => tag);
+  const more = of.length - named.length;
+  return `${named.join(', ')}${more === 0 ? '' : ` and ${more} more`} (${why})`;
 };

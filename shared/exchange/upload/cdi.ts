@@ -43,22 +43,23 @@ const targetOfToken = async (deps: ExchangeDeps, request: Request): Promise<Targ
 };
 
 const rejections: Readonly<
-  Record<Exclude<Target['stage'], 'open' | 'unoffered'>, (claim: string, why: string) => string>
+  Record<Exclude<Target['stage'], 'open' | 'unoffered' | 'failed'>, (claim: string) => string>
 > = {
   done: (claim) => `rejecting Upload Request for PVC ${claim} that already finished uploading`,
   'no-upload': (claim) => `rejecting Upload Request for PVC ${claim}: it is not an upload target`,
   theirs: (claim) =>
     `rejecting Upload Request for PVC ${claim}: the CDI that is installed fills it, send the file to its upload proxy`,
-  failed: (claim, why) => `rejecting Upload Request for PVC ${claim} that failed: ${why}`,
 };
 
+/** What takes a file, now or once it is started again. Throws a Problem (503). */
 const findOpen = async (deps: ExchangeDeps, name: TargetName): Promise<Target> => {
   const target = await findTarget(deps.kube, name).catch((error: unknown) => {
     const isMissing = error instanceof Problem && error.status === 404;
     throw isMissing ? text(503, `rejecting Upload Request for PVC ${name.name} that doesn't exist`) : error;
   });
-  if (target.stage === 'open' || target.stage === 'unoffered') return target;
-  throw text(503, rejections[target.stage](name.name, target.message));
+  // What an earlier file made fail is started again for this one.
+  if (target.stage === 'open' || target.stage === 'unoffered' || target.stage === 'failed') return target;
+  throw text(503, rejections[target.stage](name.name));
 };
 
 const noArchive = (claim: string): string =>

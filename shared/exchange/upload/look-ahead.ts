@@ -35,6 +35,14 @@ async function* joined(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerato
 
 /** `size`: bytes of the file, if known. Throws a Problem (400) for what can be no disk. */
 export const lookAhead = async (stream: Readable, size: number | undefined): Promise<LookedAt> => {
+  const { head, chunks, isWhole } = await readHead(stream);
+  return asProblem(async () => {
+    const { inspection } = await planTransfer(sourceOf(head.subarray(0, headBytes), size, isWhole));
+    return { inspection, stream: Readable.from(joined(head, chunks), { objectMode: false }) };
+  });
+};
+
+const readHead = async (stream: Readable) => {
   const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const parts: Buffer[] = [];
   let length = 0;
@@ -47,11 +55,23 @@ export const lookAhead = async (stream: Readable, size: number | undefined): Pro
       length += next.value.length;
     }
   }
-  const head = Buffer.concat(parts);
-  return asProblem(async () => {
+  return { head: Buffer.concat(parts), chunks, isWhole };
+};
+
+/**
+ * For a file that comes in pieces, of which this is the first: what the Job would refuse is refused before it has any of it, and goes on waiting for
+ * another. A piece too short to tell is handed on as it is. Throws a Problem (400).
+ */
+export const lookAtPiece = async (piece: Readable, size: number, limitBytes: number | undefined): Promise<Readable> => {
+  const { head, chunks } = await readHead(piece);
+  const stream = Readable.from(joined(head, chunks), { objectMode: false });
+  const isWhole = head.length >= size;
+  if (head.length < headBytes && !isWhole) return stream;
+  await asProblem(async () => {
     const { inspection } = await planTransfer(sourceOf(head.subarray(0, headBytes), size, isWhole));
-    return { inspection, stream: Readable.from(joined(head, chunks), { objectMode: false }) };
+    await requireRoom(inspection.virtualSize, limitBytes);
   });
+  return stream;
 };
 
 const asProblem = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -1,4 +1,5 @@
-// An image that waits for an upload is told what comes, so that its volume is made as large as that needs.
+// An image that waits for an upload is told what comes, so that its volume is made as large as that needs; what failed is started again.
+import { dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -27,6 +28,8 @@ export const offer = async (
   target: Target,
   { inspection, virtualSize }: Offer,
 ): Promise<Target> => {
+  if (target.stage === 'failed' && target.volumeName !== undefined)
+    return restartVolume({ kube, now }, target, target.volumeName);
   // Of what Longhorn keeps, the file itself says how large it is.
   const isKept = target.backingImage !== undefined && target.stage !== 'failed';
   if (
@@ -46,6 +49,17 @@ export const offer = async (
     metadata: { annotations: { [annotations.offered]: mark, ...retry } },
   });
   if (target.stage === 'unoffered') return { ...target, stage: 'open', receiver: undefined };
+  return untilStarted(kube, target);
+};
+
+/** Its claim is as large as it was asked to be, whatever comes. */
+const restartVolume = async (
+  { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
+  target: Target,
+  name: string,
+): Promise<Target> => {
+  const metadata = { annotations: { [annotations.retry]: `upload-${now()}` } };
+  await kube.mergePatch(dataVolumeKind.type, { namespace: target.name.namespace, name }, { metadata });
   return untilStarted(kube, target);
 };
 

@@ -35,11 +35,7 @@ export const closedBecause = ({ name, stage, message, volumeName = name.name }: 
     case 'done':
       return new Problem(409, 'AlreadyUploaded', `${text} has been uploaded already: make a new one`);
     case 'failed':
-      return new Problem(
-        409,
-        'Failed',
-        `${text} has failed: ${message}; start it again with a new value of the annotation bullion.dev/retry`,
-      );
+      return new Problem(409, 'Failed', `${text} has failed: ${message}; the next file that is sent starts it again`);
     case 'unoffered':
     case 'open':
       return undefined;

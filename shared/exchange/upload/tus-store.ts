@@ -9,6 +9,7 @@ import { type Target, findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { announcedSum, requireSize } from '#shared/exchange/upload/deliver.ts';
 import { requireTaken } from '#shared/exchange/upload/harvester.ts';
+import { lookAtPiece } from '#shared/exchange/upload/look-ahead.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
 import { type OpenUpload, openUpload } from '#shared/exchange/upload/open.ts';
 import { arrivedStatus, sendToUpload } from '#shared/exchange/upload/session.ts';
@@ -107,11 +108,12 @@ export class UploadStore extends DataStore {
 
   /** The last bytes are answered when the disk is written and verified, so that the client hears when it is not. */
   override async write(stream: Readable, id: string, offset: number): Promise<number> {
-    const { worker, state } = await this.#open(await this.#find());
+    const { target, worker, state } = await this.#open(await this.#find());
     if (state.announced?.id !== id) throw ERRORS.FILE_NO_LONGER_EXISTS;
     const signal = this.#signal;
+    const isDisk = offset === 0 && target.holdsFiles !== true;
     const sent = await sendToUpload(worker, {
-      body: stream,
+      body: isDisk ? await lookAtPiece(stream, sizeOf(id), state.limitBytes) : stream,
       offset,
       isLast: false,
       takesOver: true,

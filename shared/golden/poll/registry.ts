@@ -4,7 +4,7 @@ import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
 import { indexTypes } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
-import { newestTag } from '#shared/clients/registry/tags.ts';
+import { chooseTag } from '#shared/clients/registry/tags.ts';
 import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
 import { type RegistryCronSource, anyVersion } from '#shared/golden/source.ts';
 
@@ -19,27 +19,37 @@ export const pollRegistry = async (
   if (digest !== undefined) {
     return { is: 'found', digest, message: 'the reference is pinned to a digest', memory: { sourceDigest: digest } };
   }
-  const image = await tagged(client, source);
+  const { image, note } = await tagged(client, source);
   const where = formatReference(image);
   const head = await client.head(image);
   const memory = { sourceDigest: head.digest };
-  if (head.digest === known.sourceDigest) return { is: 'same', message: `${where} still has digest ${head.digest}` };
+  if (head.digest === known.sourceDigest)
+    return { is: 'same', message: `${where} still has digest ${head.digest}${note}` };
   const found = { is: 'found', tag: image.tag, memory } as const;
   if (!indexTypes.includes(head.mediaType)) {
-    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}` };
+    return { ...found, digest: head.digest, message: `${where} has digest ${head.digest}${note}` };
   }
   const wanted = source.architecture ?? architecture;
   const manifest = await client.manifest({ ...image, digest: head.digest });
   const chosen = manifest.is === 'image' ? manifest.digest : selectPlatform(manifest.entries, wanted, where).digest;
-  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}` };
+  return { ...found, digest: chosen, message: `${where} has digest ${chosen} for linux/${wanted}${note}` };
 };
 
-const tagged = async (client: RegistryClient, { image, tags }: RegistryCronSource): Promise<Reference> => {
-  if (tags === undefined) return { ...image, tag: image.tag ?? 'latest' };
+interface Tagged {
+  readonly image: Reference;
+  /** `; passed over: …`, where something was. */
+  readonly note: string;
+}
+
+const tagged = async (client: RegistryClient, { image, tags }: RegistryCronSource): Promise<Tagged> => {
+  if (tags === undefined) return { image: { ...image, tag: image.tag ?? 'latest' }, note: '' };
   const all = await client.tags(image);
-  const tag = newestTag(all, tags);
-  if (tag !== undefined) return { ...image, tag };
-  if (tags === anyVersion) return { ...image, tag: 'latest' };
+  const chosen = chooseTag(all, tags);
+  if (chosen !== undefined) {
+    const note = chosen.passedOver === '' ? '' : `; passed over: ${chosen.passedOver}`;
+    return { image: { ...image, tag: chosen.tag }, note };
+  }
+  if (tags === anyVersion) return { image: { ...image, tag: 'latest' }, note: '; no tag is a version' };
   throw new RegistryFailure(
     'ImageNotFound',
     `${image.host}/${image.repository} has no tag within "${tags}"; it has ${all.length} tags`,

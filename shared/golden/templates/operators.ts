@@ -48,10 +48,29 @@ const settingsOf = (hco: HyperConverged) => {
   const { workloadSources: sources = {} } = spec;
   return {
     hasCommon: isOn(hco, 'enableCommonBootImageImport', true),
-    entries: sources.dataImportCronTemplates ?? spec.dataImportCronTemplates ?? [],
+    entries: listsIn(sources)[0] ?? listsIn(spec)[0] ?? [],
     namespace: sources.commonBootImageNamespace ?? spec.commonBootImageNamespace,
     isMultiArch: isOn(hco, 'enableMultiArchBootImageImport', false),
   };
+};
+
+const listField = 'dataImportCronTemplates';
+
+/** In whatever case: the design of SSP writes it with a capital. */
+const isListField = (name: string): boolean => name.toLowerCase() === listField.toLowerCase();
+
+const listsIn = (place: object = {}): readonly (readonly CronTemplateEntry[])[] =>
+  Object.entries(place).flatMap(([name, value]) =>
+    isListField(name) && Array.isArray(value) ? [value as readonly CronTemplateEntry[]] : [],
+  );
+
+/** No other field of these objects has that word: whoever wrote it wants templates, and would wait for them for ever. */
+const misspelt = (places: Readonly<Record<string, object | undefined>>): Problem | undefined => {
+  const [wrong] = Object.entries(places).flatMap(([path, place = {}]) =>
+    Object.keys(place).flatMap((name) => (/cron/i.test(name) && !isListField(name) ? [`${path}.${name}`] : [])),
+  );
+  const message = `${wrong} is no field that anybody reads: write ${listField}`;
+  return wrong === undefined ? undefined : { reason: 'InvalidTemplate', message };
 };
 
 const switches = ['true', 'false'];
@@ -147,7 +166,8 @@ export const effectiveTemplates = (
   architectures: readonly string[],
 ): TemplateList | Problem => {
   const { hasCommon, entries, namespace, isMultiArch } = settingsOf(hco);
-  const problem = entryProblem(entries);
+  const places = { spec: hco.spec, 'spec.workloadSources': hco.spec?.workloadSources };
+  const problem = misspelt(places) ?? entryProblem(entries);
   if (problem !== undefined) return problem;
   const schedule = scheduleOf(hco);
   const entryOf = (name: string) => entries.find(({ metadata }) => metadata?.name === name);
@@ -187,8 +207,10 @@ const problemOf = (ssp: Ssp, entries: readonly CronTemplateEntry[]): Problem | u
 };
 
 export const sspTemplates = (ssp: Ssp): TemplateList | Problem => {
-  const entries = ssp.spec?.commonTemplates?.dataImportCronTemplates ?? [];
-  const problem = problemOf(ssp, entries);
+  const { spec = {} } = ssp;
+  const entries = [...listsIn(spec.commonTemplates), ...listsIn(spec)].flat();
+  const places = { spec, 'spec.commonTemplates': spec.commonTemplates };
+  const problem = misspelt(places) ?? problemOf(ssp, entries);
   if (problem !== undefined) return problem;
   const schedule = scheduleOf({ metadata: ssp.metadata });
   const templates = entries.map(({ metadata = {}, spec = {} }) => ({

@@ -120,6 +120,40 @@ describe('the list of a HyperConverged', () => {
   });
 });
 
+describe('the list of an SSP', () => {
+  const ssp = (spec: object): Ssp => ({ apiVersion: '', kind: 'SSP', metadata: { name: 'ssp' }, spec });
+  const a = [entry('a')];
+
+  it.each<[string, object]>([
+    ['in its own shape', { commonTemplates: { dataImportCronTemplates: a } }],
+    ['as its design writes it', { DataImportCronTemplates: a }],
+    ['without the capital', { dataImportCronTemplates: a }],
+    ['in any case', { commonTemplates: { dataimportcrontemplates: a } }],
+  ])('is read %s', (_how, spec) => {
+    const read = sspTemplates(ssp(spec));
+    expect('templates' in read ? read.templates.map(({ name }) => name) : read).toEqual(['a']);
+  });
+
+  it.each<[string, object]>([
+    ['spec.dataImportCronTemplate', { dataImportCronTemplate: a }],
+    ['spec.commonTemplates.dataImportCrons', { commonTemplates: { dataImportCrons: a } }],
+    ['spec.commonTemplates.cronTemplates', { commonTemplates: { dataImportCronTemplates: a, cronTemplates: a } }],
+  ])('is not left out silently where it is called %s', (field, spec) => {
+    expect(sspTemplates(ssp(spec))).toEqual({
+      reason: 'InvalidTemplate',
+      message: `${field} is no field that anybody reads: write dataImportCronTemplates`,
+    });
+  });
+
+  it.each<[string, object]>([
+    ['spec.dataImportCrons', { dataImportCrons: a }],
+    ['spec.workloadSources.cronTemplates', { workloadSources: { cronTemplates: a } }],
+  ])('nor that of a HyperConverged at %s', (field, spec) => {
+    const list = effectiveTemplates(hco(spec as never), commonTemplates, ['amd64']);
+    expect(list).toMatchObject({ reason: 'InvalidTemplate', message: expect.stringContaining(field) as string });
+  });
+});
+
 describe('several architectures', () => {
   const on = (...entries: CronTemplateEntry[]) =>
     hco({ enableMultiArchBootImageImport: true, dataImportCronTemplates: entries });

@@ -3,6 +3,7 @@
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import type { Note } from '#shared/resources/transitions.ts';
+import { contentCondition } from '#shared/backends/loss.ts';
 import { isSent } from '#shared/populate/source.ts';
 import type { Volume, VolumeSource } from '#shared/resources/volume/volume.ts';
 
@@ -132,6 +133,7 @@ export const conditionsOf = (state: ImageState): readonly WantedCondition[] => [
   toBound(state),
   toRunning(state),
   toReady(state),
+  ...[contentCondition(state)].filter((condition) => condition !== undefined),
 ];
 
 // The original's phase and progress of a DataVolume, from the state it has come to. Pure.

@@ -8,7 +8,7 @@ import { type ImageDialect, readMetadata } from '#shared/resources/dialect.ts';
 import { harvesterImageRules } from '#shared/resources/harvester-image/rules.ts';
 import { readSource } from '#shared/resources/harvester-image/source.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
-import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
+import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
 import { type Restored, readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { Inspection } from '#shared/transfer/report.ts';
@@ -118,6 +118,10 @@ const toInitialized = (object: HarvesterImage, state: ImageState): DesiredCondit
 const appliedUrlOf = (image: Image): string | undefined =>
   image.source?.type === 'http' ? redactUrl(image.source.url) : undefined;
 
+/** Where the golden data volume is kept. A class that was made for the image alone is what disks are made of, and is modelled on that one. */
+const targetClassOf = ({ storage }: Image, { storageClassName, children }: ImageState): string | undefined =>
+  storage.className ?? (children?.storageClass === undefined ? storageClassName : undefined);
+
 export const harvesterImages: ImageDialect<HarvesterImage> = {
   kind: harvesterImageKind,
   namesAreUnique: true,
@@ -129,8 +133,9 @@ export const harvesterImages: ImageDialect<HarvesterImage> = {
         ...toCommonStatus(image, state),
         phase: toPhase(state.phase),
         appliedUrl: appliedUrlOf(image),
+        targetStorageClassName: targetClassOf(image, state),
       },
-      [toInitialized(object, state), toImported(state), toRetryLimit(state), toReadyCondition(state)],
+      [toInitialized(object, state), toImported(state), toRetryLimit(state), ...toOwnConditions(state)],
       image,
       now,
     ),

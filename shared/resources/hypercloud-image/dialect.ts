@@ -10,7 +10,7 @@ import { readRestored, restoredFrom } from '#shared/populate/restore-source.ts';
 import { faultsOfRestored } from '#shared/resources/image-rules.ts';
 import { hyperCloudImageRules } from '#shared/resources/hypercloud-image/rules.ts';
 import { faultIf, faultsOf } from '#shared/resources/rule.ts';
-import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
+import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -100,7 +100,7 @@ export const hyperCloudImages: ImageDialect<HyperCloudImage> = {
   toStatus: (object, image, state, now) =>
     finishStatus(
       { ...object.status, ...toCommonStatus(image, state), state: states[state.phase], phase: state.phase },
-      [toReadyToUse(state), toReadyCondition(state)],
+      [toReadyToUse(state), ...toOwnConditions(state)],
       image,
       now,
     ),

@@ -15,7 +15,7 @@ import type { ImageState } from '#shared/backends/image.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { pvcRules, volumeRules } from '#shared/resources/hypercloud-volume/rules.ts';
 import { type SpecRule, faultsOf } from '#shared/resources/rule.ts';
-import { finishStatus, toReadyCondition } from '#shared/resources/status.ts';
+import { finishStatus, toOwnConditions } from '#shared/resources/status.ts';
 import { toVolumeState, toVolumeStatus } from '#shared/resources/volume/status.ts';
 import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
 import type { ClaimRequest } from '#shared/resources/volume/volume.ts';
@@ -63,7 +63,7 @@ const dialectFor = <T extends VolumeObject>({ kind, rules, imageName, claim }: S
         phase: state.phase,
         claimName: state.children?.volume,
       },
-      [toReadyToUse(state), toReadyCondition(state)],
+      [toReadyToUse(state), ...toOwnConditions(state)],
       volume,
       now,
     ),

@@ -1,7 +1,7 @@
 // Reads the objects that hold templates, and what their templates led to. CRDs that a cluster lacks are no objects.
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import { type HyperConverged, type Ssp, hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import { nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
@@ -26,7 +26,18 @@ const readAll = async <T extends KubeObject>(
 };
 
 export const holdsTemplates = ({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean =>
-  [ssps, hyperConvergeds].some((type) => type.kind === kind && apiVersionOf(type) === apiVersion);
+  (hyperConvergeds.kind === kind && apiVersionOf(hyperConvergeds) === apiVersion) ||
+  (ssps.kind === kind && sspVersions.some((version) => apiVersionOf({ ...ssps, version }) === apiVersion));
+
+/** In the newest version that the cluster serves. */
+const readSsps = async (kube: KubeClient): Promise<readonly Ssp[] | undefined> => {
+  for (const version of sspVersions) {
+    // oxlint-disable-next-line no-await-in-loop
+    const found = await readAll(kube, { ...ssps, version });
+    if (found !== undefined) return found;
+  }
+  return undefined;
+};
 
 export interface TemplateHolders {
   readonly ssps: readonly Ssp[];
@@ -35,7 +46,7 @@ export interface TemplateHolders {
 
 /** `undefined`: the cluster has neither kind, and there is nothing to do or to undo. */
 export const readHolders = async (kube: KubeClient): Promise<TemplateHolders | undefined> => {
-  const [own, hyper] = await Promise.all([readAll(kube, ssps), readAll(kube, hyperConvergeds)]);
+  const [own, hyper] = await Promise.all([readSsps(kube), readAll(kube, hyperConvergeds)]);
   if (own === undefined && hyper === undefined) return undefined;
   const isThere = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
   return { ssps: (own ?? []).filter(isThere), hyperConvergeds: (hyper ?? []).filter(isThere) };

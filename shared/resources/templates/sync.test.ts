@@ -2,10 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { type HyperConverged, type Ssp, hyperConvergeds, ssps } from '#shared/api/foreign/boot-sources.ts';
+import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces, nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
+import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { type TemplateSettings, syncTemplates } from '#shared/resources/templates/sync.ts';
 import { Denied, NotFound } from '#shared/runtime/errors.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
@@ -435,10 +436,24 @@ describe('a HyperConverged', () => {
 });
 
 describe('a cluster without these kinds', () => {
-  it('costs two looks', async () => {
-    for (const resource of ['ssps', 'hyperconvergeds'])
-      kube.failNext({ verb: 'list', resource }, { error: new NotFound('no such kind'), when: 'before' });
+  const lacks = (resource: string) =>
+    kube.failNext({ verb: 'list', resource }, { error: new NotFound('no such kind'), when: 'before' });
+
+  it('costs a look for each version that there was', async () => {
+    for (const resource of ['hyperconvergeds', ...sspVersions.map(() => 'ssps')]) lacks(resource);
     expect((await syncTemplates(deps)).kind).toBe('done');
-    expect(kube.calls.length).toBe(2);
+    expect(kube.calls.length).toBe(1 + sspVersions.length);
+  });
+
+  it.each([1, 2])('or has an SSP of an older version (%i before): its templates become crons', async (newer) => {
+    anSsp([template('fedora-cron', 'fedora')]);
+    for (let count = 0; count < newer; count++) lacks('ssps');
+    await syncTemplates(deps);
+    expect(crons()).toContain('fedora-cron');
+  });
+
+  it('knows the events of an SSP by each of its versions', () => {
+    const isKnown = (version: string) => holdsTemplates({ apiVersion: `ssp.kubevirt.io/${version}`, kind: 'SSP' });
+    expect([...sspVersions, 'v1'].map(isKnown)).toEqual([true, true, true, false]);
   });
 });

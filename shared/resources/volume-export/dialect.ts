@@ -3,7 +3,7 @@ import type { DesiredCondition } from '#shared/api/conditions.ts';
 import type { ExportStatus, VirtualMachineVolumeExport } from '#shared/api/hypercloud/volume-export.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
-import { finishStatus, toCommonStatus, toReadyCondition, toState } from '#shared/resources/status.ts';
+import { finishStatus, toCommonStatus, toOwnConditions, toState } from '#shared/resources/status.ts';
 import { toExportPlace } from '#shared/resources/volume-export/rules.ts';
 import {
   type ExportDestination,
@@ -100,7 +100,7 @@ export const toExportStatus = (
       claimName: isHere ? destination.claimName : undefined,
       podName: isHere ? destination.podName : undefined,
     },
-    [toReadyToUse(subject, state), toReadyCondition(state)],
+    [toReadyToUse(subject, state), ...toOwnConditions(state)],
     subject,
     now,
   );

@@ -5,13 +5,12 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
+import { lostState } from '#shared/backends/loss.ts';
 import { type ImageState, isRetryDue } from '#shared/backends/image.ts';
 import {
   countAttempts,
-  failedState,
   restartedState,
   restartingState,
-  retryHint,
   takenState,
   unchanged,
   waitingState,
@@ -87,8 +86,8 @@ const planMarked = (volume: Volume, claim: PersistentVolumeClaim, context: PlanC
 };
 
 const planLost = (volume: Volume): Plan => {
-  const message = `the claim ${volume.claim.name} is gone or lost its data; ${retryHint}`;
-  return { actions: [], state: failedState(volume.state, 'VolumeLost', message) };
+  const source = volume.source?.type === 'transfer' ? volume.source.from : undefined;
+  return { actions: [], state: lostState(volume, `the claim ${volume.claim.name}`, source) };
 };
 
 const isUsable = ({ metadata, status }: PersistentVolumeClaim): boolean =>
