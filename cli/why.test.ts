@@ -95,6 +95,15 @@ describe('bullion why', () => {
     },
   );
 
+  it.each([
+    [harvesterImageKind.type, { sourceType: 'upload' }],
+    [dataVolumeKind.type, { source: { upload: {} } }],
+  ])('asks for another file where one was uploaded (%#)', async (type, spec) => {
+    const object = { ...anObject(erased(type), 'disk', failed), spec } as KubeObject;
+    const text = await why('disk', seen(erased(type), object));
+    expect(text.replaceAll(/\s+/g, ' ')).toMatch(/upload a file again.* \(bullion upload disk <file> -n vms/);
+  });
+
   it('means what fills a claim, and not the claim', async () => {
     const volume = seen(dataVolumeKind.type, anObject(erased(dataVolumeKind.type), 'disk', failed));
     const claim = seen(persistentVolumeClaims, anObject(erased(persistentVolumeClaims), 'disk', { phase: 'Bound' }));

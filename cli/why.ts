@@ -65,11 +65,13 @@ const remedies: Readonly<Record<string, string>> = {
   ImageTooLarge: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
   TargetTooSmall: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
   TargetFull: `its volume is too small and cannot be enlarged: ${spec}, with a larger size`,
+  NotADiskImage: 'publish a disk image at its source',
   ImageCorrupt: 'publish a good file at its source',
   ImageTruncated: 'publish a good file at its source',
   UnsupportedFormat: 'publish a file in another format at its source',
-  Unauthorized: 'put working credentials into the Secret of its source',
-  VolumeLost: 'what was lost cannot be brought back',
+  SourceForbidden: 'let its source be read, by credentials or by its server',
+  ExternalReference: 'publish a file that needs no other at its source',
+  VolumeLost: 'find out from Events and storage why its volume went, or it may go again',
 };
 
 /** A claim is reconciled by nobody: what fills it is. */
@@ -79,6 +81,10 @@ const retryOf = ({ type, image: { metadata } }: Found): string =>
   isImage(type)
     ? `bullion retry ${metadata.name} -n ${metadata.namespace}`
     : `kubectl annotate ${type.plural}.${type.group} ${metadata.name} -n ${metadata.namespace} --overwrite bullion.dev/retry=$(date +%s)`;
+
+const isUploaded = ({ spec: wanted }: Found['image']): boolean =>
+  ('sourceType' in wanted && wanted.sourceType === 'upload') ||
+  ('source' in wanted && Object.hasOwn(wanted.source ?? {}, 'upload'));
 
 /** What the user can do next, if anything. */
 const adviceOf = (found: Found): string | undefined => {
@@ -91,7 +97,13 @@ const adviceOf = (found: Found): string | undefined => {
       : `what fills it says more: bullion why ${owner.name} -n ${image.metadata.namespace}`;
   if (image.status === undefined)
     return 'no function has observed it yet: is Bullion running in this cluster (kubectl get pods -n bullion-system)?';
-  if (image.status.phase !== 'Failed') return undefined;
+  return image.status.phase === 'Failed' ? remedyOf(found) : undefined;
+};
+
+const remedyOf = (found: Found): string => {
+  const { image } = found;
+  if (isUploaded(image))
+    return `upload a file again, which starts it again (bullion upload ${image.metadata.name} <file> -n ${image.metadata.namespace}${isImage(found.type) ? '' : ' --kind datavolume'})`;
   const reason = readyOf(found)?.reason ?? '';
   return `${remedies[reason] ?? `put right what caused ${reason || 'the failure'}, above`}; then: ${retryOf(found)}`;
 };

@@ -20,6 +20,8 @@ const queryFor = ({ values }: Call): string => {
     const value = textOf(values, name);
     if (value !== undefined) query.set(name, value);
   }
+  // By itself a disk comes as qcow2, and a disc as it is.
+  if (query.size === 0) return '';
   return queryOf(formOf(query, { format: 'qcow2', compression: 'none' }));
 };
 

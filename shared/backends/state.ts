@@ -93,7 +93,7 @@ export const storageWaitingState = (
     : { ...next, ...step, deadline, nextAttemptTime: undefined };
 };
 
-export const retryHint = 'remove the cause, then start again with a new value of the annotation bullion.dev/retry';
+export const retryHint = 'once that is put right, start again with a new value of the annotation bullion.dev/retry';
 
 /** Waits for what is others' to do, for as long as it takes. */
 export const restingState = (

@@ -34,6 +34,8 @@ export interface Target {
   readonly message: string;
   /** What a file of it is called for people, without an ending. */
   readonly displayName: string;
+  /** Of the file it was made from, by its content. */
+  readonly sourceFormat?: string | undefined;
   /** The claim with its bytes. */
   readonly claimName: string | undefined;
   readonly isUsable: boolean;
@@ -93,6 +95,7 @@ const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
   holdsFiles: object.spec.contentType === 'archive',
   receiver: object.metadata.uid,
   digest: digestOf(object.status?.detail?.digests),
+  sourceFormat: object.status?.detail?.format,
 });
 
 const stageOfImage = ({ spec, status }: HarvesterImage): Stage => {
@@ -133,6 +136,7 @@ const fromImage = (name: TargetName, object: HarvesterImage): Target => {
     claimName: status.children?.volume,
     isUsable: status.phase === 'Imported',
     digest: digestOf(status.digests),
+    sourceFormat: status.format,
     backingImage: status.children?.backingImage,
     failures: status.failed ?? 0,
     lastFailure: status.lastFailure?.message,
@@ -156,16 +160,17 @@ const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVo
   const owner = ownerOf(claim);
   const volume = owner?.groupKind === volumeKind ? await volumeBehind(kube, name, owner) : undefined;
   if (volume !== undefined) return { ...fromDataVolume({ ...name, name: volume.metadata.name }, volume), name };
-  const isBound = claim.status?.phase === 'Bound';
+  const { phase = 'Pending' } = claim.status ?? {};
   return {
+    sourceFormat: populationOf(claim)?.inspection.format,
     name,
     uid: claim.metadata.uid ?? '',
     stage: 'no-upload',
-    reason: claim.status?.phase ?? 'Pending',
-    message: `claim ${name.name} is ${claim.status?.phase ?? 'Pending'}`,
+    reason: phase,
+    message: `claim ${name.name} is ${phase}`,
     displayName: name.name,
     claimName: name.name,
-    isUsable: isBound && (owner === undefined || populationOf(claim) !== undefined),
+    isUsable: phase === 'Bound' && (owner === undefined || populationOf(claim) !== undefined),
   };
 };
 

@@ -80,7 +80,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
     const { out } = await bullion('why', 'page');
     expect(out).toMatch(/State +Failed/);
     expect(out.replaceAll(/\s+/g, ' ')).toMatch(
-      /To do publish a file .* at its source; then: bullion retry page -n \S+/,
+      /To do publish a disk image at its source; then: bullion retry page -n \S+/,
     );
     expect(out).toMatch(/^EVENTS$/m);
     expect(out).toMatch(/Warning .*virtualmachineimage\/page/);

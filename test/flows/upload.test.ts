@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
@@ -382,6 +383,19 @@ describe('what virtctl does', () => {
     const next = await post('/v1beta1/upload', fitting, { authorization: `Bearer ${await uploadToken('small')}` });
     expect(next).toEqual({ status: 200, text: '' });
     await untilVolume('small', 'Succeeded');
+  }, 300_000);
+
+  it('starts a volume again that an earlier file made fail', async () => {
+    await cluster.kube.create(dataVolumeKind.type, aDataVolume('failed', '16Mi'));
+    await untilVolume('failed', 'UploadReady');
+    // How large its disk is tells only who unpacks all of it.
+    const large = gzipSync(randomBytes(20 * 2 ** 20), { level: 1 });
+    const headers = async () => ({ authorization: `Bearer ${await uploadToken('failed')}` });
+    expect(await post('/v1beta1/upload', large, await headers())).toMatchObject({ status: 400 });
+    await untilVolume('failed', 'Failed');
+    const next = await post('/v1beta1/upload', randomBytes(2 ** 20), await headers());
+    expect(next).toEqual({ status: 200, text: '' });
+    await untilVolume('failed', 'Succeeded');
   }, 300_000);
 
   it('is told what became of a file after its last byte, and so is the status', async () => {

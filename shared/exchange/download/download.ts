@@ -5,7 +5,14 @@ import { type Dispatcher, request } from 'undici';
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import { permit } from '#shared/exchange/access/permit.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
-import { dispositionOf, fileNameOf, formOf, queryOf } from '#shared/exchange/download/file-name.ts';
+import {
+  dispositionOf,
+  endingFor,
+  fileNameOf,
+  formOf,
+  queryOf,
+  standardFor,
+} from '#shared/exchange/download/file-name.ts';
 import { openServing } from '#shared/exchange/download/serving.ts';
 import { toWeb } from '#shared/exchange/http/agent.ts';
 import { type DownloadVolume, findVolume } from '#shared/exchange/download/volume.ts';
@@ -114,13 +121,15 @@ export const download = async (
     const isPackedByDefault = standard.compression !== 'none';
     return downloadFromLonghorn(deps, incoming, { target: { ...target, backingImage }, isPackedByDefault });
   }
-  const form = formOf(new URL(incoming.url).searchParams, standard);
+  const { sourceFormat } = target;
+  const form = formOf(new URL(incoming.url).searchParams, standardFor(sourceFormat, standard));
   const volume = await findVolume(deps.kube, target);
   const answer = await askPod(deps, volume, incoming, form);
   const { statusCode: status, headers, body } = answer;
   if (!passedOn.includes(status)) throw await refusalOf(answer);
   const extension = headers['x-file-extension'];
-  const fileName = fileNameOf(target.displayName, typeof extension === 'string' ? extension : form.format);
+  const ending = endingFor(sourceFormat, typeof extension === 'string' ? extension : form.format);
+  const fileName = fileNameOf(target.displayName, ending);
   const answered = {
     ...headersFrom(told, (header) => headers[header]),
     'content-disposition': dispositionOf(fileName),

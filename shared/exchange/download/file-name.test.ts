@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dispositionOf, fileNameOf, formOf } from '#shared/exchange/download/file-name.ts';
+import { dispositionOf, endingFor, fileNameOf, formOf, standardFor } from '#shared/exchange/download/file-name.ts';
 
 const standard = { format: 'qcow2', compression: 'none' } as const;
 
@@ -17,6 +17,27 @@ describe('the name of a download', () => {
     ['.img', 'raw', 'attachment; filename="disk.raw"'],
   ])('%s as %s', (displayName, extension, header) => {
     expect(dispositionOf(fileNameOf(displayName, extension))).toBe(header);
+  });
+});
+
+describe('a disc', () => {
+  it.each([
+    ['iso', 'raw', 'winiso.iso'],
+    ['iso', 'raw.gz', 'winiso.iso.gz'],
+    // Asked for: what is in the file is a qcow2.
+    ['iso', 'qcow2', 'winiso.qcow2'],
+    ['qcow2', 'raw', 'winiso.raw'],
+    [undefined, 'raw', 'winiso.raw'],
+  ])('made from %s is called by what it is as %s', (sourceFormat, extension, name) => {
+    expect(fileNameOf('winiso.iso', endingFor(sourceFormat, extension))).toBe(name);
+  });
+
+  it.each([
+    ['iso', standard, { format: 'raw', compression: 'none' }],
+    ['iso', { format: 'raw', compression: 'gz' } as const, { format: 'raw', compression: 'gz' }],
+    ['raw', standard, standard],
+  ])('is handed out as it is where nobody asks: %s', (sourceFormat, given, form) => {
+    expect(formOf(new URLSearchParams(), standardFor(sourceFormat, given))).toEqual(form);
   });
 });
 

@@ -5,6 +5,14 @@ import { ExportFormat } from '#shared/transfer/export/format.ts';
 /** Endings that people put into display names; the file has the one of its form. */
 const endings = /(\.(qcow2|img|raw|iso|vmdk|vdi|vhdx?|gz|xz|zst))+$/i;
 
+/** A disc is handed out as it is: no player and no installer reads one in a qcow2. */
+export const standardFor = (sourceFormat: string | undefined, standard: ExportFormat): ExportFormat =>
+  sourceFormat === 'iso' && standard.format === 'qcow2' ? { format: 'raw', compression: 'none' } : standard;
+
+/** `iso` and `iso.gz` for what is read from a disc byte by byte. */
+export const endingFor = (sourceFormat: string | undefined, extension: string): string =>
+  sourceFormat === 'iso' ? extension.replace(/^(raw|img)/, 'iso') : extension;
+
 /** Characters that end a name, or lead out of a folder, wherever it is saved. */
 // oxlint-disable-next-line no-control-regex
 const unsafe = /[\u0000-\u001F\u007F/\\:*?"<>|]+/g;

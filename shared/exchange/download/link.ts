@@ -41,8 +41,11 @@ export const makeLink = async (
   const exp = iat + secondsOf(asked.searchParams);
   const claims = { sub: caller.requester.username, verb: 'download', target: targetText(name), iat, exp } as const;
   const url = new URL(`${publicUrlOf(request, deps.publicUrl)}/downloads/${targetText(name)}`);
-  url.searchParams.set('format', format);
-  url.searchParams.set('compression', compression);
+  // What nobody asked for is decided by what the file is.
+  if (['format', 'compression', 'level'].some((word) => asked.searchParams.has(word))) {
+    url.searchParams.set('format', format);
+    url.searchParams.set('compression', compression);
+  }
   if (level !== undefined) url.searchParams.set('level', String(level));
   url.searchParams.set('token', signToken(await deps.keys.signing(), claims));
   const expires = new Date(exp * 1000).toISOString();

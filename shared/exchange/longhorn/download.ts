@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { type Readable, pipeline } from 'node:stream';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
-import { dispositionOf, fileNameOf } from '#shared/exchange/download/file-name.ts';
+import { dispositionOf, endingFor, fileNameOf } from '#shared/exchange/download/file-name.ts';
 import { toWeb } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { takeFromLonghorn } from '#shared/exchange/longhorn/client.ts';
@@ -56,7 +56,7 @@ export const downloadFromLonghorn = async (
   const { bytes, format } = await readStored(deps, target.backingImage);
   const packed = isPacked(new URL(incoming.url).searchParams, format, isPackedByDefault);
   const plainType = format === 'qcow2' ? 'application/x-qemu-disk' : 'application/octet-stream';
-  const extension = packed ? `${format}.gz` : format;
+  const extension = endingFor(target.sourceFormat, packed ? `${format}.gz` : format);
   const headers = {
     'content-type': packed ? 'application/gzip' : plainType,
     'content-disposition': dispositionOf(fileNameOf(target.displayName, extension)),

@@ -52,15 +52,16 @@ export const offer = async (
   return untilStarted(kube, target);
 };
 
-/** Its claim is as large as it was asked to be, whatever comes. */
+/** Its claim is as large as it was asked to be, whatever comes. From here on it is found by its own name: its claim goes and comes again. */
 const restartVolume = async (
   { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
   target: Target,
   name: string,
 ): Promise<Target> => {
+  const { namespace } = target.name;
   const metadata = { annotations: { [annotations.retry]: `upload-${now()}` } };
-  await kube.mergePatch(dataVolumeKind.type, { namespace: target.name.namespace, name }, { metadata });
-  return untilStarted(kube, target);
+  await kube.mergePatch(dataVolumeKind.type, { namespace, name }, { metadata });
+  return untilStarted(kube, { ...target, name: { plural: 'datavolumes', namespace, name } });
 };
 
 const pollMs = 200;

@@ -68,7 +68,7 @@ export const planFailing = (
       ...subject.state,
       phase: 'Exporting',
       reason: 'Aborting',
-      message: `${cleared.message}, since the export failed: ${message}`,
+      message: `${cleared.message}, since it failed with ${reason}`,
       deadline: undefined,
       nextAttemptTime: undefined,
       transfer: undefined,
