@@ -63,6 +63,12 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     resources: { requests: { storage: `${size}Mi` } },
   });
 
+  /** By which KubeVirt infers how to run a disk. */
+  const inferred = {
+    'instancetype.kubevirt.io/default-instancetype': 'u1.medium',
+    'instancetype.kubevirt.io/default-preference': 'fedora',
+  };
+
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'bullion-cross-'));
     raw = join(dir, 'disk.raw');
@@ -78,7 +84,7 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
     for (const name of ['local', 'local-plain', 'local-wffc']) {
       const immediate = { 'cdi.kubevirt.io/storage.bind.immediate.requested': 'true' };
       const made = aDataVolume(golden, name, { source: { http: { url } }, storage: storage(name) });
-      await make({ ...made, metadata: { ...made.metadata, annotations: immediate } });
+      await make({ ...made, metadata: { ...made.metadata, annotations: immediate, labels: inferred } });
     }
     await cluster.kube.create(dataSourceKind.type, {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -119,6 +125,21 @@ describe('clones across namespaces', { timeout: 500_000 }, () => {
         );
       };
       await expect.poll(left).toEqual([]);
+    },
+  );
+
+  it.each(['local', 'local-plain', 'local-wffc'])(
+    'of class %s have what KubeVirt infers from, and say how they were made',
+    async (name) => {
+      const key = { namespace: tenant, name: `of-${name}` };
+      const claim = await cluster.kube.get(persistentVolumeClaims, key);
+      const clone = await cluster.kube.get(type, key);
+      expect(claim?.metadata.labels).toMatchObject(inferred);
+      expect(clone?.metadata.labels).toMatchObject(inferred);
+      const marks = claim?.metadata.annotations ?? {};
+      expect(marks['cdi.kubevirt.io/cloneType']).toBe(name === 'local' ? 'snapshot' : 'copy');
+      expect('cdi.kubevirt.io/cloneFallbackReason' in marks).toBe(name !== 'local');
+      expect(clone?.status?.conditions?.find((one) => one.type === 'Running')?.message).toBe('Clone Complete');
     },
   );
 

@@ -50,6 +50,25 @@ describe('the conditions of a DataVolume', () => {
     expect(conditionsOf(state(over)).map(({ status, reason }) => `${status} ${reason}`)).toEqual(expected);
   });
 
+  it.each<[phase: ImageState['phase'], bound: string]>([
+    ['Pending', 'False Pending PVC disk Pending'],
+    ['Downloading', 'False Pending PVC disk Pending'],
+    ['Converting', 'False Pending PVC disk Pending'],
+    ['Available', 'True Bound PVC disk Bound'],
+  ])('of an upload that is %s has the claim bound at its end alone: %s', (phase, bound) => {
+    const source = { type: 'transfer', from: { type: 'upload' } } as const;
+    const reason = phase === 'Pending' ? 'Starting' : phase;
+    const [condition] = conditionsOf(state({ phase, reason, message: 'so', ...made }), source);
+    expect(`${condition?.status} ${condition?.reason} ${condition?.message}`).toBe(bound);
+  });
+
+  it.each([
+    [undefined, 'Import Complete'],
+    [{ strategy: 'copy', because: 'so' } as const, 'Clone Complete'],
+  ])('of one that was cloned: %o, says so once it is over: %s', (clone, message) => {
+    expect(ofType({ phase: 'Available', reason: 'Ready', clone, ...made }, 'Running')).toMatchObject({ message });
+  });
+
   it.each<[what: string, over: Partial<ImageState>, message: string]>([
     ['bound', { phase: 'Available', ...made }, 'PVC disk Bound'],
     ['on its way', { phase: 'Cloning', reason: 'Starting', ...made }, 'PVC disk Pending'],
@@ -133,7 +152,10 @@ describe('the conditions of a DataVolume', () => {
     const states = life.map((over) => ({ ...initialState, ...over }));
     const said = states.slice(1).flatMap((after, at) => notesOfDataVolume(states[at]!, after, volume));
     expect(said.map(({ type, reason }) => `${type} ${reason}`)).toEqual(
-      ['Pending', 'Bound', running, done].map((reason) => `Normal ${reason}`),
+      // The claim of an upload is bound once the file is in it.
+      (running === 'UploadReady' ? ['Pending', running, 'Bound', done] : ['Pending', 'Bound', running, done]).map(
+        (reason) => `Normal ${reason}`,
+      ),
     );
     const missing = { ...initialState, reason: 'SourceNotFound', message: 'gone' };
     expect(notesOfDataVolume(initialState, missing, volume)).toMatchObject([

@@ -10,9 +10,9 @@ import type { Volume, VolumeSource } from '#shared/resources/volume/volume.ts';
 /** In Kubernetes' words; KubeVirt tells a machine's owner of it. */
 const isQuota = ({ message }: ImageState): boolean => message.includes('exceeded quota');
 
-/** A worker that has come to an end, well or not, had its claim. */
-const isBound = (state: ImageState): boolean =>
-  state.phase === 'Available' || isRunning(state) || state.attemptsFailed > 0;
+/** A worker that has come to an end, well or not, had its claim. The original binds that of an upload once the file is in it. */
+const isBound = (state: ImageState, source: VolumeSource | undefined): boolean =>
+  state.phase === 'Available' || (!isUpload(source) && (isRunning(state) || state.attemptsFailed > 0));
 
 /** Waiting that is as it should be has nothing to add. */
 const quiet: readonly string[] = ['Pending', 'Starting', 'Cloning'];
@@ -32,7 +32,7 @@ const originalReasonOf = ({ phase, reason, lastFailure }: ImageState): string | 
     ? 'CloneWithoutSource'
     : originalReasons[reason];
 
-const toBound = (state: ImageState): WantedCondition => {
+const toBound = (state: ImageState, source: VolumeSource | undefined): WantedCondition => {
   const type = 'Bound';
   const name = state.children?.volume;
   if (state.reason === 'VolumeLost') return { type, status: 'False', reason: 'ClaimLost', message: 'Claim Lost' };
@@ -40,8 +40,8 @@ const toBound = (state: ImageState): WantedCondition => {
   const original = originalReasonOf(state);
   if (original !== undefined) return { type, status: 'False', reason: original, message: state.message };
   if (name === undefined) return { type, status: 'False', reason: 'NotFound', message: 'No PVC found' };
-  if (isBound(state)) return { type, status: 'True', reason: 'Bound', message: `PVC ${name} Bound` };
-  const detail = quiet.includes(state.reason) ? '' : `: ${state.message}`;
+  if (isBound(state, source)) return { type, status: 'True', reason: 'Bound', message: `PVC ${name} Bound` };
+  const detail = quiet.includes(state.reason) || isRunning(state) ? '' : `: ${state.message}`;
   return { type, status: 'False', reason: 'Pending', message: `PVC ${name} Pending${detail}` };
 };
 
@@ -105,7 +105,7 @@ export const notesOfDataVolume = (before: ImageState, after: ImageState, volume:
   const { running, done } = progressReasons(volume);
   const { name } = volume.claim;
   const run = `${after.handledRetryToken ?? ''}`;
-  const [wasBound, isBoundNow] = [toBound(before), toBound(after)];
+  const [wasBound, isBoundNow] = [toBound(before, volume.source), toBound(after, volume.source)];
   const hindrance = originalReasonOf(after);
   const isNew = after.reason !== before.reason;
   return [
@@ -129,8 +129,8 @@ const note = (type: Note['type'], reason: string, message: string | undefined, r
   occurrence: `${reason}/${run}`,
 });
 
-export const conditionsOf = (state: ImageState): readonly WantedCondition[] => [
-  toBound(state),
+export const conditionsOf = (state: ImageState, source?: VolumeSource): readonly WantedCondition[] => [
+  toBound(state, source),
   toRunning(state),
   toReady(state),
   ...[contentCondition(state)].filter((condition) => condition !== undefined),
@@ -155,6 +155,18 @@ export const phaseOf = (state: ImageState, source: VolumeSource | undefined): st
 const isFilledByStorage = ({ clone }: ImageState): boolean => clone !== undefined && clone.strategy !== 'copy';
 
 const isUpload = (source: VolumeSource | undefined): boolean => source?.type === 'transfer' && isSent(source.from);
+
+/** What is said of the object so far. */
+interface Said {
+  readonly phase?: string | undefined;
+  readonly restartCount?: number | undefined;
+}
+
+/** An upload that is ready stays so until it is over or its worker fails: a pass that does not see the pod, as caches may lag, takes nothing back. */
+export const steadyPhase = (phase: string, before: Said | undefined, { attemptsFailed }: ImageState): string =>
+  phase === 'UploadScheduled' && before?.phase === 'UploadReady' && attemptsFailed === (before.restartCount ?? 0)
+    ? before.phase
+    : phase;
 
 /** Ready as long as somebody listens: `virtctl` waits for this phase, then sends. */
 const uploadPhase = (state: ImageState): string => {
@@ -188,9 +200,10 @@ const clonePhase = (state: ImageState): string => {
   }
 };
 
-/** `N/A` until bytes move, then percent with two digits; `100.0%` is said of what succeeded alone. */
-export const progressOf = (state: ImageState): string => {
+/** `N/A` until bytes move, then percent with two digits; `100.0%` is said of what succeeded alone. The original counts nothing of an upload. */
+export const progressOf = (state: ImageState, source?: VolumeSource): string => {
   if (state.phase === 'Available') return '100.0%';
+  if (isUpload(source)) return 'N/A';
   const percent = state.transfer?.percent;
   return isRunning(state) && percent !== undefined ? `${percent.toFixed(2)}%` : 'N/A';
 };

@@ -20,7 +20,7 @@ import {
   mayAdopt,
   mayBeStatic,
 } from '#shared/resources/data-volume/claim-marks.ts';
-import { isRunning, phaseOf, progressOf } from '#shared/resources/data-volume/conditions.ts';
+import { isRunning, phaseOf, progressOf, steadyPhase } from '#shared/resources/data-volume/conditions.ts';
 import { readMetadata } from '#shared/resources/dialect.ts';
 import { faultsOf } from '#shared/resources/rule.ts';
 import type { VolumeDialect } from '#shared/resources/volume/reconciler.ts';
@@ -137,10 +137,10 @@ export const dataVolumes: VolumeDialect<DataVolume> = {
       ...status,
       observedGeneration: volume.generation,
       claimName: state.children?.volume,
-      phase: phaseOf(state, volume.source),
-      progress: progressOf(state),
+      phase: steadyPhase(phaseOf(state, volume.source), status, state),
+      progress: progressOf(state, volume.source),
       restartCount: state.attemptsFailed === 0 ? undefined : state.attemptsFailed,
-      conditions: setCdiConditions(status?.conditions ?? [], conditionsOf(state), now),
+      conditions: setCdiConditions(status?.conditions ?? [], conditionsOf(state, volume.source), now),
       detail: {
         ...toVolumeStatus(volume, state),
         phase: state.phase,

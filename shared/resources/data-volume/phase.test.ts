@@ -4,7 +4,7 @@ import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
 import { type ImageState, initialState } from '#shared/backends/image.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import type { VolumeSource } from '#shared/resources/volume/volume.ts';
-import { phaseOf, progressOf } from '#shared/resources/data-volume/conditions.ts';
+import { phaseOf, progressOf, steadyPhase } from '#shared/resources/data-volume/conditions.ts';
 
 const http: VolumeSource = { type: 'transfer', from: { type: 'http', url: 'https://a/b' } };
 const upload: VolumeSource = { type: 'transfer', from: { type: 'upload' } };
@@ -42,6 +42,22 @@ describe('the phase of a DataVolume', () => {
     expect(phaseOf(state(over), source)).toBe(phase);
   });
 
+  it.each<[before: string, failed: number, restarts: number, after: string]>([
+    ['UploadReady', 0, 0, 'UploadReady'],
+    ['UploadReady', 1, 1, 'UploadReady'],
+    ['UploadReady', 1, 0, 'UploadScheduled'],
+    ['Pending', 0, 0, 'UploadScheduled'],
+    ['Failed', 0, 0, 'UploadScheduled'],
+  ])(
+    'of an upload that was %s, with %i failures and %i counted before, is %s where no pod is seen',
+    (before, ...rest) => {
+      const [attemptsFailed, restartCount, after] = rest;
+      const now = state({ phase: 'Pending', reason: 'Starting', attemptsFailed, ...made });
+      expect(steadyPhase(phaseOf(now, upload), { phase: before, restartCount }, now)).toBe(after);
+      expect(steadyPhase('Succeeded', { phase: before, restartCount }, now)).toBe('Succeeded');
+    },
+  );
+
   it('knows a volume that CDI has filled before, and lets it be', () => {
     const object: DataVolume = {
       apiVersion: 'cdi.kubevirt.io/v1beta1',
@@ -70,7 +86,8 @@ describe('its progress', () => {
     [{ phase: 'Downloading', transfer }, '37.42%'],
     [{ phase: 'Failed', transfer }, 'N/A'],
     [{ phase: 'Available' }, '100.0%'],
-  ])('of %o is %s', (over, progress) => {
-    expect(progressOf(state(over))).toBe(progress);
+  ])('of %o is %s, and of an upload nothing before its end', (over, progress) => {
+    expect(progressOf(state(over), http)).toBe(progress);
+    expect(progressOf(state(over), upload)).toBe(over.phase === 'Available' ? progress : 'N/A');
   });
 });
