@@ -8,22 +8,22 @@ import { type KubeClient, type ListOptions } from '#shared/clients/kube/client.t
 import { InvalidInput, NotFound, isNotFound } from '#shared/runtime/errors.ts';
 
 /** What the command line reads of an image, whatever its group. */
-export interface Image extends KubeObject {
+export interface AnyImage extends KubeObject {
   readonly spec: HarvesterImage['spec'] | HyperCloudImage['spec'];
   readonly status?: CommonImageStatus & { readonly phase?: string | undefined };
 }
 
 /** By the prefix that tells two images of one name apart: `harvester/jammy`. */
 export const imageTypes = {
-  hypercloud: hyperCloudImageKind.type as unknown as ResourceType<Image>,
-  harvester: harvesterImageKind.type as unknown as ResourceType<Image>,
-} as const satisfies Readonly<Record<string, ResourceType<Image>>>;
+  hypercloud: hyperCloudImageKind.type as unknown as ResourceType<AnyImage>,
+  harvester: harvesterImageKind.type as unknown as ResourceType<AnyImage>,
+} as const satisfies Readonly<Record<string, ResourceType<AnyImage>>>;
 export type ImageGroup = keyof typeof imageTypes;
 export const imageGroups = Object.keys(imageTypes) as readonly ImageGroup[];
 
 export interface Found {
-  readonly type: ResourceType<Image>;
-  readonly image: Image;
+  readonly type: ResourceType<AnyImage>;
+  readonly image: AnyImage;
 }
 
 export const isImage = ({ group, kind }: Pick<ResourceType, 'group' | 'kind'>): boolean =>

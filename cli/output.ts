@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { type OptionSpec, type Values, textOf, type Call } from '#cli/command.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
-import { type Found, type Image, groupOf, imageTypes, readyOf } from '#cli/image.ts';
+import { type Found, type AnyImage, groupOf, imageTypes, readyOf } from '#cli/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toAge } from '#shared/runtime/age.ts';
 
@@ -126,11 +126,11 @@ export const imageTable = (found: readonly Found[], { isEverywhere = false, isWi
   );
 };
 
-const typeOf = ({ apiVersion }: Image): Found['type'] =>
+const typeOf = ({ apiVersion }: AnyImage): Found['type'] =>
   Object.values(imageTypes).find((type) => apiVersionOf(type) === apiVersion) ?? imageTypes.hypercloud;
 
 /** Prints one image in the form that was asked for; nothing where none was. */
-export const printImage = ({ values, terminal }: Pick<Call, 'values' | 'terminal'>, image: Image): void => {
+export const printImage = ({ values, terminal }: Pick<Call, 'values' | 'terminal'>, image: AnyImage): void => {
   const format: OutputFormat = outputOf(values);
   const table = () => imageTable([{ type: typeOf(image), image }], { isWide: true, now: terminal.now() });
   const printed = format === 'wide' ? table() : printedObject(image, format);

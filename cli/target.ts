@@ -34,7 +34,7 @@ export const sourceTarget = async ({ kube, namespace, values }: Call, wanted: st
 };
 
 /** What a person writes as the place of an image, and the object that imports it. */
-export type ImageSource =
+export type ImportSource =
   | { readonly type: 'http'; readonly url: string }
   | { readonly type: 'object'; readonly bucket: string; readonly key: string };
 
@@ -45,7 +45,7 @@ export const parseObjectPlace = (text: string): { readonly bucket: string; reado
 };
 
 /** `http(s)://…`, or `s3://bucket/key` in the object store of the installation. Throws InvalidInput. */
-export const parseSource = (text: string): ImageSource => {
+export const parseSource = (text: string): ImportSource => {
   if (/^https?:\/\/./i.test(text)) return { type: 'http', url: text };
   const object = parseObjectPlace(text);
   if (object !== undefined) return { type: 'object', ...object };

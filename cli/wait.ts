@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExitCode, type OptionSpec, type Terminal, type Values, exitCodes, textOf } from '#cli/command.ts';
 import { createLine } from '#cli/line.ts';
-import { type Found, type Image, isOver, readyOf } from '#cli/image.ts';
+import { type Found, type AnyImage, isOver, readyOf } from '#cli/image.ts';
 import { formatBytes } from '#shared/api/quantity.ts';
 import { toSpan } from '#shared/runtime/age.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -35,12 +35,12 @@ export interface Wait {
   readonly retry?: string | undefined;
   readonly signal: AbortSignal;
   /** Told what is waited for as it was when the wait ended. */
-  readonly onEnd?: ((image: Image) => void) | undefined;
+  readonly onEnd?: ((image: AnyImage) => void) | undefined;
   /** What is waited for, and the command that says more of it; of an image where left out. */
   readonly words?: { readonly what: string; readonly work: string; readonly more: string } | undefined;
 }
 
-const wordsOf = ({ words }: Wait, { metadata: { name, namespace } }: Image) =>
+const wordsOf = ({ words }: Wait, { metadata: { name, namespace } }: AnyImage) =>
   words ?? { what: 'image', work: 'import', more: `bullion why ${name} -n ${namespace}` };
 
 /** One line that says where an image stands. */
@@ -77,7 +77,7 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
   }
 };
 
-const lookAgain = async (kube: KubeClient, { type, image }: Found, what: string): Promise<Image> => {
+const lookAgain = async (kube: KubeClient, { type, image }: Found, what: string): Promise<AnyImage> => {
   const { namespace, name, uid } = image.metadata;
   const current = await kube.get(type, { namespace, name });
   if (current === undefined || current.metadata.uid !== uid)

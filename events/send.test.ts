@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CloudEvent } from '#events/event.ts';
 import { createHandlerPost, type FetchHandler } from '#events/post.ts';
-import { createSender, type SenderOptions } from '#events/send.ts';
+import { createSender, type SocketSenderOptions } from '#events/send.ts';
 import { withContext } from '#shared/runtime/context.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
@@ -20,7 +20,7 @@ const event: CloudEvent = {
 };
 
 /** A sink that answers the given statuses in turn, then 204, and a clock that only counts. */
-const given = (statuses: readonly (number | Error)[], options: Partial<SenderOptions> = {}) => {
+const given = (statuses: readonly (number | Error)[], options: Partial<SocketSenderOptions> = {}) => {
   const requests: Request[] = [];
   const waits: number[] = [];
   const handler: FetchHandler = (request) => {

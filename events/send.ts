@@ -1,6 +1,6 @@
 // Senders over sockets: a POST by undici, and with it the token that Knative mounts. Used by functions, the forwarder, the ping source and the broker.
 import { readFile } from 'node:fs/promises';
-import { type Send, type SenderOptions as AnyOptions, createSenderOver } from '#events/sender.ts';
+import { type Send, type SenderOptions, createSenderOver } from '#events/sender.ts';
 import { type Dispatcher, request } from 'undici';
 import type { Post } from '#events/post.ts';
 
@@ -30,9 +30,9 @@ const toHeaders = (headers: Dispatcher.ResponseData['headers']): Headers => {
   return result;
 };
 
-export interface SenderOptions extends Omit<AnyOptions, 'post' | 'token'> {
+export interface SocketSenderOptions extends Omit<SenderOptions, 'post' | 'token'> {
   /** Left out: over a socket. */
-  readonly post?: AnyOptions['post'];
+  readonly post?: SenderOptions['post'];
   /** File with a bearer token; it may be missing, and changes before it expires. */
   readonly tokenFile?: string | undefined;
 }
@@ -46,7 +46,7 @@ const tokenIn = async (file: string): Promise<string | undefined> => {
   }
 };
 
-export const createSender = ({ post = createPost(), tokenFile, ...options }: SenderOptions): Send =>
+export const createSender = ({ post = createPost(), tokenFile, ...options }: SocketSenderOptions): Send =>
   createSenderOver({
     ...options,
     post,

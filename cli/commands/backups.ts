@@ -15,7 +15,7 @@ import { restoreWord } from '#shared/backup/restore-plan.ts';
 import { type Garbage, lookForGarbage } from '#shared/backup/sweep/look.ts';
 import { ownBackups } from '#shared/backup/sweep/look.ts';
 import { sweepTarget } from '#shared/backup/sweep/sweep.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { backends } from '#shared/backends/registry.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
 import { InvalidInput, NotFound } from '#shared/runtime/errors.ts';
@@ -88,7 +88,7 @@ const judgeAll = async (context: RestoreContext, { entries }: Look): Promise<rea
 };
 
 /** Throws why there is none to be opened. */
-const targetOf = async ({ kube, values }: Call): Promise<Target> => {
+const targetOf = async ({ kube, values }: Call): Promise<BackupTarget> => {
   const found = await findTarget(kube);
   if (found.is === 'none') throw new NotFound('this cluster has no backup target');
   if (found.is === 'faulty') throw new InvalidInput(found.message);

@@ -1,6 +1,6 @@
 // `bullion export <claim> <where>`: a disk as a qcow2 file, in an object store or in a claim of its own.
 import { type Call, type ClusterCommand, type ExitCode, exitCodes, textOf } from '#cli/command.ts';
-import type { Image } from '#cli/image.ts';
+import type { AnyImage } from '#cli/image.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { parseObjectPlace } from '#cli/target.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
@@ -50,7 +50,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     return exitCodes.done;
   }
   // It tells how it goes with the same words as an image.
-  const found = { type: type as unknown as ResourceType<Image>, image: made as unknown as Image };
+  const found = { type: type as unknown as ResourceType<AnyImage>, image: made as unknown as AnyImage };
   const words = { what: 'export', work: 'export', more: `kubectl describe vmve ${name} -n ${namespace}` };
   return waitUntilOver({ kube, terminal, signal, timeoutMs, words, onEnd }, found);
 };

@@ -1,16 +1,16 @@
 // `bullion import` and `bullion retry`: starts an import, for the first time or again, and follows it to its end.
 import { type Call, type ClusterCommand, type Values, exitCodes, textOf } from '#cli/command.ts';
-import { type Image, type ImageGroup, imageGroups, imageTypes, findImage } from '#cli/image.ts';
+import { type AnyImage, type ImageGroup, imageGroups, imageTypes, findImage } from '#cli/image.ts';
 import { printImage } from '#cli/output.ts';
 import { outputOption } from '#cli/output.ts';
-import { type ImageSource, parseSource } from '#cli/target.ts';
+import { type ImportSource, parseSource } from '#cli/target.ts';
 import { timeoutOf, waitOptions, waitUntilOver } from '#cli/wait.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import { InvalidInput } from '#shared/runtime/errors.ts';
 import { annotations } from '#shared/api/names.ts';
 
-type Spec = Image['spec'];
+type Spec = AnyImage['spec'];
 
 const defined = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
@@ -20,7 +20,7 @@ const refuse = (values: Values, names: readonly string[], group: ImageGroup): vo
   if (given !== undefined) throw new InvalidInput(`--${given} means nothing to a ${group} image`);
 };
 
-const hyperCloudSpec = (source: ImageSource, values: Values): Spec => {
+const hyperCloudSpec = (source: ImportSource, values: Values): Spec => {
   refuse(values, ['backend', 'display-name'], 'hypercloud');
   const size = textOf(values, 'size');
   if (size !== undefined && parseQuantity(size) === undefined)
@@ -36,7 +36,7 @@ const hyperCloudSpec = (source: ImageSource, values: Values): Spec => {
   }) as Spec;
 };
 
-const harvesterSpec = (source: ImageSource, values: Values, name: string): Spec => {
+const harvesterSpec = (source: ImportSource, values: Values, name: string): Spec => {
   refuse(values, ['size'], 'harvester');
   if (source.type !== 'http') throw new InvalidInput('a harvester image is downloaded over http or https');
   return defined({
@@ -50,7 +50,7 @@ const harvesterSpec = (source: ImageSource, values: Values, name: string): Spec 
 };
 
 /** The image object a command line asks for. Throws InvalidInput. */
-export const imageOf = (name: string, namespace: string, place: string, values: Values): Image => {
+export const imageOf = (name: string, namespace: string, place: string, values: Values): AnyImage => {
   const group = imageGroups.find((known) => known === textOf(values, 'group')) ?? 'hypercloud';
   const source = parseSource(place);
   const { kind, ...type } = imageTypes[group];
@@ -66,8 +66,8 @@ const run = async (call: Call) => {
   const type = imageTypes[textOf(values, 'group') === 'harvester' ? 'harvester' : 'hypercloud'];
   const isDryRun = values['dry-run'] === true;
   const image = await kube.create(type, wanted, { dryRun: isDryRun });
-  const onEnd = (made: Image): void => printImage(call, made);
-  if (isDryRun) terminal.err(`Image ${name} would be made.\n`);
+  const onEnd = (made: AnyImage): void => printImage(call, made);
+  if (isDryRun) terminal.err(`AnyImage ${name} would be made.\n`);
   if (isDryRun || values['no-wait'] === true) {
     onEnd(image);
     return exitCodes.done;
@@ -108,7 +108,7 @@ const retry = async (call: Call) => {
   if (status?.phase !== 'Failed') {
     const phase = status?.phase ?? 'Pending';
     terminal.err(
-      `Image ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
+      `AnyImage ${metadata.name} has not failed, it is ${phase}: bullion why ${metadata.name} -n ${namespace}\n`,
     );
     return exitCodes.failed;
   }
@@ -118,8 +118,8 @@ const retry = async (call: Call) => {
     metadata: { resourceVersion: metadata.resourceVersion, annotations: { [annotations.retry]: value } },
   };
   const image = await kube.mergePatch(found.type, key, patch);
-  terminal.err(`Image ${metadata.name} starts again.\n`);
-  const onEnd = (made: Image): void => printImage(call, made);
+  terminal.err(`AnyImage ${metadata.name} starts again.\n`);
+  const onEnd = (made: AnyImage): void => printImage(call, made);
   if (values['no-wait'] === true) {
     onEnd(image);
     return exitCodes.done;

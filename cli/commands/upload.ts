@@ -5,7 +5,7 @@ import { TimeIsOver } from '#cli/exchange/answer.ts';
 import { type Connection, openConnection } from '#cli/exchange/connection.ts';
 import { sendFile } from '#cli/exchange/send.ts';
 import { getTicket } from '#cli/exchange/ticket.ts';
-import { type Image, imageTypes } from '#cli/image.ts';
+import { type AnyImage, imageTypes } from '#cli/image.ts';
 import { type Line, createLine } from '#cli/line.ts';
 import { outputOf, outputOption, printedObject } from '#cli/output.ts';
 import { kindOf, targetOptions } from '#cli/target.ts';
@@ -42,7 +42,7 @@ const ensureTarget = async (
   name: string,
   file: LocalFile,
   { line, timeoutMs }: Work,
-): Promise<Image | undefined> => {
+): Promise<AnyImage | undefined> => {
   if (kindOf(call.values) === 'image') return ensureImage(call, name);
   if ((await ensureVolume(call, name, diskBytesOf(call, file))) === undefined) throw needsSize(file);
   const phases = ['UploadReady', 'Succeeded', 'Failed'];
@@ -53,13 +53,13 @@ const ensureTarget = async (
 const untilOver = async (
   call: Call,
   name: string,
-  image: Image | undefined,
+  image: AnyImage | undefined,
   { line, timeoutMs }: Work,
 ): Promise<ExitCode> => {
   const { kube, terminal, signal, values } = call;
   if (image !== undefined) {
     line.end();
-    const onEnd = (made: Image): void => printImage(call, made);
+    const onEnd = (made: AnyImage): void => printImage(call, made);
     return waitUntilOver({ kube, terminal, signal, timeoutMs, onEnd }, { type: imageTypes.harvester, image });
   }
   const volume = await untilPhase(call, name, { phases: ['Succeeded', 'Failed'], line, patienceMs: timeoutMs });

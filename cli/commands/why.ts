@@ -1,6 +1,6 @@
 // `bullion why <name>`: reads everything that tells where an object stands, of whichever kind we serve.
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
-import { type Found, type Image, findImage, isImage } from '#cli/image.ts';
+import { type Found, type AnyImage, findImage, isImage } from '#cli/image.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
 import { type Story, tellStory } from '#cli/why.ts';
 import { type KubeEvent, kubeEvents, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
@@ -30,12 +30,12 @@ const listIfAny = async <T extends KubeObject>(
 };
 
 /** Beside images: what else has a name that a person may ask for, in the order it is looked for. */
-const otherTypes: readonly ResourceType<Image>[] = [
+const otherTypes: readonly ResourceType<AnyImage>[] = [
   ...servedKinds
     .map(({ type }) => type)
     .filter((type) => type.namespaced && !isImage(type) && type.kind !== downloaderKind.type.kind),
   persistentVolumeClaims,
-].map((type) => type as unknown as ResourceType<Image>);
+].map((type) => type as unknown as ResourceType<AnyImage>);
 
 const namesOf = ({ kind, plural, group }: ResourceType): readonly string[] => {
   const shortNames = servedKinds.find(({ type }) => type.plural === plural && type.group === group)?.shortNames ?? [
@@ -45,14 +45,14 @@ const namesOf = ({ kind, plural, group }: ResourceType): readonly string[] => {
 };
 
 /** Of our own kinds, what came of a DataVolume's attempts is in a field of its own. */
-const withDetail = (image: Image): Image => {
-  const { status } = image as Image & { readonly status?: { readonly detail?: object } };
+const withDetail = (image: AnyImage): AnyImage => {
+  const { status } = image as AnyImage & { readonly status?: { readonly detail?: object } };
   if (status?.detail === undefined) return image;
-  const whole: NonNullable<Image['status']> = { ...status.detail, ...status };
+  const whole: NonNullable<AnyImage['status']> = { ...status.detail, ...status };
   return { ...image, status: whole };
 };
 
-const getIfAny = async (kube: KubeClient, type: ResourceType<Image>, key: { namespace: string; name: string }) => {
+const getIfAny = async (kube: KubeClient, type: ResourceType<AnyImage>, key: { namespace: string; name: string }) => {
   try {
     return await kube.get(type, key);
   } catch (error) {

@@ -8,7 +8,7 @@ import type { Ticket } from '#cli/exchange/ticket.ts';
 import { Standing } from '#shared/exchange/upload/standing.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
-export interface Sending extends Persistence {
+export interface FileUpload extends Persistence {
   readonly file: string;
   readonly size: number;
   /** `sha256:<hex>`. */
@@ -32,7 +32,7 @@ const encode = (text: string): string => Buffer.from(text).toString('base64');
 const longestSilenceMs = 300_000;
 
 const ask = (
-  { connection, silenceMs = longestSilenceMs }: Sending,
+  { connection, silenceMs = longestSilenceMs }: FileUpload,
   url: string,
   options: Omit<Dispatcher.RequestOptions, 'path'>,
 ) =>
@@ -43,7 +43,7 @@ const ask = (
     ...options,
   } as never);
 
-const lookUp = async (sending: Sending, ticket: Ticket, isSecond = false): Promise<Standing> => {
+const lookUp = async (sending: FileUpload, ticket: Ticket, isSecond = false): Promise<Standing> => {
   const { url, headers } = ticket;
   const answer = await ask(sending, url, { method: 'GET', headers, signal: sending.signal });
   // It came to its end between two looks of the other side.
@@ -60,10 +60,10 @@ const isClosed = (stage: Standing['stage'], sent: number): boolean =>
   stage === 'failed' ? sent > 0 : ['done', 'no-upload', 'theirs'].includes(stage);
 
 /** Only this very file is no mistake: of its sending, the last answer was lost, or this command is started again. */
-const isThisFile = ({ size, checksum }: Sending, { stage, digest }: Standing, sent: number): boolean =>
+const isThisFile = ({ size, checksum }: FileUpload, { stage, digest }: Standing, sent: number): boolean =>
   stage === 'done' && (digest === undefined ? sent === size : digest === checksum);
 
-const metadataOf = ({ checksum, virtualSize }: Sending): string =>
+const metadataOf = ({ checksum, virtualSize }: FileUpload): string =>
   [
     `checksum ${encode(checksum)}`,
     ...(virtualSize === undefined ? [] : [`virtualSize ${encode(String(virtualSize))}`]),
@@ -71,7 +71,7 @@ const metadataOf = ({ checksum, virtualSize }: Sending): string =>
 
 /** Address of the upload: of the same file that is under way, or of one that begins. `sent`: bytes, by this command. */
 const begin = async (
-  sending: Sending,
+  sending: FileUpload,
   ticket: Ticket,
   sent: number,
 ): Promise<{ url: string; offset: number } | 'done' | 'arrived'> => {
@@ -105,7 +105,7 @@ const begin = async (
 const lookMs = 2000;
 
 /** Throws an AppError. Resolves once the disk is written and verified. */
-export const sendFile = async (sending: Sending): Promise<void> => {
+export const sendFile = async (sending: FileUpload): Promise<void> => {
   let sent = 0;
   // What has left this machine may have come nowhere: only what the other side has is progress.
   let arrivedBytes = 0;

@@ -43,14 +43,14 @@ export const removeAll = async (kube: KubeClient, type: ResourceType): Promise<n
   return count;
 };
 
-export interface Wait {
+export interface UninstallWait {
   readonly kube: KubeClient;
   readonly deadline: number;
   readonly signal: AbortSignal;
 }
 
 /** Whether it is over before the time is. */
-const until = async ({ deadline, signal }: Wait, isOver: () => Promise<boolean>): Promise<boolean> => {
+const until = async ({ deadline, signal }: UninstallWait, isOver: () => Promise<boolean>): Promise<boolean> => {
   for (;;) {
     if (await isOver()) return true;
     if (performance.now() >= deadline || signal.aborted) return false;
@@ -59,12 +59,12 @@ const until = async ({ deadline, signal }: Wait, isOver: () => Promise<boolean>)
 };
 
 /** Functions, Broker, sources, secrets. */
-export const removeNamespace = async (wait: Wait): Promise<boolean> => {
+export const removeNamespace = async (wait: UninstallWait): Promise<boolean> => {
   await wait.kube.delete(namespaces, { name: systemNamespace });
   return until(wait, async () => (await wait.kube.get(namespaces, { name: systemNamespace })) === undefined);
 };
 
-export const removeDefinitions = async (wait: Wait): Promise<boolean> => {
+export const removeDefinitions = async (wait: UninstallWait): Promise<boolean> => {
   await removeAll(wait.kube, crds);
   return until(wait, async () => (await wait.kube.list(crds, { labelSelector: partOfUs })).items.length === 0);
 };

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, textOf } from '#cli/command.ts';
 import { TimeIsOver } from '#cli/exchange/answer.ts';
-import { type Image, imageTypes } from '#cli/image.ts';
+import { type AnyImage, imageTypes } from '#cli/image.ts';
 import type { Line } from '#cli/line.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -18,9 +18,9 @@ const notForUploads = (what: string): InvalidInput => {
 };
 
 /** Throws InvalidInput where one of the name is there that takes no upload. */
-export const ensureImage = async ({ kube, namespace, values }: Call, name: string): Promise<Image> => {
+export const ensureImage = async ({ kube, namespace, values }: Call, name: string): Promise<AnyImage> => {
   const className = textOf(values, 'storage-class');
-  const wanted: Image = {
+  const wanted: AnyImage = {
     apiVersion: 'harvesterhci.io/v1beta1',
     kind: 'VirtualMachineImage',
     metadata: { name, namespace },
@@ -37,7 +37,7 @@ export const ensureImage = async ({ kube, namespace, values }: Call, name: strin
   return found ?? kube.create(type, wanted);
 };
 
-const isForUploads = ({ spec }: Image): boolean => 'sourceType' in spec && spec.sourceType === 'upload';
+const isForUploads = ({ spec }: AnyImage): boolean => 'sourceType' in spec && spec.sourceType === 'upload';
 
 /** `undefined` where there is none, and `bytes`, which one would need, are not known. Throws InvalidInput as above. */
 export const ensureVolume = async ({ kube, namespace, values }: Call, name: string, bytes: number | undefined) => {

@@ -8,13 +8,13 @@ import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
 
-export interface Deps extends ReconcileDeps {
+export interface CronTickDeps extends ReconcileDeps {
   /** Whether the certificate of admission is ours to keep fresh; left out: it is not. */
   readonly ownCertificate?: boolean;
 }
 
 /** The next tick tries again: what is there stays good meanwhile. */
-const orLog = async ({ log }: Deps, message: string, work: () => Promise<void>): Promise<void> => {
+const orLog = async ({ log }: CronTickDeps, message: string, work: () => Promise<void>): Promise<void> => {
   try {
     await work();
   } catch (error) {
@@ -22,7 +22,7 @@ const orLog = async ({ log }: Deps, message: string, work: () => Promise<void>):
   }
 };
 
-const work = async (deps: Deps, signal: AbortSignal): Promise<Outcome> => {
+const work = async (deps: CronTickDeps, signal: AbortSignal): Promise<Outcome> => {
   const { ownCertificate = false, kube, now } = deps;
   const [outcome] = await Promise.all([
     tick(deps, signal),
@@ -32,7 +32,7 @@ const work = async (deps: Deps, signal: AbortSignal): Promise<Outcome> => {
   return outcome;
 };
 
-export const createApp = (deps: Deps): Hono => {
+export const createApp = (deps: CronTickDeps): Hono => {
   const { log } = deps;
   const deadLetters = anyEventFunction({ name: 'dead-letters', log, handle: (event) => handleDeadLetter(deps, event) });
   const ticks = eventFunction({ name: 'cron-tick', log, handle: (_event, { signal }) => work(deps, signal) });

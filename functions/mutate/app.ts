@@ -5,12 +5,12 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-export interface Deps {
+export interface MutateDeps {
   readonly kube: KubeClient;
   readonly log: Logger;
   /** Left out: our own. */
   readonly cdi?: CdiLook | undefined;
 }
 
-export const createApp = ({ kube, log, cdi }: Deps): ReturnType<typeof admissionFunction> =>
+export const createApp = ({ kube, log, cdi }: MutateDeps): ReturnType<typeof admissionFunction> =>
   admissionFunction({ name: 'mutate', log, review: createMutator(kube, cdi) });

@@ -5,7 +5,7 @@ import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { admissionFunction } from '#shared/runtime/admission-function.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 
-export interface Deps {
+export interface ValidateDeps {
   readonly kube: KubeClient;
   readonly log: Logger;
   /** Left out: our own. */
@@ -14,5 +14,5 @@ export interface Deps {
   readonly allowedAddresses?: readonly string[] | undefined;
 }
 
-export const createApp = ({ kube, log, cdi, allowedAddresses }: Deps): ReturnType<typeof admissionFunction> =>
+export const createApp = ({ kube, log, cdi, allowedAddresses }: ValidateDeps): ReturnType<typeof admissionFunction> =>
   admissionFunction({ name: 'validate', log, review: createValidator(kube, { cdi, allowedAddresses }) });

@@ -1,6 +1,6 @@
 // What each service account may do, from the roles that are installed: a row for each resource. Called by blocks.ts.
 import { parseAllDocuments } from 'yaml';
-import type { Manifest } from '#infra/generate/manifest.ts';
+import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { toTable } from '#infra/generate/readme.ts';
 import { type Right, rightsOf } from '#infra/generate/rights.ts';
@@ -42,7 +42,7 @@ const toAccountTable = (rights: readonly Right[], accounts: readonly string[]): 
 
 export const toAccountTables = (): string => {
   const manifests = Object.values(manifestOutputs()).flatMap((text) =>
-    parseAllDocuments(text).map((document) => document.toJS() as Manifest),
+    parseAllDocuments(text).map((document) => document.toJS() as GeneratedManifest),
   );
   const rights = rightsOf(manifests);
   const missing = [...new Set(rights.map(({ account }) => account))].filter(

@@ -1,6 +1,6 @@
 // What is worth waking somebody for, as a PrometheusRule: one alert, one expression over metrics of `shared/metrics`, one runbook under
 // `infra/runbooks`. Those with a name of CDI's stand for the same trouble, without its false alarms.
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 export interface Alert {
@@ -136,7 +136,7 @@ const ruleOf = (alert: Alert): object => ({
   annotations: { summary: alert.summary, runbook: runbookOf(alert) },
 });
 
-export const buildAlerts = (): Manifest => ({
+export const buildAlerts = (): GeneratedManifest => ({
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'PrometheusRule',
   metadata: { name: 'bullion', namespace: systemNamespace, labels: partOf('metrics') },

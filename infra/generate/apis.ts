@@ -1,7 +1,7 @@
 // The aggregated API of upload tokens under infra/apis: APIServices, and the Deployment behind them. The local cluster takes the same
 // APIServices and points them at itself.
 import { apart, restricted } from '#infra/generate/services.ts';
-import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { uploadTokenGroup, uploadTokenVersions } from '#shared/exchange/upload-token.ts';
@@ -14,7 +14,7 @@ const port = apiServicePort;
 
 const inSystem = { name, namespace: systemNamespace, labels: partOf(name) };
 
-export const buildApiServices = (): readonly Manifest[] =>
+export const buildApiServices = (): readonly GeneratedManifest[] =>
   uploadTokenVersions.map((version, index) => ({
     apiVersion: 'apiregistration.k8s.io/v1',
     kind: 'APIService',
@@ -33,7 +33,7 @@ export const buildApiServices = (): readonly Manifest[] =>
   }));
 
 /** The API server waits for it and knows no retry, so there are two. */
-export const buildApiWorkload = (): readonly Manifest[] => [
+export const buildApiWorkload = (): readonly GeneratedManifest[] => [
   {
     apiVersion: 'apps/v1',
     kind: 'Deployment',

@@ -1,5 +1,5 @@
 // The certificate of admission: what cron-tick may do about it, and cert-manager's objects for those who have it look after it.
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '#shared/api/foreign/admission.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 
@@ -9,7 +9,7 @@ const keeper = { kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNam
 const rbac = 'rbac.authorization.k8s.io';
 
 /** Two Secrets of our own namespace by name, and the two configurations that must trust them. Creating has no name to ask for. */
-export const buildCertificateAccess = (): readonly Manifest[] => [
+export const buildCertificateAccess = (): readonly GeneratedManifest[] => [
   {
     apiVersion: `${rbac}/v1`,
     kind: 'Role',
@@ -54,7 +54,7 @@ export const buildCertificateAccess = (): readonly Manifest[] => [
 ];
 
 /** cert-manager keeps the certificate fresh and puts its authority into the webhook configurations. */
-export const buildCertificate = (): readonly Manifest[] => [
+export const buildCertificate = (): readonly GeneratedManifest[] => [
   {
     apiVersion: 'cert-manager.io/v1',
     kind: 'Issuer',

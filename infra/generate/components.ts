@@ -2,14 +2,14 @@
 // as backup target. Called by kustomize.ts.
 import { parseAllDocuments } from 'yaml';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
-import { type Manifest, partOf, add, patch } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf, add, patch } from '#infra/generate/manifest.ts';
 import type { Outputs } from '#infra/generate/outputs.ts';
 import { admissionFunctions } from '#infra/generate/wiring.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { qemuUser } from '#shared/populate/transfer-job.ts';
 
-interface Webhooks extends Manifest {
+interface Webhooks extends GeneratedManifest {
   readonly webhooks: readonly { readonly rules: readonly { readonly apiGroups: readonly string[] }[] }[];
 }
 
@@ -18,7 +18,7 @@ const setting = { name: 'CDI', value: 'use' };
 /** The definitions are CDI's, its own admission judges its kinds, and no function of ours moves them. */
 export const buildCdiPatches = (manifests: Outputs): readonly object[] => {
   const all = Object.values(manifests).flatMap((text) =>
-    parseAllDocuments(text).map((document) => document.toJS() as Manifest),
+    parseAllDocuments(text).map((document) => document.toJS() as GeneratedManifest),
   );
   return [
     ...all
@@ -41,7 +41,7 @@ export const buildCdiPatches = (manifests: Outputs): readonly object[] => {
   ];
 };
 
-const isDefinitionOfTheirs = ({ kind, metadata }: Manifest): boolean =>
+const isDefinitionOfTheirs = ({ kind, metadata }: GeneratedManifest): boolean =>
   kind === 'CustomResourceDefinition' && metadata.name.endsWith(`.${cdiGroup}`);
 
 /** The first webhook is the one for objects of served kinds; the others keep what is golden, whoever's kind it is of. */
@@ -59,7 +59,7 @@ const server = 'nas.example';
 const path = '/export';
 
 /** Knative takes claims, and no NFS volumes; so does the namespace, which is restricted. Nothing provisions it, and nobody empties it. */
-export const buildExportVolume = (): readonly Manifest[] => [
+export const buildExportVolume = (): readonly GeneratedManifest[] => [
   {
     apiVersion: 'v1',
     kind: 'PersistentVolume',

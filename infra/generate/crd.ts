@@ -1,12 +1,12 @@
 // The CustomResourceDefinition of a served kind, from its one description in shared/api.
-import type { Manifest } from '#infra/generate/manifest.ts';
+import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import type { PrinterColumn, ServedKind } from '#shared/api/kind.ts';
 import { type StructuralSchema, toStructuralSchema } from '#shared/api/structural-schema.ts';
 
 /** `kubectl get bullion` lists every kind. */
 const ownCategory = 'bullion';
 
-export const buildCrd = (kind: ServedKind): Manifest => {
+export const buildCrd = (kind: ServedKind): GeneratedManifest => {
   const { type } = kind;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',

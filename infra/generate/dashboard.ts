@@ -1,5 +1,5 @@
 // A Grafana dashboard over the metrics of `shared/metrics`, as a ConfigMap that Grafana's sidecar finds by its label.
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 export interface Panel {
@@ -134,7 +134,7 @@ const layOut = (): readonly object[] => {
   });
 };
 
-export const buildDashboard = (): Manifest => ({
+export const buildDashboard = (): GeneratedManifest => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: {

@@ -40,7 +40,7 @@ export type EventMatch =
 /** How hard delivery tries: `must` until minutes have passed and then as a dead letter; `may` where the next event says it all again. */
 export type DeliveryClass = 'must' | 'may';
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+export type ApiVerb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 export interface EventFunction {
   readonly name: string;
@@ -61,7 +61,7 @@ export interface EventFunction {
   /** All it may do, where it reconciles no images. */
   readonly access?: readonly {
     readonly type: ResourceType;
-    readonly verbs: readonly Verb[];
+    readonly verbs: readonly ApiVerb[];
     readonly subresource?: string;
     /** In our own namespace alone. */
     readonly isOwn?: true;

@@ -1,5 +1,5 @@
 // Broker, Triggers and sources under infra/knative. The local broker and forwarder route by the same files.
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import {
   type DeliveryClass,
   type EventFunction,
@@ -26,7 +26,7 @@ export const broker = { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', n
 export const sourceAccount = 'sources';
 
 /** Metadata of an object of ours. */
-export const named = (name: string, component: string): Manifest['metadata'] => ({
+export const named = (name: string, component: string): GeneratedManifest['metadata'] => ({
   name,
   namespace: systemNamespace,
   labels: partOf(component),
@@ -63,7 +63,7 @@ export const retryAfterMax: Readonly<Record<DeliveryClass, string>> = { must: 'P
 /** As a Broker delivers what no Trigger says better. */
 export const brokerDelivery: DeliveryClass = 'must';
 
-export const buildBroker = (): Manifest => ({
+export const buildBroker = (): GeneratedManifest => ({
   apiVersion: broker.apiVersion,
   kind: broker.kind,
   // The in-memory channel then answers before it delivers: a function that is being retried must not hold up its source for minutes.
@@ -96,7 +96,11 @@ const anyOf = (filters: readonly object[]): object => (filters.length === 1 ? (f
 const typeFilter = (type: string): object => (type.endsWith('.') ? { prefix: { type } } : { exact: { type } });
 const kindFilter = (type: ResourceType): object => ({ exact: { apiversion: apiVersionOf(type), kind: type.kind } });
 
-export const buildTrigger = (fn: EventFunction, subscription: Subscription, sources: EventSources): Manifest => ({
+export const buildTrigger = (
+  fn: EventFunction,
+  subscription: Subscription,
+  sources: EventSources,
+): GeneratedManifest => ({
   apiVersion: 'eventing.knative.dev/v1',
   kind: 'Trigger',
   metadata: named(`${fn.name}-${subscription.name}`, fn.name),
@@ -115,7 +119,7 @@ const apiServerSource = (
   name: string,
   resources: readonly object[],
   mode: 'Resource' | 'Reference' = 'Resource',
-): Manifest => ({
+): GeneratedManifest => ({
   apiVersion: 'sources.knative.dev/v1',
   kind: 'ApiServerSource',
   metadata: named(name, 'events'),
@@ -149,7 +153,7 @@ const uploadClaims = {
 export const watchedChildren = ({ objects, children }: EventSources): readonly ResourceType[] =>
   children.filter(({ group, kind }) => !objects.some((served) => served.group === group && served.kind === kind));
 
-export const buildApiServerSources = (sources: EventSources): readonly Manifest[] => [
+export const buildApiServerSources = (sources: EventSources): readonly GeneratedManifest[] => [
   apiServerSource(
     'objects',
     sources.objects.map((type) => ({ apiVersion: apiVersionOf(type), kind: type.kind })),
@@ -166,7 +170,7 @@ export const buildApiServerSources = (sources: EventSources): readonly Manifest[
  * One for each kind that a cluster may lack. None is installed as such: Knative's adapter ends where a kind's group is not served, and never watches a kind that
  * comes to a group later. cron-tick makes each once its kind is served.
  */
-export const buildOptionalSources = (sources: EventSources): readonly Manifest[] => [
+export const buildOptionalSources = (sources: EventSources): readonly GeneratedManifest[] => [
   ...watchedChildren(sources)
     .filter((type) => !isAlwaysThere(type, sources))
     .map((type) => asOptional(apiServerSource(`children-${type.group.split('.')[0] ?? ''}`, [childResource(type)]))),
@@ -175,17 +179,17 @@ export const buildOptionalSources = (sources: EventSources): readonly Manifest[]
   ...diskUsers.map((type) => optionalSource('machines', type, 'Reference')),
 ];
 
-const optionalSource = (group: string, type: ResourceType, mode: 'Resource' | 'Reference'): Manifest => {
+const optionalSource = (group: string, type: ResourceType, mode: 'Resource' | 'Reference'): GeneratedManifest => {
   const name = `${group}-${type.kind.toLowerCase()}`;
   return asOptional(apiServerSource(name, [{ apiVersion: apiVersionOf(type), kind: type.kind }], mode));
 };
 
-const asOptional = (source: Manifest): Manifest => ({
+const asOptional = (source: GeneratedManifest): GeneratedManifest => ({
   ...source,
   metadata: { ...source.metadata, labels: { ...source.metadata.labels, [labels.optional]: 'true' } },
 });
 
-export const buildOptionalList = (sources: EventSources): Manifest => ({
+export const buildOptionalList = (sources: EventSources): GeneratedManifest => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: named(optionalSources, 'events'),
@@ -197,7 +201,7 @@ export const buildOptionalList = (sources: EventSources): Manifest => ({
   ),
 });
 
-export const buildPingSource = (): Manifest => ({
+export const buildPingSource = (): GeneratedManifest => ({
   apiVersion: 'sources.knative.dev/v1',
   kind: 'PingSource',
   metadata: named('tick', 'events'),
@@ -211,7 +215,7 @@ export const buildPingSource = (): Manifest => ({
 });
 
 /** Gives every event function K_SINK, the URL it sends its own events to. */
-export const buildSinkBinding = (): Manifest => ({
+export const buildSinkBinding = (): GeneratedManifest => ({
   apiVersion: 'sources.knative.dev/v1',
   kind: 'SinkBinding',
   metadata: named('functions', 'events'),

@@ -4,7 +4,7 @@ import { buildCdiPatches } from '#infra/generate/components.ts';
 import { buildAlerts } from '#infra/generate/alerts.ts';
 import { buildDashboard } from '#infra/generate/dashboard.ts';
 import { broker, brokerDelivery, retryAfterMax } from '#infra/generate/knative.ts';
-import { type Manifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, banner, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMonitoring } from '#infra/generate/monitoring.ts';
 import { buildExportVolume, exportMountPatch } from '#infra/generate/components.ts';
 import { buildNetworkPolicies } from '#infra/generate/network.ts';
@@ -63,7 +63,7 @@ const listOf = (folder: string, manifests: Outputs): readonly string[] =>
 const senders = (manifests: Outputs): readonly SourceRef[] =>
   Object.entries(manifests)
     .filter(([path]) => path.startsWith('infra/knative/'))
-    .flatMap(([, text]) => parseAllDocuments(text).map((document) => document.toJS() as Manifest))
+    .flatMap(([, text]) => parseAllDocuments(text).map((document) => document.toJS() as GeneratedManifest))
     .filter(({ apiVersion }) => apiVersion.startsWith('sources.knative.dev/'))
     .map(({ apiVersion, kind, metadata: { name } }) => ({ apiVersion, kind, name }));
 

@@ -1,7 +1,7 @@
 // The exporter and who reads it, for the component `monitoring`: it needs the kinds of the Prometheus operator, which a cluster may lack.
 import { grant, grantInOwn, rule } from '#infra/generate/rbac.ts';
 import { restricted } from '#infra/generate/services.ts';
-import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { apiServer, dns, policy, tcp } from '#infra/generate/network.ts';
 import { metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
@@ -15,7 +15,7 @@ const port = 8080;
 const metadata = { name, namespace: systemNamespace, labels: partOf(name) };
 
 /** It reads what it counts, and can change nothing. */
-export const buildMetricsAccess = (): readonly Manifest[] => [
+export const buildMetricsAccess = (): readonly GeneratedManifest[] => [
   ...grant(
     name,
     listings.map(({ type }) => rule(type, ['list'])),
@@ -24,7 +24,7 @@ export const buildMetricsAccess = (): readonly Manifest[] => [
 ];
 
 /** One is enough: when it is down, a gap is all there is, and an alert says so. */
-const deployment: Manifest = {
+const deployment: GeneratedManifest = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata,
@@ -54,7 +54,7 @@ const deployment: Manifest = {
   },
 };
 
-const service: Manifest = {
+const service: GeneratedManifest = {
   apiVersion: 'v1',
   kind: 'Service',
   metadata,
@@ -62,7 +62,7 @@ const service: Manifest = {
 };
 
 /** Labels as we give them: `namespace` is that of an image, not of the exporter. */
-const serviceMonitor: Manifest = {
+const serviceMonitor: GeneratedManifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'ServiceMonitor',
   metadata,
@@ -73,7 +73,7 @@ const serviceMonitor: Manifest = {
 };
 
 /** Requests, their codes and how long they took, which Knative's queue-proxy counts beside each function while it runs. */
-const podMonitor: Manifest = {
+const podMonitor: GeneratedManifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'PodMonitor',
   metadata: { name: 'functions', namespace: systemNamespace, labels: partOf(name) },
@@ -99,4 +99,10 @@ const network = policy(name, {
   egress: [dns, apiServer],
 });
 
-export const buildMonitoring = (): readonly Manifest[] => [deployment, service, network, serviceMonitor, podMonitor];
+export const buildMonitoring = (): readonly GeneratedManifest[] => [
+  deployment,
+  service,
+  network,
+  serviceMonitor,
+  podMonitor,
+];

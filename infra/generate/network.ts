@@ -1,6 +1,6 @@
 // Who may open connections to our pods, and where these may go. Called by kustomize.ts for the component `network-policies`.
 import { apiServicePort } from '#infra/generate/apis.ts';
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, transferFunction } from '#infra/generate/wiring.ts';
 import { longhornApiPort, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
@@ -32,7 +32,7 @@ export const apiServer = { ports: tcp(443, 6443) };
 /** The Broker's ingress, which is reached on the port of its pods. */
 const brokerDoor = { to: [namespaces('knative-eventing')], ports: tcp(80, 443, 8080, 8443) };
 
-export const policy = (name: string, spec: object): Manifest => ({
+export const policy = (name: string, spec: object): GeneratedManifest => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
   metadata: { name, namespace: systemNamespace, labels: partOf('network') },
@@ -110,7 +110,7 @@ const tokens = policy('tokens', {
   egress: [dns, apiServer],
 });
 
-export const buildNetworkPolicies = (): readonly Manifest[] => [
+export const buildNetworkPolicies = (): readonly GeneratedManifest[] => [
   nothing,
   toFunctions,
   polls,

@@ -1,7 +1,7 @@
 // Who may send to whom once Knative Eventing has `authentication-oidc` enabled. Called by kustomize.ts for the component `oidc`.
 import { eventTypes } from '#events/catalogue.ts';
 import { broker } from '#infra/generate/knative.ts';
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { deadLetterFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
@@ -31,7 +31,7 @@ export const brokerAudience = `eventing.knative.dev/broker/${systemNamespace}/${
  * Jobs run in the namespaces of images, under accounts we do not know: whoever has an account of the cluster may tell of progress, and of nothing
  * else. Whoever folds it into a status checks that a pod of the Job signed it.
  */
-export const buildTransferPolicy = (): Manifest => ({
+export const buildTransferPolicy = (): GeneratedManifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',
   kind: 'EventPolicy',
   metadata: { name: 'transfers', namespace: systemNamespace, labels: partOf('events') },
@@ -53,7 +53,7 @@ export interface SourceRef {
  * The Broker takes events of our own sources and functions, and of nobody else. Those that a cluster may lack cannot be referred to before they are there:
  * Knative names their accounts after them, with a digest behind where that is too long.
  */
-export const buildEventPolicy = (sources: readonly SourceRef[], optional: readonly string[]): Manifest => ({
+export const buildEventPolicy = (sources: readonly SourceRef[], optional: readonly string[]): GeneratedManifest => ({
   apiVersion: 'eventing.knative.dev/v1alpha1',
   kind: 'EventPolicy',
   metadata: { name: broker.name, namespace: systemNamespace, labels: partOf('events') },

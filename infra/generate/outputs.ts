@@ -11,7 +11,7 @@ import {
   buildOptionalList,
   buildTrigger,
 } from '#infra/generate/knative.ts';
-import { type Manifest, partOf, toYaml } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, partOf, toYaml } from '#infra/generate/manifest.ts';
 import { buildMetricsAccess } from '#infra/generate/monitoring.ts';
 import { buildApiServices, buildApiWorkload } from '#infra/generate/apis.ts';
 import {
@@ -38,7 +38,7 @@ const kindsAndBackends = 'shared/api/kinds.ts and the watchedChildren of shared/
 
 const sources: EventSources = { objects, children: children.map(({ type }) => type) };
 
-const namespace: Manifest = {
+const namespace: GeneratedManifest = {
   apiVersion: 'v1',
   kind: 'Namespace',
   metadata: {

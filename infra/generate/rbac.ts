@@ -1,7 +1,7 @@
 // Service accounts and roles under infra/rbac: one account per function, with the verbs its declarations need and no more.
 import { sourceAccount } from '#infra/generate/knative.ts';
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import { type EventFunction, type Verb } from '#infra/generate/event-functions.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
+import { type EventFunction, type ApiVerb } from '#infra/generate/event-functions.ts';
 import {
   admissionLookups,
   deadLetterFunction,
@@ -42,16 +42,16 @@ import { trustSetting } from '#shared/resources/trust.ts';
 /** A child kind and what plans do with it beside reading. */
 export interface ChildAccess {
   readonly type: ResourceType;
-  readonly verbs: readonly Verb[];
+  readonly verbs: readonly ApiVerb[];
 }
 
 export interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
-  readonly verbs: readonly Verb[];
+  readonly verbs: readonly ApiVerb[];
 }
 
-export const rule = (type: ResourceType, verbs: readonly Verb[], subresource?: string): Rule => ({
+export const rule = (type: ResourceType, verbs: readonly ApiVerb[], subresource?: string): Rule => ({
   apiGroups: [type.group],
   resources: [subresource === undefined ? type.plural : `${type.plural}/${subresource}`],
   verbs: [...new Set(verbs)],
@@ -62,7 +62,7 @@ const uniqueTypes = (types: readonly ResourceType[]): readonly ResourceType[] =>
 ];
 
 /** Account, role and binding of one name. */
-export const grant = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
+export const grant = (name: string, rules: readonly Rule[]): readonly GeneratedManifest[] => [
   {
     apiVersion: 'v1',
     kind: 'ServiceAccount',
@@ -100,7 +100,7 @@ const templateRules: readonly Rule[] = [
 const statusOnly = new Set([storageProfileKind.type.plural]);
 
 /** How what is read beside children is asked for, where one way is enough. */
-const readings: Readonly<Record<string, readonly Verb[]>> = {
+const readings: Readonly<Record<string, readonly ApiVerb[]>> = {
   [kubeEvents.plural]: ['list'],
   [virtualMachineBackups.plural]: ['list'],
   [volumeSnapshotClasses.plural]: ['list'],
@@ -125,7 +125,7 @@ export interface DriverScope {
 export const buildDriverAccess = (
   fn: EventFunction,
   { objects, owners, children, made, reads }: DriverScope,
-): readonly Manifest[] =>
+): readonly GeneratedManifest[] =>
   grant(fn.name, [
     ...objects.flatMap((type) => [
       rule(type, statusOnly.has(type.plural) ? ['get', 'list'] : ['get', 'list', 'patch']),
@@ -158,7 +158,10 @@ export const buildDriverAccess = (
   ]);
 
 /** A function that says itself what it may do. */
-export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['access']>): readonly Manifest[] => {
+export const buildOwnAccess = (
+  name: string,
+  access: NonNullable<EventFunction['access']>,
+): readonly GeneratedManifest[] => {
   const rulesOf = (isOwn: boolean) =>
     access
       .filter((one) => (one.isOwn ?? false) === isOwn)
@@ -169,7 +172,7 @@ export const buildOwnAccess = (name: string, access: NonNullable<EventFunction['
 };
 
 /** What it may do in our own namespace alone. */
-export const grantInOwn = (name: string, rules: readonly Rule[]): readonly Manifest[] => [
+export const grantInOwn = (name: string, rules: readonly Rule[]): readonly GeneratedManifest[] => [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'Role',
@@ -180,7 +183,7 @@ export const grantInOwn = (name: string, rules: readonly Rule[]): readonly Manif
 ];
 
 /** The sources read what they watch, and nothing else. */
-export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Manifest[] =>
+export const buildSourceAccess = (watched: readonly ResourceType[]): readonly GeneratedManifest[] =>
   grant(
     sourceAccount,
     uniqueTypes(watched).map((type) => rule(type, ['get', 'list', 'watch'])),
@@ -190,7 +193,7 @@ export const buildSourceAccess = (watched: readonly ResourceType[]): readonly Ma
 export const buildAdmissionAccess = (
   owners: readonly ResourceType[],
   needed: readonly ResourceType[],
-): readonly Manifest[] =>
+): readonly GeneratedManifest[] =>
   grant('admission', [
     ...owners.map((type) => rule(type, ['get'])),
     ...needed.map((type) => rule(type, ['list'])),
@@ -204,7 +207,7 @@ export const buildAdmissionAccess = (
 const only = (base: Rule, name: string): object => ({ ...base, resourceNames: [name] });
 
 /** cron-tick makes the sources of kinds that a cluster may lack, in our own namespace. */
-export const buildEventSourceAccess = (): readonly Manifest[] => {
+export const buildEventSourceAccess = (): readonly GeneratedManifest[] => {
   const name = 'bullion-event-sources';
   const metadata = { name, namespace: systemNamespace, labels: partOf('cron-tick') };
   const subjects = [{ kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNamespace }];
@@ -219,7 +222,7 @@ export const buildEventSourceAccess = (): readonly Manifest[] => {
   ];
 };
 
-const bindRole = (name: string, namespace: string, role: string): Manifest => ({
+const bindRole = (name: string, namespace: string, role: string): GeneratedManifest => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'RoleBinding',
   metadata: { name: `bullion-${name}-${namespace}`, namespace, labels: partOf(name) },
@@ -228,7 +231,7 @@ const bindRole = (name: string, namespace: string, role: string): Manifest => ({
 });
 
 /** It acts for users whom it has asked the API server about. Its own keys are all it may read of Secrets. */
-export const buildTransferAccess = (name: string, reads: readonly ResourceType[]): readonly Manifest[] => [
+export const buildTransferAccess = (name: string, reads: readonly ResourceType[]): readonly GeneratedManifest[] => [
   ...grant(name, [
     ...[tokenReviews, subjectAccessReviews].map((type) => rule(type as ResourceType, ['create'])),
     ...reads.map((type) => rule(type, ['get'])),

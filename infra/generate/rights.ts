@@ -1,5 +1,5 @@
 // The rights that manifests grant to each service account, one verb on one resource each. Held against what is called by `test/roles`.
-import type { Manifest } from '#infra/generate/manifest.ts';
+import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 
 export interface Right {
   readonly account: string;
@@ -19,13 +19,13 @@ interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-interface Binding extends Manifest {
+interface Binding extends GeneratedManifest {
   readonly roleRef: { readonly kind: string; readonly name: string };
   readonly subjects: readonly { readonly kind: string; readonly name: string }[];
 }
 
 /** Every right of every account of ours, each once. Roles that are not among the manifests are Kubernetes' own and left out. */
-export const rightsOf = (manifests: readonly Manifest[]): readonly Right[] => {
+export const rightsOf = (manifests: readonly GeneratedManifest[]): readonly Right[] => {
   const bindings = manifests.filter(({ kind }) => kind.endsWith('RoleBinding')) as unknown as readonly Binding[];
   const rights = bindings.flatMap(({ metadata, roleRef, subjects }) => {
     const role = manifests.find(

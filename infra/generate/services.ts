@@ -1,7 +1,7 @@
 // The Knative Services of the functions, under infra/knative.
 import type { EventFunction } from '#infra/generate/event-functions.ts';
 import { named } from '#infra/generate/knative.ts';
-import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { transferFunction } from '#infra/generate/wiring.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
@@ -9,7 +9,7 @@ import { defaultSettings } from '#shared/populate/settings.ts';
 /** The drain of a Knative pod takes up to 45 s and must fit in `timeoutSeconds`, which is also its grace period. */
 const timeoutSeconds = 60;
 
-export const buildService = (fn: EventFunction): Manifest => ({
+export const buildService = (fn: EventFunction): GeneratedManifest => ({
   apiVersion: 'serving.knative.dev/v1',
   kind: 'Service',
   metadata: {
@@ -40,7 +40,7 @@ const transferCommand = 'node /app/start.mjs transfer-job';
 const transferSeconds = 600;
 
 /** Reachable from outside, unlike the functions that events wake. */
-export const buildTransferService = (): Manifest => ({
+export const buildTransferService = (): GeneratedManifest => ({
   apiVersion: 'serving.knative.dev/v1',
   kind: 'Service',
   metadata: named(transferFunction.name, transferFunction.name),

@@ -1,13 +1,13 @@
 // Roles for people under infra/rbac: what editors and viewers of a namespace may do with our kinds.
-import { type Manifest, partOf } from '#infra/generate/manifest.ts';
-import type { Verb } from '#infra/generate/event-functions.ts';
+import { type GeneratedManifest, partOf } from '#infra/generate/manifest.ts';
+import type { ApiVerb } from '#infra/generate/event-functions.ts';
 import { type Rule, rule } from '#infra/generate/rbac.ts';
 import { uploadTokenResource } from '#shared/exchange/target-name.ts';
 import { cdiConfigs } from '#shared/api/cdi/cdi-config.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 
 /** Who may edit or view a namespace may do so with our kinds, as aggregated roles grant it. */
-export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manifest[] => [
+export const buildUserRoles = (objects: readonly ResourceType[]): readonly GeneratedManifest[] => [
   withRule(
     userRole('edit', ['admin', 'edit'], objects, ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']),
     { apiGroups: [uploadTokenResource.group], resources: [uploadTokenResource.resource], verbs: ['create'] },
@@ -17,7 +17,7 @@ export const buildUserRoles = (objects: readonly ResourceType[]): readonly Manif
 ];
 
 /** Roles of namespaces hold nothing that is of the whole cluster: whoever may log in may ask where files are sent to, as with CDI. */
-const forEverybody = (name: string, rules: readonly Rule[]): readonly Manifest[] => {
+const forEverybody = (name: string, rules: readonly Rule[]): readonly GeneratedManifest[] => {
   const metadata = { name: `bullion-${name}`, labels: partOf(name) };
   const group = 'rbac.authorization.k8s.io';
   return [
@@ -32,7 +32,7 @@ const forEverybody = (name: string, rules: readonly Rule[]): readonly Manifest[]
   ];
 };
 
-const withRule = (role: Manifest, more: Rule): Manifest => ({
+const withRule = (role: GeneratedManifest, more: Rule): GeneratedManifest => ({
   ...role,
   rules: [...(role['rules'] as readonly Rule[]), more],
 });
@@ -41,8 +41,8 @@ const userRole = (
   name: string,
   into: readonly string[],
   objects: readonly ResourceType[],
-  verbs: readonly Verb[],
-): Manifest => ({
+  verbs: readonly ApiVerb[],
+): GeneratedManifest => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'ClusterRole',
   metadata: {

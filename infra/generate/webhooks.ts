@@ -1,7 +1,7 @@
 // Webhook configurations and the admission Deployment under infra/webhooks. The local cluster reads the same configurations and puts
 // its own address and certificate into them.
 import { apart, restricted } from '#infra/generate/services.ts';
-import { type Manifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
+import { type GeneratedManifest, functionsImage, partOf } from '#infra/generate/manifest.ts';
 import { scopeOf } from '#infra/generate/webhook-scopes.ts';
 import { type AdmissionFunction, type Webhook, admissionFunctions } from '#infra/generate/wiring.ts';
 import { admissionCertificate, systemNamespace, unguardedNamespaces } from '#shared/api/names.ts';
@@ -55,7 +55,10 @@ const buildWebhook = (fn: AdmissionFunction, webhook: Webhook, objects: readonly
   };
 };
 
-export const buildWebhookConfiguration = (fn: AdmissionFunction, objects: readonly ResourceType[]): Manifest => ({
+export const buildWebhookConfiguration = (
+  fn: AdmissionFunction,
+  objects: readonly ResourceType[],
+): GeneratedManifest => ({
   apiVersion: 'admissionregistration.k8s.io/v1',
   kind: fn.name === 'validate' ? 'ValidatingWebhookConfiguration' : 'MutatingWebhookConfiguration',
   metadata: {
@@ -66,7 +69,7 @@ export const buildWebhookConfiguration = (fn: AdmissionFunction, objects: readon
   webhooks: fn.webhooks.map((webhook) => buildWebhook(fn, webhook, objects)),
 });
 
-export const buildAdmissionWorkload = (): readonly Manifest[] => [
+export const buildAdmissionWorkload = (): readonly GeneratedManifest[] => [
   buildDeployment(),
   ...admissionFunctions.map(buildService),
   {
@@ -77,7 +80,7 @@ export const buildAdmissionWorkload = (): readonly Manifest[] => [
   },
 ];
 
-const buildDeployment = (): Manifest => ({
+const buildDeployment = (): GeneratedManifest => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name: workload, namespace: systemNamespace, labels: partOf(workload) },
@@ -115,7 +118,7 @@ const buildContainer = (fn: AdmissionFunction): object => ({
 });
 
 /** Both functions share pods; each has a Service, so that a configuration names the function it calls. */
-const buildService = (fn: AdmissionFunction): Manifest => ({
+const buildService = (fn: AdmissionFunction): GeneratedManifest => ({
   apiVersion: 'v1',
   kind: 'Service',
   metadata: { name: fn.name, namespace: systemNamespace, labels: partOf(fn.name) },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { listFunctions } from '#infra/bundle/build.ts';
-import { type Descriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
+import { type BlobDescriptor, writeImage, writeLayer } from '#infra/images/layout.ts';
 import { type DebianPackage, unpackPackages } from '#infra/images/packages.ts';
 import { buildSbom } from '#infra/images/sbom.ts';
 
@@ -53,7 +53,7 @@ export interface BuiltImage {
   readonly layoutDir: string;
   readonly sbomFile: string;
   readonly rootDir: string;
-  readonly manifest: Descriptor;
+  readonly manifest: BlobDescriptor;
 }
 
 /** What is started finds its code compiled: see `infra/bundle/code-cache`. */

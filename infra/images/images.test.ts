@@ -17,7 +17,7 @@ import {
   imageKinds,
   startedBy,
 } from '#infra/images/image.ts';
-import type { Descriptor } from '#infra/images/layout.ts';
+import type { BlobDescriptor } from '#infra/images/layout.ts';
 import { kustomizeOutputs } from '#infra/generate/kustomize.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { pushImage } from '#infra/images/push.ts';
@@ -58,8 +58,8 @@ const environmentOf = ({ Env }: Said, more: readonly string[]): Record<string, s
 };
 
 interface Pulled {
-  readonly config: Descriptor;
-  readonly layers: readonly Descriptor[];
+  readonly config: BlobDescriptor;
+  readonly layers: readonly BlobDescriptor[];
 }
 interface Said {
   readonly User: string;

@@ -8,13 +8,13 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 
-export interface Descriptor {
+export interface BlobDescriptor {
   readonly mediaType: string;
   readonly digest: string;
   readonly size: number;
 }
 
-export interface Layer extends Descriptor {
+export interface Layer extends BlobDescriptor {
   /** Digest of the tar before it was compressed. */
   readonly diffId: string;
 }
@@ -69,7 +69,7 @@ export const writeLayer = async (dir: string, from: string, level: number): Prom
   return { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size, diffId: plain.done().digest };
 };
 
-const writeJson = async (dir: string, mediaType: string, content: object): Promise<Descriptor> => {
+const writeJson = async (dir: string, mediaType: string, content: object): Promise<BlobDescriptor> => {
   const bytes = Buffer.from(JSON.stringify(content));
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
   await writeFile(blobPath(dir, digest), bytes);
@@ -81,7 +81,7 @@ export const writeImage = async (
   dir: string,
   layers: readonly Layer[],
   { env, entrypoint, user, labels }: ImageConfig,
-): Promise<Descriptor> => {
+): Promise<BlobDescriptor> => {
   const config = await writeJson(dir, 'application/vnd.oci.image.config.v1+json', {
     architecture: process.arch === 'x64' ? 'amd64' : process.arch,
     os: 'linux',

@@ -1,17 +1,17 @@
 // An OCI layout into a registry, over its HTTP API. Called by `npm run images -- --push` and its test.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Descriptor } from '#infra/images/layout.ts';
+import type { BlobDescriptor } from '#infra/images/layout.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 
 interface Manifest {
-  readonly config: Descriptor;
-  readonly layers: readonly Descriptor[];
+  readonly config: BlobDescriptor;
+  readonly layers: readonly BlobDescriptor[];
 }
 
 export interface PushOptions {
   readonly layoutDir: string;
-  readonly manifest: Descriptor;
+  readonly manifest: BlobDescriptor;
   /** Such as `http://127.0.0.1:5000`. */
   readonly registry: string;
   readonly repository: string;

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Terminal, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
+import { type DemoTerminal, createScreen, formatSeconds, progressLine } from '#infra/local/demo/progress.ts';
 import { lockDataDir } from '#local-cluster/lock.ts';
 import { parseDemoOptions, parseStartOptions } from '#infra/local/options.ts';
 import { choosePorts } from '#infra/local/ports.ts';
@@ -109,7 +109,7 @@ describe('the data directory', () => {
 describe('the progress of the demo', () => {
   const terminal = (isTTY: boolean) => {
     const written: string[] = [];
-    const screen = createScreen({ isTTY, columns: 40, write: (text) => written.push(text) } satisfies Terminal);
+    const screen = createScreen({ isTTY, columns: 40, write: (text) => written.push(text) } satisfies DemoTerminal);
     return { written, screen };
   };
 

@@ -68,7 +68,7 @@ type Annotations = Readonly<Record<string, string>>;
 
 /** Where the bytes of an image come from. Which of them a backend takes is its capability. */
 export type ImageSource = Source<Exclude<SourceType, 'claim'>>;
-export type CloneSource = Source<'clone'>;
+export type ImageCloneSource = Source<'clone'>;
 
 export interface ImageStorage {
   /** Left out: the cluster's default class. */

@@ -83,13 +83,13 @@ export const readProfile = async (
   className === undefined ? undefined : kube.get(storageProfiles, { name: className });
 
 /** A class and what is said of it. */
-export interface Described {
+export interface ClassAndProfile {
   readonly storageClass?: StorageClass | undefined;
   readonly profile?: StorageProfile | undefined;
 }
 
 /** The class named, or the default one. */
-export const readDescribed = async (kube: KubeClient, name: string | undefined): Promise<Described> => {
+export const readClassAndProfile = async (kube: KubeClient, name: string | undefined): Promise<ClassAndProfile> => {
   if (name === undefined) {
     const storageClass = await readClass(kube, undefined);
     return { storageClass, profile: await readProfile(kube, storageClass?.metadata.name) };

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, jobs, kubeEvents, secrets, storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { annotations, finalizers } from '#shared/api/names.ts';
-import { type ImageObject, readImage } from '#shared/backup/image.ts';
+import { type BackupImageObject, readImage } from '#shared/backup/image.ts';
 import { lookThrough } from '#shared/backup/look.ts';
 import { readMemory } from '#shared/backup/memory.ts';
 import { parseMetadata, serializeMetadata } from '#shared/backup/metadata.ts';
@@ -33,8 +33,8 @@ const cluster = () => createMemoryCluster(new Map([['backups', store]]));
 const wanted = (over: object = {}) => backedUp(aHyperCloudImage(), over);
 const kept = (where: MemoryCluster, object: unknown = wanted(), of = disk) => keptIn(where, object, of);
 /** Deletes as a user does: the object stays until its finalizers are gone. */
-const userDeletes = async ({ kube, deps }: MemoryCluster, object: ImageObject) => {
-  const type = kube.all<ImageObject>().find(({ metadata }) => metadata.uid === object.metadata.uid)!;
+const userDeletes = async ({ kube, deps }: MemoryCluster, object: BackupImageObject) => {
+  const type = kube.all<BackupImageObject>().find(({ metadata }) => metadata.uid === object.metadata.uid)!;
   await kube.delete(
     {
       group: type.apiVersion.split('/')[0]!,
@@ -418,7 +418,7 @@ describe('a restore', () => {
     await kept(one, { ...wanted(), metadata: { namespace: 'default', name: 'ubuntu', labels: { os: 'ubuntu' } } });
     two = cluster();
   });
-  const ubuntu = aHyperCloudImage() as unknown as ImageObject;
+  const ubuntu = aHyperCloudImage() as unknown as BackupImageObject;
   const pendingOf = async () => (await readMemory(two.deps)).pending;
 
   it('makes what is missing as it was, from what is kept', async () => {
@@ -590,7 +590,9 @@ describe('a restore', () => {
     await two.tick();
     expect(await two.image(image)).toBeUndefined();
     expect(await two.image(ubuntu)).toBeDefined();
-    const holder = two.kube.all<ImageObject>(harvesterType as never).find(({ metadata }) => metadata.name === 'other');
+    const holder = two.kube
+      .all<BackupImageObject>(harvesterType as never)
+      .find(({ metadata }) => metadata.name === 'other');
     expect(conditionOf(holder, 'RestoreConflict')?.message).toMatch(/default\/other.*"leap".*default\/image-leap/);
   });
 
@@ -608,7 +610,10 @@ describe('a restore', () => {
     store.objects.set('harvester/vmimages/default/image-x.cfg', Buffer.from(JSON.stringify(released)));
     two.setTarget();
     await two.tick();
-    const x = { ...(aHarvesterImage() as unknown as ImageObject), metadata: { namespace: 'default', name: 'image-x' } };
+    const x = {
+      ...(aHarvesterImage() as unknown as BackupImageObject),
+      metadata: { namespace: 'default', name: 'image-x' },
+    };
     // Longhorn has not looked at the target yet.
     expect(await two.image(x)).toBeUndefined();
     two.kube.seed(bbiType, {

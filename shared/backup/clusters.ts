@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { type Memory, remember } from '#shared/backup/memory.ts';
 import { mostMetadataBytes } from '#shared/backup/remote.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { namespaces } from '#shared/api/foreign/core.ts';
@@ -23,15 +23,15 @@ export const signKey = (cluster: string): string => `harvester/vmimage-clusters/
 
 const everyMs = 3_600_000;
 
-const signedAt = ({ signed }: Memory, target: Target): number | undefined =>
+const signedAt = ({ signed }: Memory, target: BackupTarget): number | undefined =>
   signed?.target === target.name ? Date.parse(signed.time) : undefined;
 
 /** Whether others may have taken this cluster for lost, and its images out of the target. */
-export const wasSilent = ({ now, lostSeconds }: BackupDeps, memory: Memory, target: Target): boolean =>
+export const wasSilent = ({ now, lostSeconds }: BackupDeps, memory: Memory, target: BackupTarget): boolean =>
   now() - (signedAt(memory, target) ?? now()) >= lostSeconds * 1000;
 
 /** Each hour. Throws what API and store throw. */
-export const giveSign = async (deps: BackupDeps, memory: Memory, target: Target): Promise<void> => {
+export const giveSign = async (deps: BackupDeps, memory: Memory, target: BackupTarget): Promise<void> => {
   const now = deps.now();
   if (now - (signedAt(memory, target) ?? 0) < everyMs) return;
   const cluster = await clusterOf(deps.kube);

@@ -17,7 +17,7 @@ import { placeOf } from '#shared/backup/document.ts';
 import { type BackupData, shortHashOf } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import { describeMissing, missingAccess } from '#shared/backup/secret.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { startTransfer } from '#shared/backends/start-transfer.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -67,7 +67,7 @@ const isOlder = (time: string | undefined, { metadata }: PersistentVolumeClaim):
 /** Disks that this image may already have in the target, by what it says of itself. */
 const knownDisks = (
   { object, restored }: BackedImage,
-  target: Target,
+  target: BackupTarget,
   claim: PersistentVolumeClaim | undefined,
 ): readonly string[] => {
   const { backup } = object.status ?? {};
@@ -77,12 +77,12 @@ const knownDisks = (
   return [own, from].filter((disk) => disk !== undefined);
 };
 
-const targetMark = (target: Target): string => shortHashOf(target.name);
+const targetMark = (target: BackupTarget): string => shortHashOf(target.name);
 
 interface Advance {
   readonly deps: BackupDeps;
   readonly backed: BackedImage;
-  readonly target: Target;
+  readonly target: BackupTarget;
   readonly store: Store;
 }
 
@@ -125,7 +125,12 @@ const endedAt = (job: Job): number => {
   return Math.max(0, ...times.filter((time) => !Number.isNaN(time)));
 };
 
-const followJob = async (deps: BackupDeps, job: Job, workers: readonly Pod[], target: Target): Promise<DataStep> => {
+const followJob = async (
+  deps: BackupDeps,
+  job: Job,
+  workers: readonly Pod[],
+  target: BackupTarget,
+): Promise<DataStep> => {
   const run = readTransfer(job, workers, deps.now());
   const attempt =
     run.attempts > 1 ? ` (attempt ${run.attempts} of ${retries + 1}: ${run.lastFault?.message ?? ''})` : '';

@@ -5,10 +5,10 @@ import { annotations, finalizers } from '#shared/api/names.ts';
 import { foreignSecretsIn } from '#shared/backends/rules/encryption.ts';
 import type { ImageState } from '#shared/backends/image.ts';
 import type { BackupData, ImageMetadata } from '#shared/backup/metadata.ts';
-import type { BackedImage, ImageObject } from '#shared/backup/image.ts';
+import type { BackedImage, BackupImageObject } from '#shared/backup/image.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
-import type { NfsTarget, Target } from '#shared/backup/target.ts';
+import type { NfsTarget, BackupTarget } from '#shared/backup/target.ts';
 import type { Source } from '#shared/populate/source.ts';
 import { type RestoreMark, toRestoreText } from '#shared/populate/restore-source.ts';
 import { redactUrl, redactUrls } from '#shared/runtime/redact.ts';
@@ -73,7 +73,7 @@ const childrenOf = ({ children = {} }: ImageState): ImageMetadata['children'] =>
 };
 
 /** Where a Job reads and writes. `secretName` is that of the namespace it runs in. */
-export const placeOf = (target: Target, key: string, secretName: string): Source<'s3' | 'nfs'> => {
+export const placeOf = (target: BackupTarget, key: string, secretName: string): Source<'s3' | 'nfs'> => {
   if (target.type === 'nfs') return nfsPlace(target, key);
   const { endpoint, region, bucket, pathStyle, credentials, ca } = target;
   return {
@@ -109,14 +109,17 @@ const urlOf = (from: RestoreMark['from']): string => {
 const classParametersOf = (spec: ImageMetadata['spec']): Readonly<Record<string, string>> | undefined =>
   spec['storageClassParameters'] as Readonly<Record<string, string>> | undefined;
 
-export interface RestoreContext {
-  readonly target: Target;
+export interface DocumentContext {
+  readonly target: BackupTarget;
   readonly secretName: string;
   /** Key of the metadata. */
   readonly key: string;
 }
 
-export const buildRestored = (metadata: ImageMetadata, { target, secretName, key }: RestoreContext): ImageObject => {
+export const buildRestored = (
+  metadata: ImageMetadata,
+  { target, secretName, key }: DocumentContext,
+): BackupImageObject => {
   const { image, data, labels, children } = metadata;
   const from = data.kept === 'chunks' ? placeOf(target, indexKey(dataPrefix, data.disk), secretName) : undefined;
   const mark: RestoreMark = {

@@ -13,24 +13,24 @@ export interface ImageObjectStatus extends CommonImageStatus {
   readonly backup?: BackupStatus | undefined;
 }
 
-export interface ImageObject extends KubeObject {
+export interface BackupImageObject extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>> & { readonly backup?: boolean };
   readonly status?: ImageObjectStatus;
 }
 
 /** The kinds whose images are kept in backup targets. */
-export const imageTypes: readonly ResourceType<ImageObject>[] = [
+export const imageTypes: readonly ResourceType<BackupImageObject>[] = [
   harvesterImageKind.type,
   hyperCloudImageKind.type,
-] as readonly unknown[] as readonly ResourceType<ImageObject>[];
+] as readonly unknown[] as readonly ResourceType<BackupImageObject>[];
 
 /** `undefined` for objects of other kinds. */
-export const imageTypeOf = (ref: Pick<ObjectRef, 'apiVersion' | 'kind'>): ResourceType<ImageObject> | undefined =>
+export const imageTypeOf = (ref: Pick<ObjectRef, 'apiVersion' | 'kind'>): ResourceType<BackupImageObject> | undefined =>
   imageTypes.find((type) => apiVersionOf(type) === ref.apiVersion && type.kind === ref.kind);
 
 export interface BackedImage {
-  readonly type: ResourceType<ImageObject>;
-  readonly object: ImageObject;
+  readonly type: ResourceType<BackupImageObject>;
+  readonly object: BackupImageObject;
   readonly image: Image;
   /** Its user wants it in the backup target. */
   readonly isWanted: boolean;
@@ -40,10 +40,13 @@ export interface BackedImage {
 }
 
 /** The annotation asks for it also where the spec does not: it is for those who cannot change the spec, and for VM backups. */
-const isWanted = ({ spec, metadata }: ImageObject): boolean =>
+const isWanted = ({ spec, metadata }: BackupImageObject): boolean =>
   spec.backup ?? metadata.annotations?.[annotations.backup] === 'true';
 
-export const readImage = (type: ResourceType<ImageObject>, object: ImageObject): BackedImage | undefined => {
+export const readImage = (
+  type: ResourceType<BackupImageObject>,
+  object: BackupImageObject,
+): BackedImage | undefined => {
   const reconciler = reconcilerOf(object);
   if (reconciler === undefined) return undefined;
   const restored = readRestored(object.metadata.annotations);

@@ -1,7 +1,7 @@
 // What is written down must go on being so: volumes that are made anew, deletions by others, more than can be remembered.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
-import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import { type Deleted, type Memory, bounded, readMemory, remember } from '#shared/backup/memory.ts';
 import { parseMetadata, parseTombstone, serializeTombstone } from '#shared/backup/metadata.ts';
 import { tombstoneKey } from '#shared/backup/place.ts';
@@ -22,8 +22,8 @@ const hyperCloud = imageTypes[1]!;
 let store: MemoryStore;
 let one: MemoryCluster;
 
-const wanted = (): ImageObject => backedUp(aHyperCloudImage());
-const kept = (where: MemoryCluster, of = disk): Promise<ImageObject> => keptIn(where, wanted(), of);
+const wanted = (): BackupImageObject => backedUp(aHyperCloudImage());
+const kept = (where: MemoryCluster, of = disk): Promise<BackupImageObject> => keptIn(where, wanted(), of);
 const metadataAt = (at: string) => {
   const parsed = parseMetadata(store.objects.get(at) ?? Buffer.alloc(0));
   return 'value' in parsed ? parsed.value : undefined;
@@ -109,7 +109,7 @@ describe('a backup that is written down', () => {
     const base = wanted();
     one.ready({ ...base, metadata: { ...base.metadata, annotations: { note } }, spec: { ...base.spec, note } });
     await one.tick();
-    one.finishJob(one.kube.all<ImageObject>(hyperCloud)[0]!, disk);
+    one.finishJob(one.kube.all<BackupImageObject>(hyperCloud)[0]!, disk);
     await one.tick();
     const shown = 'from https://images.example/a.img as asked';
     expect(metadataAt(key)).toMatchObject({ annotations: { note: shown }, spec: { note: shown } });
@@ -187,7 +187,7 @@ describe('a deletion', () => {
 describe('what a cluster restored and its user deletes', () => {
   const hour = 60;
   const week = 7 * 24 * hour;
-  const deletes = async ({ kube, deps }: MemoryCluster, { metadata, apiVersion, kind }: ImageObject) => {
+  const deletes = async ({ kube, deps }: MemoryCluster, { metadata, apiVersion, kind }: BackupImageObject) => {
     await kube.delete(hyperCloud, { namespace: metadata.namespace, name: metadata.name });
     await syncImage(deps, { apiVersion, kind, namespace: metadata.namespace, name: metadata.name });
   };

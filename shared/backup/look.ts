@@ -1,6 +1,6 @@
 // What a target holds: every entry with its metadata, or the reason why it has none. One entry's trouble stops no other.
 import { type ImageMetadata, parseMetadata, parseReleased, parseTombstone } from '#shared/backup/metadata.ts';
-import { type Listed, classify, metadataPrefix } from '#shared/backup/place.ts';
+import { type ClassifiedKey, classify, metadataPrefix } from '#shared/backup/place.ts';
 import { mostMetadataBytes } from '#shared/backup/remote.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
@@ -45,7 +45,7 @@ export const inParallel = async <T, R>(items: readonly T[], work: (item: T) => P
   return items.map((_, at) => results.get(at) as R);
 };
 
-export const readEntry = async (store: Store, { is, key }: Listed): Promise<Entry> => {
+export const readEntry = async (store: Store, { is, key }: ClassifiedKey): Promise<Entry> => {
   if (is === 'other') return { key, problem: 'no metadata of an image has such a name' };
   try {
     const found = await store.read(key, mostMetadataBytes);
@@ -74,7 +74,7 @@ export const readTombstones = async (store: Store, keys: readonly string[]): Pro
 
 /** Throws what the store throws where it cannot be listed to its end. */
 export const lookThrough = async (store: Store): Promise<Look> => {
-  const listed: Listed[] = [];
+  const listed: ClassifiedKey[] = [];
   for await (const { key } of store.list(metadataPrefix)) listed.push(classify(key));
   const tombstones = await readTombstones(
     store,

@@ -76,7 +76,7 @@ export const Tombstone = z.object({
 });
 export type Tombstone = z.infer<typeof Tombstone>;
 
-export type Parsed<T> =
+export type ParsedMetadata<T> =
   | { readonly value: T }
   | {
       readonly problem: string;
@@ -86,7 +86,7 @@ export type Parsed<T> =
 
 export const shortHashOf = (of: string): string => createHash('sha256').update(of).digest('hex').slice(0, 8);
 
-const load = (bytes: Buffer): Parsed<unknown> => {
+const load = (bytes: Buffer): ParsedMetadata<unknown> => {
   if (bytes.length === 0) return { problem: 'the object is empty' };
   try {
     return { value: parse(bytes.toString('utf8'), { maxAliasCount: 0, logLevel: 'error' }) };
@@ -106,7 +106,7 @@ const versionProblem = (value: unknown): string | undefined => {
     : undefined;
 };
 
-const parseAs = <T>(bytes: Buffer, schema: z.ZodType<T>): Parsed<T> => {
+const parseAs = <T>(bytes: Buffer, schema: z.ZodType<T>): ParsedMetadata<T> => {
   const loaded = load(bytes);
   if ('problem' in loaded) return loaded;
   const later = versionProblem(loaded.value);
@@ -115,11 +115,11 @@ const parseAs = <T>(bytes: Buffer, schema: z.ZodType<T>): Parsed<T> => {
   return parsed.success ? { value: parsed.data } : { problem: `the metadata is incomplete: ${faultsOf(parsed.error)}` };
 };
 
-export const parseMetadata = (bytes: Buffer): Parsed<ImageMetadata> => parseAs(bytes, ImageMetadata);
-export const parseTombstone = (bytes: Buffer): Parsed<Tombstone> => parseAs(bytes, Tombstone);
+export const parseMetadata = (bytes: Buffer): ParsedMetadata<ImageMetadata> => parseAs(bytes, ImageMetadata);
+export const parseTombstone = (bytes: Buffer): ParsedMetadata<Tombstone> => parseAs(bytes, Tombstone);
 
 /** The released form as our own: of the only backend it knows. Its image has no UID, so its content stands for one. */
-export const parseReleased = (bytes: Buffer): Parsed<ImageMetadata> => {
+export const parseReleased = (bytes: Buffer): ParsedMetadata<ImageMetadata> => {
   const parsed = parseAs(bytes, Released);
   if ('problem' in parsed) return parsed;
   const { name, namespace, url, displayName, description, checksum, storageClassParameters } = parsed.value;

@@ -3,7 +3,13 @@ import { harvesterSettings } from '#shared/api/foreign/backup.ts';
 import { configMaps, secretTexts, secrets } from '#shared/api/foreign/core.ts';
 import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-import { type NfsTarget, type ReadTarget, type Target, readSettingValue, readTarget } from '#shared/backup/target.ts';
+import {
+  type NfsTarget,
+  type ReadTarget,
+  type BackupTarget,
+  readSettingValue,
+  readTarget,
+} from '#shared/backup/target.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import type { Proxies } from '#shared/clients/http/proxy.ts';
@@ -23,7 +29,7 @@ export interface OpenedStore {
   readonly store: Store;
   readonly close: () => Promise<void>;
 }
-export type OpenTarget = (target: Target) => OpenedStore;
+export type OpenTarget = (target: BackupTarget) => OpenedStore;
 
 const decodedSecret = async (
   kube: KubeClient,

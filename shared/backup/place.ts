@@ -42,13 +42,13 @@ export const sweepMarkPrefix = `${metadataPrefix}${markName}`;
 /** Written by who sweeps, to see that a listing is whole: sorted behind all metadata. */
 export const sweepMarkKey = (id: string): string => `${sweepMarkPrefix}${id}`;
 
-export type Listed =
+export type ClassifiedKey =
   | { readonly is: 'metadata' | 'released'; readonly key: string }
   | { readonly is: 'tombstone' | 'mark'; readonly key: string }
   | { readonly is: 'other'; readonly key: string };
 
 /** What an object is by its key. */
-export const classify = (key: string): Listed => {
+export const classify = (key: string): ClassifiedKey => {
   const path = key.slice(metadataPrefix.length);
   if (/^[^/]+\/vmimage-metadata\.yaml$/.test(path)) return { is: 'metadata', key };
   if (/^[^/]+\/[^/]+\.cfg$/.test(path)) return { is: 'released', key };

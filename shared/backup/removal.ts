@@ -8,7 +8,7 @@ import { type Deleted, readMemory, remember } from '#shared/backup/memory.ts';
 import { parseTombstone, serializeTombstone, shortHashOf } from '#shared/backup/metadata.ts';
 import { metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
 import { mostMetadataBytes, readRemote } from '#shared/backup/remote.ts';
-import type { ReadTarget, Target } from '#shared/backup/target.ts';
+import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
@@ -45,7 +45,7 @@ const release = async ({ kube }: BackupDeps, { type, object }: BackedImage): Pro
 };
 
 /** Whether there is no point in going on: a target that does not answer is not asked again for each. */
-const isGivenUp = ({ log }: BackupDeps, { name }: Target, error: unknown): boolean => {
+const isGivenUp = ({ log }: BackupDeps, { name }: BackupTarget, error: unknown): boolean => {
   if (!(error instanceof AppError)) throw error;
   log.warn('deletion not noted in the backup target', { target: name, error: error.message });
   return error.retryable;
@@ -54,7 +54,7 @@ const isGivenUp = ({ log }: BackupDeps, { name }: Target, error: unknown): boole
 /** What is wrong with one place stops no other deletion. Gives what they are by now. */
 const noteEach = async (
   deps: BackupDeps,
-  target: Target,
+  target: BackupTarget,
   store: Store,
   due: readonly Deleted[],
 ): Promise<Deleted[]> => {
@@ -71,7 +71,11 @@ const noteEach = async (
   return noted;
 };
 
-const noteAll = async (deps: BackupDeps, target: Target, due: readonly Deleted[]): Promise<readonly Deleted[]> => {
+const noteAll = async (
+  deps: BackupDeps,
+  target: BackupTarget,
+  due: readonly Deleted[],
+): Promise<readonly Deleted[]> => {
   try {
     const { store, close } = deps.open(target);
     try {

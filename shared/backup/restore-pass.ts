@@ -18,7 +18,7 @@ import { writeTombstone } from '#shared/backup/removal.ts';
 import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
 import { restoreWord } from '#shared/backup/restore-plan.ts';
 import { conflictCondition, tell } from '#shared/backup/say.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
 import { sayNote } from '#shared/resources/write.ts';
@@ -26,7 +26,7 @@ import { AppError } from '#shared/runtime/errors.ts';
 
 export interface RestorePass {
   readonly deps: BackupDeps;
-  readonly target: Target;
+  readonly target: BackupTarget;
   readonly memory: Memory;
   readonly signal: AbortSignal;
   /** All of it; else only what is not restored yet. */

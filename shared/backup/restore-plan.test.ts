@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { type ObservedRestore, decideRestore } from '#shared/backup/restore-plan.ts';
 import { aHarvesterImage } from '#test/support/builders.ts';
@@ -31,7 +31,7 @@ const byStorage: ImageMetadata = {
 const here = (status: object, spec: object = {}) => {
   const base = aHarvesterImage({ metadata: { name: 'image-leap', namespace: 'default', uid: 'here-uid' } });
   const object = { ...base, spec: { ...base.spec, ...spec }, status: { phase: 'Imported', ...status } };
-  return readImage(imageTypes[0]!, object as unknown as ImageObject);
+  return readImage(imageTypes[0]!, object as unknown as BackupImageObject);
 };
 const observed = (over: Partial<ObservedRestore> = {}): ObservedRestore => ({
   key: 'harvester/vmimages/default-image-leap/vmimage-metadata.yaml',

@@ -3,7 +3,7 @@ import type { BackedImage } from '#shared/backup/image.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { type MissingSecret, describeMissing } from '#shared/backup/secret.ts';
 
-export type Decision =
+export type RestoreDecision =
   | { readonly is: 'present'; readonly message: string }
   | { readonly is: 'deleted'; readonly message: string }
   /** Both sides are named in the message; `holder` is the image that says so. */
@@ -77,7 +77,7 @@ const between = (what: string, here: string | undefined, there: string | undefin
   return here === there ? ('same' as const) : { here: `${what} ${here}`, there: `${what} ${there}` };
 };
 
-const judgeExisting = (observed: ObservedRestore, existing: BackedImage): Decision => {
+const judgeExisting = (observed: ObservedRestore, existing: BackedImage): RestoreDecision => {
   const { metadata, key, targetName } = observed;
   const name = restoreWord(metadata);
   const found = compare(existing, metadata);
@@ -91,7 +91,7 @@ const judgeExisting = (observed: ObservedRestore, existing: BackedImage): Decisi
   };
 };
 
-const judgeName = (observed: ObservedRestore, holder: BackedImage): Decision => {
+const judgeName = (observed: ObservedRestore, holder: BackedImage): RestoreDecision => {
   const { metadata, key, targetName } = observed;
   const { name, namespace } = holder.object.metadata;
   return {
@@ -103,9 +103,9 @@ const judgeName = (observed: ObservedRestore, holder: BackedImage): Decision => 
   };
 };
 
-const wait = (reason: string, message: string): Decision => ({ is: 'waiting', reason, message });
+const wait = (reason: string, message: string): RestoreDecision => ({ is: 'waiting', reason, message });
 
-const judgeStorage = ({ metadata, storage, key }: ObservedRestore): Decision | undefined => {
+const judgeStorage = ({ metadata, storage, key }: ObservedRestore): RestoreDecision | undefined => {
   const { data, children } = metadata;
   if (data.kept !== 'by-storage' || storage === undefined) return undefined;
   const name = children?.backingImage ?? data.url;
@@ -121,7 +121,7 @@ const judgeStorage = ({ metadata, storage, key }: ObservedRestore): Decision | u
 };
 
 /** Reasons to wait, in the order in which a person would mend them. */
-const judgeSurroundings = (observed: ObservedRestore): Decision | undefined => {
+const judgeSurroundings = (observed: ObservedRestore): RestoreDecision | undefined => {
   const { metadata, unfit, isNamespaceLeaving, missingClass, missingSecret, hasTable, targetName } = observed;
   const { namespace } = metadata.image;
   if (unfit !== undefined) return wait('BackendNotServed', unfit);
@@ -137,7 +137,7 @@ const judgeSurroundings = (observed: ObservedRestore): Decision | undefined => {
   return judgeStorage(observed);
 };
 
-export const decideRestore = (observed: ObservedRestore): Decision => {
+export const decideRestore = (observed: ObservedRestore): RestoreDecision => {
   const { metadata, existing, nameHolder, isDeleted, targetName } = observed;
   const name = restoreWord(metadata);
   if (existing !== undefined) return judgeExisting(observed, existing);

@@ -5,15 +5,20 @@ import { longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { harvesterImageKind, harvesterLabels } from '#shared/api/harvester/image.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { buildRestored } from '#shared/backup/document.ts';
-import { type BackedImage, type ImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
+import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
 import { type Entry, type Tombstones, isNotedAsDeleted } from '#shared/backup/look.ts';
 import type { Deleted } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
-import { type Decision, type ObservedRestore, type StorageBackup, decideRestore } from '#shared/backup/restore-plan.ts';
+import {
+  type RestoreDecision,
+  type ObservedRestore,
+  type StorageBackup,
+  decideRestore,
+} from '#shared/backup/restore-plan.ts';
 import { type MissingSecret, missingAccess, missingOfClass } from '#shared/backup/secret.ts';
 import { conflictCondition, sayBackupEvent, tell } from '#shared/backup/say.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -22,7 +27,7 @@ import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 
 export interface RestoreContext {
   readonly deps: BackupDeps;
-  readonly target: Target;
+  readonly target: BackupTarget;
   readonly store: Store;
   readonly cluster: string;
   readonly tombstones: Tombstones;
@@ -31,7 +36,7 @@ export interface RestoreContext {
 
 export type Judged =
   | { readonly is: 'unreadable'; readonly message: string; readonly isPassing: boolean }
-  | (Decision & { readonly metadata: ImageMetadata });
+  | (RestoreDecision & { readonly metadata: ImageMetadata });
 
 const unfitFor = ({ deps, target }: RestoreContext, { image, backend, data }: ImageMetadata): string | undefined => {
   if (imageTypeOf(image) === undefined) return `${image.kind} of ${image.apiVersion} is not served here`;
@@ -150,7 +155,7 @@ const create = async (context: RestoreContext, key: string, metadata: ImageMetad
   if (type === undefined) return;
   const object = buildRestored(metadata, { target, key, secretName: deps.secretName });
   await ensureNamespace(context, metadata.image.namespace);
-  let made: ImageObject;
+  let made: BackupImageObject;
   try {
     made = await deps.kube.create(type, object);
   } catch (error) {

@@ -4,7 +4,7 @@ import { type BackupEventType, buildBackupEvent } from '#events/build.ts';
 import { type DesiredCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
-import type { BackedImage, ImageObject, ImageObjectStatus } from '#shared/backup/image.ts';
+import type { BackedImage, BackupImageObject, ImageObjectStatus } from '#shared/backup/image.ts';
 import { shortHashOf } from '#shared/backup/metadata.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { sayNote } from '#shared/resources/write.ts';
@@ -27,7 +27,11 @@ export interface Told {
 
 const maxRounds = 5;
 
-const withTime = (object: ImageObject, { backup, isAnew = false }: Told, now: string): BackupStatus | undefined => {
+const withTime = (
+  object: BackupImageObject,
+  { backup, isAnew = false }: Told,
+  now: string,
+): BackupStatus | undefined => {
   const before = object.status?.backup;
   if (backup === undefined) return before;
   const { time, ...known } = before ?? { time: undefined };
@@ -36,7 +40,7 @@ const withTime = (object: ImageObject, { backup, isAnew = false }: Told, now: st
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
-const statusOf = (object: ImageObject, told: Told, now: string): ImageObjectStatus => {
+const statusOf = (object: BackupImageObject, told: Told, now: string): ImageObjectStatus => {
   const observed = told.conditions.map((condition) => ({
     ...condition,
     observedGeneration: object.metadata.generation ?? 0,
@@ -48,7 +52,7 @@ const statusOf = (object: ImageObject, told: Told, now: string): ImageObjectStat
 /** Writes only what differs, and beside others who write status. Gives the object as it was before. */
 const writeTold = async (deps: BackupDeps, { type, object }: BackedImage, told: Told): Promise<void> => {
   const now = isoTime(deps.now());
-  let current: ImageObject | undefined = object;
+  let current: BackupImageObject | undefined = object;
   for (let round = 1; current !== undefined; round += 1) {
     const status = statusOf(current, told, now);
     if (isDeepStrictEqual(status, current.status)) return;
@@ -58,7 +62,7 @@ const writeTold = async (deps: BackupDeps, { type, object }: BackedImage, told: 
     } catch (error) {
       if (!isConflict(error) || round === maxRounds) throw error;
       const { namespace, name, uid } = object.metadata;
-      const found: ImageObject | undefined = await deps.kube.get(type, { namespace, name });
+      const found: BackupImageObject | undefined = await deps.kube.get(type, { namespace, name });
       current = found?.metadata.uid === uid ? found : undefined;
     }
   }

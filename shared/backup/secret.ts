@@ -2,7 +2,7 @@
 import { secrets } from '#shared/api/foreign/core.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { secretAt, secretStages } from '#shared/backends/rules/encryption.ts';
 
 export interface MissingSecret {
@@ -25,7 +25,7 @@ const ifMissing = async ({ kube }: Kube, secret: MissingSecret): Promise<Missing
 /** What Jobs of a namespace reach the target with. */
 export const missingAccess = async (
   deps: Pick<BackupDeps, 'kube' | 'secretName'>,
-  target: Target,
+  target: BackupTarget,
   namespace: string,
 ): Promise<MissingSecret | undefined> =>
   target.type === 'nfs' || target.credentials === undefined

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { jobs, kubeEvents, secrets } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import { readMemory } from '#shared/backup/memory.ts';
 import type { ImageMetadata } from '#shared/backup/metadata.ts';
 import { serializeMetadata } from '#shared/backup/metadata.ts';
@@ -16,7 +16,7 @@ const hyperCloud = imageTypes[1]!;
 let store: MemoryStore;
 let one: MemoryCluster;
 
-const inTeam = (): ImageObject => backedUp(aHyperCloudImage({ metadata: { namespace: 'team', name: 'ubuntu' } }));
+const inTeam = (): BackupImageObject => backedUp(aHyperCloudImage({ metadata: { namespace: 'team', name: 'ubuntu' } }));
 const giveSecret = ({ kube }: MemoryCluster, name = 'backup-target', namespace = 'team') =>
   kube.seed(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } });
 
@@ -106,8 +106,9 @@ describe('a restore', () => {
 });
 
 describe('a restored image that failed', () => {
-  const retryOf = async (image: ImageObject) => (await one.image(image))?.metadata.annotations?.[annotations.retry];
-  const restoredOne = async (over: object = {}): Promise<ImageObject> => {
+  const retryOf = async (image: BackupImageObject) =>
+    (await one.image(image))?.metadata.annotations?.[annotations.retry];
+  const restoredOne = async (over: object = {}): Promise<BackupImageObject> => {
     const two = clusterOn(store);
     giveSecret(two);
     const image = two.ready(inTeam());

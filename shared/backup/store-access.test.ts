@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Job, jobs, secrets } from '#shared/api/foreign/core.ts';
-import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import { createOpenTarget } from '#shared/backup/open.ts';
 import { createAuthority, issueServer } from '#shared/certificate/issue.ts';
 import { type JobSource, toTransferSource } from '#shared/populate/source.ts';
@@ -103,7 +103,7 @@ describe('a store behind TLS', { timeout: 240_000 }, () => {
     const signal = new AbortController().signal;
     return runTransfer(spec, { run: 'run', signal, send: () => Promise.resolve(), log: () => {} });
   };
-  const wanted = (name: string): ImageObject => backedUp(aHyperCloudImage({ metadata: { name } }));
+  const wanted = (name: string): BackupImageObject => backedUp(aHyperCloudImage({ metadata: { name } }));
 
   const { certificate } = authority;
   it.each([

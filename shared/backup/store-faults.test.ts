@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { ImageObject } from '#shared/backup/image.ts';
+import type { BackupImageObject } from '#shared/backup/image.ts';
 import { createOpenTarget } from '#shared/backup/open.ts';
 import { indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { runTransfer } from '#shared/transfer/run.ts';
@@ -154,7 +154,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
     made.setTarget({ type: 's3', endpoint: endpoint(), bucketName: backupBucket });
     return made;
   };
-  const readyOf = (image: ImageObject | undefined) =>
+  const readyOf = (image: BackupImageObject | undefined) =>
     image?.status?.conditions?.find(({ type }) => type === 'MetadataReady');
 
   it('is told of on the image while it refuses, is busy or cuts, and holds whole metadata once it is well', async () => {
@@ -180,7 +180,7 @@ describe('a backup target that is ill', { timeout: 300_000 }, () => {
     const two = cluster();
     spoil = (method, path) => (method === 'GET' && path.includes('list-type=2') ? how : 'pass');
     await two.tick(2);
-    const ubuntu = aHyperCloudImage() as unknown as ImageObject;
+    const ubuntu = aHyperCloudImage() as unknown as BackupImageObject;
     expect(await two.image(ubuntu)).toBeUndefined();
     spoil = () => 'pass';
     await two.tick();

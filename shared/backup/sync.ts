@@ -4,13 +4,13 @@ import { clusterOf } from '#shared/backup/clusters.ts';
 import { type DataStep, advanceData } from '#shared/backup/data.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { buildMetadata } from '#shared/backup/document.ts';
-import { type BackedImage, type ImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
+import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from '#shared/backup/image.ts';
 import { type BackupData, type ImageMetadata, serializeMetadata, shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { removeBackup } from '#shared/backup/removal.ts';
 import { type Told, dataCondition, metadataCondition, tell } from '#shared/backup/say.ts';
 import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
-import type { ReadTarget, Target } from '#shared/backup/target.ts';
+import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
 import { findCondition } from '#shared/api/conditions.ts';
 import type { Store } from '#shared/clients/store/store.ts';
@@ -76,7 +76,7 @@ const rest = async (deps: BackupDeps, backed: BackedImage, reason: string, messa
   return waiting(message);
 };
 
-const openOrSay = (deps: BackupDeps, target: Target) => {
+const openOrSay = (deps: BackupDeps, target: BackupTarget) => {
   try {
     return deps.open(target);
   } catch (error) {
@@ -89,7 +89,7 @@ const openOrSay = (deps: BackupDeps, target: Target) => {
 const unavailable = async (
   deps: BackupDeps,
   backed: BackedImage,
-  target: Target,
+  target: BackupTarget,
   error: AppError,
 ): Promise<Outcome> => {
   const message = `${target.name} does not take part: ${error.message}; tried again each minute`;
@@ -110,7 +110,7 @@ const unavailable = async (
 const hold = async (deps: BackupDeps, backed: BackedImage): Promise<BackedImage> => {
   if (backed.isHeld) return backed;
   const { metadata } = backed.object;
-  const held: ImageObject = await deps.kube.mergePatch(
+  const held: BackupImageObject = await deps.kube.mergePatch(
     backed.type,
     { namespace: metadata.namespace, name: metadata.name },
     {
@@ -126,7 +126,7 @@ const hold = async (deps: BackupDeps, backed: BackedImage): Promise<BackedImage>
 interface Keeping {
   readonly deps: BackupDeps;
   readonly backed: BackedImage;
-  readonly target: Target;
+  readonly target: BackupTarget;
   readonly store: Store;
 }
 
@@ -182,11 +182,11 @@ const dataStatus = (data: BackupData) => {
   return { storage };
 };
 
-const keptWords = (data: BackupData, target: Target): string =>
+const keptWords = (data: BackupData, target: BackupTarget): string =>
   data.kept === 'chunks' ? `disk ${data.disk.slice(0, 12)} is in ${target.name}` : 'Longhorn keeps it';
 
 /** Where clients of Harvester look. HyperCloud's kind has no such field. */
-const releasedStatus = ({ type }: BackedImage, target: Target): Readonly<Record<string, unknown>> => {
+const releasedStatus = ({ type }: BackedImage, target: BackupTarget): Readonly<Record<string, unknown>> => {
   if (type.group !== 'harvesterhci.io') return {};
   const backupTarget =
     target.type === 's3'

@@ -21,7 +21,7 @@ export interface NfsTarget {
   readonly path: string;
 }
 
-export type Target = (S3Target | NfsTarget) & {
+export type BackupTarget = (S3Target | NfsTarget) & {
   /** The place, and no credential: the same place has the same name. */
   readonly name: string;
   /** Seconds between looks for what is to be restored; 0: once for each target. */
@@ -31,7 +31,7 @@ export type Target = (S3Target | NfsTarget) & {
 export type ReadTarget =
   | { readonly is: 'none' }
   | { readonly is: 'faulty'; readonly message: string }
-  | { readonly is: 'set'; readonly target: Target };
+  | { readonly is: 'set'; readonly target: BackupTarget };
 
 /** What is written down, whatever it is written in. */
 export interface TargetText {

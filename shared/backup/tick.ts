@@ -12,7 +12,7 @@ import { type Memory, readMemory, remember } from '#shared/backup/memory.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { dataCondition, metadataCondition } from '#shared/backup/say.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
-import type { ReadTarget, Target } from '#shared/backup/target.ts';
+import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
 import { isoTime } from '#shared/backends/state.ts';
@@ -22,14 +22,14 @@ import { secrets } from '#shared/api/foreign/core.ts';
 const mostEmptyLooks = 10;
 
 /** Whether a target is to be looked through as a whole now. */
-export const isDue = (memory: Memory, target: Target, now: number): boolean => {
+export const isDue = (memory: Memory, target: BackupTarget, now: number): boolean => {
   if (memory.target !== target.name || memory.looked === undefined) return true;
   if (memory.emptyLooks > 0 && memory.emptyLooks < mostEmptyLooks) return true;
   return target.refreshSeconds > 0 && Date.parse(memory.looked) + target.refreshSeconds * 1000 <= now;
 };
 
 /** Whether every image is to be held against the target again, and not only those that are not kept. */
-const isRefresh = (memory: Memory, target: Target, now: number): boolean =>
+const isRefresh = (memory: Memory, target: BackupTarget, now: number): boolean =>
   memory.target !== target.name ||
   (target.refreshSeconds > 0 && Date.parse(memory.looked ?? '') + target.refreshSeconds * 1000 <= now);
 

@@ -4,13 +4,13 @@ import { type ImageMetadata, haveSameBytes, serializeMetadata } from '#shared/ba
 import { metadataKeys } from '#shared/backup/place.ts';
 import { choose, readRemote } from '#shared/backup/remote.ts';
 import { keepForAWhile } from '#shared/backup/sweep/guard.ts';
-import type { Target } from '#shared/backup/target.ts';
+import type { BackupTarget } from '#shared/backup/target.ts';
 import { type Store, isTaken } from '#shared/clients/store/store.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 
 interface Writing {
   readonly backed: BackedImage;
-  readonly target: Target;
+  readonly target: BackupTarget;
   readonly store: Store;
 }
 

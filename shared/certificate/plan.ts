@@ -10,7 +10,7 @@ const skewMs = 3600 * 1000;
 
 const authorityName = 'bullion admission';
 
-export interface Kept {
+export interface StoredPairs {
   readonly authority?:
     | (Pair & { /** Those that are trusted, as PEM, the newest first. */ readonly trusted: string })
     | undefined;
@@ -18,7 +18,7 @@ export interface Kept {
 }
 
 export interface Tended {
-  readonly authority: NonNullable<Kept['authority']>;
+  readonly authority: NonNullable<StoredPairs['authority']>;
   readonly server: Pair;
   readonly isNew: { readonly authority: boolean; readonly server: boolean };
 }
@@ -46,7 +46,7 @@ const split = (bundle: string): readonly string[] =>
 const stillTrusted = (bundle: string, now: number): readonly string[] =>
   split(bundle).filter((pem) => (read(pem)?.validToDate.getTime() ?? 0) > now);
 
-const renewAuthority = (kept: Kept['authority'], now: number): Tended['authority'] => {
+const renewAuthority = (kept: StoredPairs['authority'], now: number): Tended['authority'] => {
   const certificate = read(kept?.certificate);
   if (kept !== undefined && isFresh(certificate, lives.authority, now)) return kept;
   const made = createAuthority(authorityName, validFrom(now, lives.authority));
@@ -71,7 +71,7 @@ const renewServer = (kept: Pair | undefined, authority: Pair, names: readonly st
 };
 
 /** What is to be there now; the same objects where nothing is to be done. */
-export const renewPairs = (kept: Kept, names: readonly string[], now: number): Tended => {
+export const renewPairs = (kept: StoredPairs, names: readonly string[], now: number): Tended => {
   const authority = renewAuthority(kept.authority, now);
   const server = renewServer(kept.server, authority, names, now);
   return { authority, server, isNew: { authority: authority !== kept.authority, server: server !== kept.server } };

@@ -8,7 +8,7 @@ import {
 import { type Secret, secrets } from '#shared/api/foreign/core.ts';
 import { admissionCertificate, systemNamespace } from '#shared/api/names.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type Kept, renewPairs } from '#shared/certificate/plan.ts';
+import { type StoredPairs, renewPairs } from '#shared/certificate/plan.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 const { configuration, authoritySecret, serverSecret, hosts } = admissionCertificate;
@@ -63,7 +63,7 @@ export const renewCertificate = async (kube: KubeClient, now: number): Promise<v
   if (isLookedAfter(serverBefore)) return;
   const authorityBefore = await find(authoritySecret);
   const authorityPair = pairOf(authorityBefore);
-  const kept: Kept = {
+  const kept: StoredPairs = {
     authority: authorityPair && { ...authorityPair, trusted: toText(authorityBefore?.data?.['ca.crt']) },
     server: pairOf(serverBefore),
   };

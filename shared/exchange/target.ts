@@ -12,7 +12,7 @@ import { populationOf } from '#shared/populate/volume.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 /** Where an upload stands. */
-export type Stage =
+export type UploadStage =
   /** It takes no uploads. */
   | 'no-upload'
   /** A CDI that is installed takes them. */
@@ -24,11 +24,11 @@ export type Stage =
   | 'done'
   | 'failed';
 
-export interface Target {
+export interface ExchangeTarget {
   readonly name: TargetName;
   /** Of the object whose Job receives or reads. */
   readonly uid: string;
-  readonly stage: Stage;
+  readonly stage: UploadStage;
   /** What its status says, for people. */
   readonly reason: string;
   readonly message: string;
@@ -76,14 +76,14 @@ const readyOf = (
 };
 
 /** Ours say how far they are in detail from the start. */
-const stageOfVolume = ({ spec, status }: DataVolume): Stage => {
+const stageOfVolume = ({ spec, status }: DataVolume): UploadStage => {
   if (spec.source?.upload === undefined) return 'no-upload';
   if (status?.phase === 'Succeeded') return 'done';
   if (status?.phase !== undefined && status.detail === undefined) return 'theirs';
   return status?.phase === 'Failed' ? 'failed' : 'open';
 };
 
-const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
+const fromDataVolume = (name: TargetName, object: DataVolume): ExchangeTarget => ({
   name,
   uid: object.metadata.uid ?? '',
   stage: stageOfVolume(object),
@@ -98,7 +98,7 @@ const fromDataVolume = (name: TargetName, object: DataVolume): Target => ({
   sourceFormat: object.status?.detail?.format,
 });
 
-const stageOfImage = ({ spec, status }: HarvesterImage): Stage => {
+const stageOfImage = ({ spec, status }: HarvesterImage): UploadStage => {
   if (spec.sourceType !== 'upload') return 'no-upload';
   if (status?.phase === 'Imported') return 'done';
   if (status?.phase === 'Failed') return 'failed';
@@ -115,7 +115,7 @@ const checksumOf = ({ checksum = '' }: HarvesterImage['spec']): Checksum | undef
 const receptionOf = async (
   kube: KubeClient,
   { metadata, status }: HarvesterImage,
-): Promise<Partial<Pick<Target, 'receiver' | 'stage' | 'volumeName'>>> => {
+): Promise<Partial<Pick<ExchangeTarget, 'receiver' | 'stage' | 'volumeName'>>> => {
   const { job, volume } = status?.children ?? {};
   if (job !== undefined) return { receiver: metadata.uid };
   if (volume === undefined || metadata.namespace === undefined) return {};
@@ -125,7 +125,7 @@ const receptionOf = async (
   return { receiver: kept.metadata.uid };
 };
 
-const fromImage = (name: TargetName, object: HarvesterImage): Target => {
+const fromImage = (name: TargetName, object: HarvesterImage): ExchangeTarget => {
   const { metadata, spec, status = {} } = object;
   return {
     name,
@@ -156,7 +156,7 @@ const volumeBehind = async (kube: KubeClient, claim: TargetName, owner: Owner): 
 };
 
 /** A claim that is none of ours is somebody's disk: it can be read and not be filled. */
-const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVolumeClaim): Promise<Target> => {
+const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVolumeClaim): Promise<ExchangeTarget> => {
   const owner = ownerOf(claim);
   const volume = owner?.groupKind === volumeKind ? await volumeBehind(kube, name, owner) : undefined;
   if (volume !== undefined) return { ...fromDataVolume({ ...name, name: volume.metadata.name }, volume), name };
@@ -175,7 +175,7 @@ const fromClaim = async (kube: KubeClient, name: TargetName, claim: PersistentVo
 };
 
 /** Throws a Problem (404). Ask `permit` first. */
-export const findTarget = async (kube: KubeClient, name: TargetName): Promise<Target> => {
+export const findTarget = async (kube: KubeClient, name: TargetName): Promise<ExchangeTarget> => {
   const key = { namespace: name.namespace, name: name.name };
   switch (name.plural) {
     case 'datavolumes': {

@@ -4,7 +4,7 @@ import { backoffSeconds } from '#shared/populate/transfer-job.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import { type Inspection, type TransferReport, parseReport } from '#shared/transfer/report.ts';
 
-export interface Fault {
+export interface AttemptFault {
   /** CamelCase, stable: a transfer fault, or why the worker itself died. */
   readonly reason: string;
   readonly message: string;
@@ -26,7 +26,7 @@ interface AttemptCounts {
   /** Attempts that ended badly. */
   readonly failures: number;
   /** How the newest failed attempt ended. */
-  readonly lastFault?: Fault | undefined;
+  readonly lastFault?: AttemptFault | undefined;
 }
 
 export type TransferRun = AttemptCounts &
@@ -37,7 +37,7 @@ export type TransferRun = AttemptCounts &
     | { readonly is: 'backing-off'; readonly nextAttempt: string }
     | { readonly is: 'succeeded'; readonly report: Extract<TransferReport, { outcome: 'succeeded' }> }
     /** For good: a permanent fault, or the last attempt is used up. */
-    | { readonly is: 'failed'; readonly fault: Fault }
+    | { readonly is: 'failed'; readonly fault: AttemptFault }
   );
 
 export type SucceededRun = Extract<TransferRun, { readonly is: 'succeeded' }>;
@@ -60,7 +60,7 @@ const podsOf = (job: Job, pods: readonly Pod[]): readonly Pod[] =>
   pods.filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === job.metadata.uid) ?? false);
 
 /** How an attempt that left no report, or a failed one, ended. */
-const faultOf = (pod: Pod): Fault => {
+const faultOf = (pod: Pod): AttemptFault => {
   const terminated = terminatedOf(pod);
   const report = parseReport(terminated?.message);
   const told = report?.outcome === 'failed' ? report : silentFaultOf(pod);
@@ -105,7 +105,7 @@ export const hindranceOf = (pod: Pod): Hindrance | undefined => {
 };
 
 /** The Job's own word on why it failed, for when no pod is left to ask. */
-const jobFaultOf = (job: Job): Fault => {
+const jobFaultOf = (job: Job): AttemptFault => {
   const condition = job.status?.conditions?.find((candidate) => candidate.type === 'Failed');
   const reason = condition?.reason === 'DeadlineExceeded' ? 'DeadlineExceeded' : 'TransferFailed';
   const message = condition?.message ?? 'the transfer Job failed and its pods are gone';

@@ -1,5 +1,5 @@
 // Where the pods of transfers run, as whom, how urgently, and where they keep files for a while. Called by transfer-job.ts.
-import type { PodSpec, Volume } from '#shared/api/foreign/core.ts';
+import type { PodSpec, PodVolume } from '#shared/api/foreign/core.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 
 /** What an owner may ask of the pods that work for it. */
@@ -11,7 +11,7 @@ export interface PodWishes {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-export const scratchOf = ({ scratch }: PopulateSettings): Volume => {
+export const scratchOf = ({ scratch }: PopulateSettings): PodVolume => {
   if (scratch === undefined) return { name: 'scratch', emptyDir: {} };
   const { storageClassName, size } = scratch;
   const spec = {

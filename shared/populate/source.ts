@@ -15,7 +15,7 @@ import {
   type HttpFile,
   type RegistryImage,
   type S3Object,
-  type StoredObject,
+  type ObjectLocation,
   http,
   object,
   registry,
@@ -29,7 +29,7 @@ interface JobSources {
   http: HttpFile;
   registry: RegistryImage;
   s3: S3Object;
-  object: StoredObject;
+  object: ObjectLocation;
   nfs: NfsFile;
   claim: MountedClaim;
   upload: object;

@@ -9,7 +9,7 @@ import type { CloneStrategy } from '#shared/populate/clone.ts';
 import { askedStrategyOf, claimSetsOf, setsOfVolumes } from '#shared/populate/profile.ts';
 import { chooseSnapshotClass } from '#shared/populate/snapshot.ts';
 
-export interface Described {
+export interface ProfileDescription {
   readonly status: Omit<StorageProfileStatus, 'conditions' | 'observedGeneration'>;
   readonly isRecognized: boolean;
   readonly reason: string;
@@ -26,7 +26,7 @@ export interface ClassFacts {
 export const describeClass = (
   { storageClass, snapshotClasses, volumes = [] }: ClassFacts,
   asked: StorageProfileSpec,
-): Described => {
+): ProfileDescription => {
   const { provisioner, metadata } = storageClass;
   const known = capabilitiesOf(storageClass);
   const wantedClass = asked.snapshotClass ?? classAnnotationOf(storageClass, 'snapshotClass');
@@ -66,7 +66,7 @@ const unknownMessages = {
     'what volumes it makes depends on parameters of the class that are missing or unknown:',
 } as const;
 
-const judge = (storageClass: StorageClass, problem: string | undefined): Omit<Described, 'status'> => {
+const judge = (storageClass: StorageClass, problem: string | undefined): Omit<ProfileDescription, 'status'> => {
   const { provisioner } = storageClass;
   const reason = recognitionOf(storageClass);
   const isRecognized = reason === 'RecognizedProvisioner';

@@ -1,5 +1,5 @@
 // The Job that moves bytes: the only place that knows how transfer-job is started. Called by backends.
-import type { Container, EnvVar, Job, Volume, VolumeMode } from '#shared/api/foreign/core.ts';
+import type { Container, EnvVar, Job, PodVolume, VolumeMode } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { type JobBackup, mountsOfBackup, toBackupRequest } from '#shared/populate/job-output.ts';
@@ -137,12 +137,12 @@ const traceOf = ({ owner }: TransferRequest, { traceEndpoint }: PopulateSettings
       ];
 
 /** For the Broker alone: the API server takes no token of this audience. Renewed by the kubelet when four fifths of its time are over. */
-const tokenVolume = (audience: string): Volume => ({
+const tokenVolume = (audience: string): PodVolume => ({
   name: 'oidc-token',
   projected: { sources: [{ serviceAccountToken: { audience, expirationSeconds: 3600, path: 'token' } }] },
 });
 
-const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly Volume[] => [
+const volumesOf = (request: TransferRequest, settings: PopulateSettings): readonly PodVolume[] => [
   scratchOf(settings),
   ...(settings.eventAudience === undefined ? [] : [tokenVolume(settings.eventAudience)]),
   ...mountsOfSource(request.source, { owner: request.owner, settings }).volumes,

@@ -9,7 +9,7 @@ import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
-import { type ReconcileDeps, type Target, reconcile } from '#shared/resources/reconcile.ts';
+import { type ReconcileDeps, type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
 import { reconcilers, reconcilerOf, reconcilerOfGroupKind } from '#shared/resources/registry.ts';
 import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
@@ -38,7 +38,7 @@ export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent):
 };
 
 interface Changed {
-  readonly ref: Target;
+  readonly ref: ReconcileTarget;
   readonly object: KubeObject;
   readonly isNew: boolean;
 }

@@ -52,7 +52,7 @@ export interface ReconcileDeps {
 }
 
 /** The object to reconcile. With a UID, a namesake made later is left alone. */
-export interface Target {
+export interface ReconcileTarget {
   readonly apiVersion: string;
   readonly kind: string;
   readonly namespace?: string | undefined;
@@ -78,7 +78,7 @@ const maxRounds = 5;
 /** Safe to call at any time, any number of times, from any number of places at once. Throws Unavailable when the API is. */
 export const reconcile = async (
   deps: ReconcileDeps,
-  target: Target,
+  target: ReconcileTarget,
   options: ReconcileOptions = {},
 ): Promise<Outcome> => {
   const reconciler = reconcilerOf(target);
@@ -101,7 +101,7 @@ const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promis
   kind.type.group === cdiGroup && (await cdi?.()) === 'use';
 
 /** One object under the hand of one pass. */
-export interface Pass {
+export interface Reconciliation {
   readonly deps: ReconcileDeps;
   readonly reconciler: Reconciler;
   readonly object: KubeObject;
@@ -113,7 +113,7 @@ type Round = ReconcileOptions & { readonly isFirst: boolean };
 const reconcileOnce = async (
   deps: ReconcileDeps,
   reconciler: Reconciler,
-  target: Target,
+  target: ReconcileTarget,
   round: Round,
 ): Promise<Outcome> => {
   const object = await readTarget(deps, reconciler, target, round);
@@ -130,13 +130,13 @@ const reconcileOnce = async (
 const readTarget = async (
   { kube }: ReconcileDeps,
   reconciler: Reconciler,
-  target: Target,
+  target: ReconcileTarget,
   { made, isFirst }: Round,
 ): Promise<KubeObject | undefined> =>
   isFirst && made !== undefined && isAsMade(reconciler, made) ? made : kube.get(reconciler.kind.type, target);
 
 /** Whether nothing that was asked for can move it on. */
-const isAtRest = ({ reconciler, object, subject }: Pass, { which = 'unsettled', child }: Round): boolean => {
+const isAtRest = ({ reconciler, object, subject }: Reconciliation, { which = 'unsettled', child }: Round): boolean => {
   if (child !== undefined && reconciler.isMovedBy?.(subject, child) === false) return true;
   if (which === 'all') return false;
   return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(subject);
@@ -158,7 +158,7 @@ const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boole
   return trustedSettings({ ...deps, settings }, isFetching);
 };
 
-const advance = async (pass: Pass): Promise<Outcome> => {
+const advance = async (pass: Reconciliation): Promise<Outcome> => {
   const { deps, reconciler, subject } = pass;
   const refusal = reconciler.refusalOf(subject, deps.backends, deps.settings);
   if (refusal !== undefined) return conclude(pass, reconciler.failed(subject, refusal));
@@ -171,7 +171,10 @@ const advance = async (pass: Pass): Promise<Outcome> => {
 };
 
 /** Plans and acts; gives the state to write down. What the API refuses for good is told the user, not the sender of the event. */
-const stepOf = async ({ deps, reconciler, subject }: Pass, planner: Planner<Subject>): Promise<ReconciledState> => {
+const stepOf = async (
+  { deps, reconciler, subject }: Reconciliation,
+  planner: Planner<Subject>,
+): Promise<ReconciledState> => {
   const context = contextOf(deps);
   try {
     const observed = await planner.check(deps.kube, subject);
@@ -195,7 +198,7 @@ const act = async ({ kube, log }: ReconcileDeps, actions: readonly Action[]): Pr
   await execute(kube, actions);
 };
 
-const remove = async (pass: Pass): Promise<Outcome> => {
+const remove = async (pass: Reconciliation): Promise<Outcome> => {
   const { deps, reconciler, subject } = pass;
   const finalizer = reconciler.finalizerOf(subject);
   if (finalizer === undefined || !subject.finalizers.includes(finalizer)) return done;
@@ -212,7 +215,7 @@ const remove = async (pass: Pass): Promise<Outcome> => {
 };
 
 const removalOf = async (
-  { deps, reconciler, subject }: Pass,
+  { deps, reconciler, subject }: Reconciliation,
   planner: Planner<Subject>,
 ): Promise<{ readonly removed: boolean; readonly state: ReconciledState }> => {
   const context = contextOf(deps);
@@ -231,7 +234,7 @@ const removalOf = async (
  * Tells whom it concerns and writes the new state down. Events come first: they can be said twice without harm, but a step whose state is
  * written is not taken again, so what was not said before a crash would never be.
  */
-const conclude = async (pass: Pass, state: ReconciledState): Promise<Outcome> => {
+const conclude = async (pass: Reconciliation, state: ReconciledState): Promise<Outcome> => {
   const { deps, reconciler, subject } = pass;
   const isQuiet = deps.announce === undefined;
   const told = isQuiet ? { ...state, announced: reconciler.announcementOf(subject, state) } : state;
@@ -245,11 +248,11 @@ const conclude = async (pass: Pass, state: ReconciledState): Promise<Outcome> =>
 
 // One trace for all that is done for an object: each pass is a span of it, and its life, from its creation to where it came to rest, is the root.
 
-const nameOf = ({ subject: { ref } }: Pass): string =>
+const nameOf = ({ subject: { ref } }: Reconciliation): string =>
   `${ref.kind} ${ref.namespace === undefined ? '' : `${ref.namespace}/`}${ref.name}`;
 
 /** Does `work` in the trace of the object, linked to whatever woke us. */
-const inTrace = <T>(pass: Pass, work: () => Promise<T>): Promise<T> => {
+const inTrace = <T>(pass: Reconciliation, work: () => Promise<T>): Promise<T> => {
   const { trace, tracer } = currentContext();
   if (tracer === undefined) return work();
   const { ref, state } = pass.subject;
@@ -259,7 +262,7 @@ const inTrace = <T>(pass: Pass, work: () => Promise<T>): Promise<T> => {
 };
 
 /** Told again for the same end it is the same span. */
-const recordLife = (pass: Pass, state: ReconciledState): void => {
+const recordLife = (pass: Reconciliation, state: ReconciledState): void => {
   const { tracer } = currentContext();
   if (tracer === undefined) return;
   const { reconciler, subject, object } = pass;

@@ -56,7 +56,7 @@ export interface UniqueName {
   readonly reason: string;
 }
 
-export interface Step<State> {
+export interface PlannedStep<State> {
   readonly actions: readonly Action[];
   readonly state: State;
 }
@@ -64,9 +64,9 @@ export interface Step<State> {
 /** `check` reads and decides nothing; the others decide and talk to nobody. Safe to repeat at any moment. */
 export interface Planner<S extends Subject, Observed = unknown> {
   check(kube: KubeClient, subject: S): Promise<Observed>;
-  plan(subject: S, observed: Observed, context: PlanContext): Step<S['state']>;
+  plan(subject: S, observed: Observed, context: PlanContext): PlannedStep<S['state']>;
   /** The next step of removal; `removed` once nothing is left that deletion by owner reference would not take in order. */
-  remove(subject: S, observed: Observed, context: PlanContext): Step<S['state']> & { readonly removed: boolean };
+  remove(subject: S, observed: Observed, context: PlanContext): PlannedStep<S['state']> & { readonly removed: boolean };
 }
 
 /** How objects wait for each other without asking again and again. */

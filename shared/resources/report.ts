@@ -6,7 +6,7 @@ import { annotations } from '#shared/api/names.ts';
 import { isOwnedBy } from '#shared/api/owner.ts';
 import { isInspection, isoTime } from '#shared/backends/state.ts';
 import { isOver } from '#shared/populate/attempts.ts';
-import { type ReconcileDeps, type Target, reconcile } from '#shared/resources/reconcile.ts';
+import { type ReconcileDeps, type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
@@ -16,7 +16,7 @@ import type { TransferProgress } from '#shared/transfer/progress.ts';
 const maxRounds = 3;
 
 interface Reported {
-  readonly owner: Target & { readonly uid: string };
+  readonly owner: ReconcileTarget & { readonly uid: string };
   readonly progress: TransferProgress;
 }
 

@@ -5,7 +5,7 @@ import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
-import type { ReconcileDeps, Pass } from '#shared/resources/reconcile.ts';
+import type { ReconcileDeps, Reconciliation } from '#shared/resources/reconcile.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { labels } from '#shared/api/names.ts';
@@ -20,7 +20,7 @@ export const statusOf = (object: KubeObject): unknown => (object as { readonly s
  * Writes nothing when the status says `state` already. Conflict when what the decision was made from has changed since it was read; labels
  * and annotations of others are no such thing, or people who write often would keep an import from ever going on. `now` is RFC 3339.
  */
-export const writeStatus = async (pass: Pass, state: ReconciledState, now: string): Promise<KubeObject> => {
+export const writeStatus = async (pass: Reconciliation, state: ReconciledState, now: string): Promise<KubeObject> => {
   const { deps, reconciler, object, subject } = pass;
   const status = reconciler.toStatus(object, subject, state, now);
   if (isDeepStrictEqual(status, statusOf(object))) return object;
@@ -42,7 +42,7 @@ export const writeStatus = async (pass: Pass, state: ReconciledState, now: strin
 };
 
 /** Whether a plan made for the object as it was read is one for the object as it is. */
-const isAsDecidedFrom = ({ reconciler, object }: Pass, current: KubeObject): boolean =>
+const isAsDecidedFrom = ({ reconciler, object }: Reconciliation, current: KubeObject): boolean =>
   isDeepStrictEqual(statusOf(current), statusOf(object)) &&
   inputOf(reconciler.read(current)) === inputOf(reconciler.read(object));
 
@@ -53,7 +53,10 @@ const inputOf = (subject: Subject): string =>
   );
 
 /** Says what the step from the object's old state to `state` is worth telling. */
-export const sayNotes = async ({ deps, reconciler, subject }: Pass, state: ReconciledState): Promise<void> => {
+export const sayNotes = async (
+  { deps, reconciler, subject }: Reconciliation,
+  state: ReconciledState,
+): Promise<void> => {
   for (const note of reconciler.notesOf(subject.state, state, subject)) {
     // oxlint-disable-next-line no-await-in-loop
     await sayNote(deps, subject.ref, note);
@@ -117,7 +120,7 @@ export const countNote = async (
  * Tells the outside of a final transition at least once: it is noted as told only after it was taken, and an object that has not told its
  * end is not settled. Gives whether nothing is left to tell.
  */
-export const announceFinal = async (pass: Pass, state: ReconciledState, now: string): Promise<boolean> => {
+export const announceFinal = async (pass: Reconciliation, state: ReconciledState, now: string): Promise<boolean> => {
   const { announce } = pass.deps;
   const announcement = pass.reconciler.announcementOf(pass.subject, state);
   if (announce === undefined || announcement === undefined || announcement === state.announced) return true;
@@ -132,7 +135,7 @@ export const announceFinal = async (pass: Pass, state: ReconciledState, now: str
  * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
  * that it may have to wait for.
  */
-export const hold = async (pass: Pass): Promise<Pass> => {
+export const hold = async (pass: Reconciliation): Promise<Reconciliation> => {
   const { deps, reconciler, object, subject } = pass;
   const finalizer = reconciler.finalizerOf(subject);
   const isHeld = finalizer === undefined || subject.finalizers.includes(finalizer);
@@ -150,7 +153,7 @@ export const hold = async (pass: Pass): Promise<Pass> => {
 const metadataOf = ({ ref, generation, finalizers }: Subject) => ({ ref, generation, finalizers });
 
 /** Void if the object has changed since it was read. */
-export const writeMetadata = ({ deps, reconciler, object }: Pass, change: object): Promise<KubeObject> =>
+export const writeMetadata = ({ deps, reconciler, object }: Reconciliation, change: object): Promise<KubeObject> =>
   deps.kube.mergePatch(reconciler.kind.type, refOf(object), {
     metadata: { resourceVersion: object.metadata.resourceVersion, ...change },
   });

@@ -61,7 +61,7 @@ export const signToken = ({ id, key }: SigningKey, claims: Omit<TokenClaims, 'is
   return `${head}.${sign(null, Buffer.from(head), key).toString('base64url')}`;
 };
 
-export type Verdict =
+export type TokenVerdict =
   | { readonly is: 'good'; readonly claims: TokenClaims }
   /** No token of ours at all. */
   | { readonly is: 'malformed' }
@@ -71,7 +71,7 @@ export type Verdict =
 const Header = z.object({ alg: z.literal('EdDSA'), kid: z.string() });
 
 /** `now` is milliseconds since the epoch. */
-export const verifyToken = (keys: readonly VerifyingKey[], token: string, now: number): Verdict => {
+export const verifyToken = (keys: readonly VerifyingKey[], token: string, now: number): TokenVerdict => {
   const [header = '', payload = '', signature = '', ...more] = token.split('.');
   const parsed = Header.safeParse(decode(header));
   const claims = TokenClaims.safeParse(decode(payload));

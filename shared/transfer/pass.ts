@@ -5,12 +5,12 @@ import type { TransferPlan } from '#shared/transfer/plan.ts';
 import type { BackupResult, Inspection, StoredResult } from '#shared/transfer/report.ts';
 import type { SavePolicy } from '#shared/transfer/resume/policy.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 
 export interface Pass {
   readonly spec: TransferSpec;
-  readonly source: Source;
+  readonly source: ByteSource;
   readonly plan: TransferPlan;
   readonly digester: Digester;
   readonly meter: Meter;

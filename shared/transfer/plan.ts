@@ -16,7 +16,7 @@ import { type DiskReader, bufferReader, roundToSector } from '#shared/transfer/f
 import { inspectDisk, isStructured } from '#shared/transfer/format/inspect.ts';
 import { fixedVhdSize, vhdFooterBytes } from '#shared/transfer/format/vhd.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
+import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 
 export interface TransferPlan {
   /** `virtualSize` is absent where only reading everything can tell it. */
@@ -35,7 +35,7 @@ const contentHeadBytes = 64 * 1024;
 const unobserved = new TransferError('InternalFault', 'the needed part of the file was not read yet');
 
 /** The file at any offset, through ranges; what the probe saw is not asked for again. */
-export const rangedReader = (source: Source, { size, head }: SourceFacts): DiskReader => ({
+export const rangedReader = (source: ByteSource, { size, head }: SourceFacts): DiskReader => ({
   size,
   read: (offset, length) => {
     const end = Math.min(offset + length, size ?? 0);
@@ -54,7 +54,7 @@ const prefixReader = (prefix: Buffer): DiskReader => ({
 });
 
 /** The beginning of what the file unpacks to; streamed where the head of the file is not enough. */
-const contentHead = async (source: Source, facts: SourceFacts, compression: Compression): Promise<Buffer> => {
+const contentHead = async (source: ByteSource, facts: SourceFacts, compression: Compression): Promise<Buffer> => {
   const head = await decompressHead(compression, facts.head, contentHeadBytes);
   if (compression === 'none' || facts.isWhole || head.length === contentHeadBytes) return head;
   const parts: Buffer[] = [];
@@ -121,7 +121,7 @@ const structuredRoute = (
   return canSeek ? 'direct' : 'sequential';
 };
 
-const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPlan> => {
+const plainPlan = async (source: ByteSource, facts: SourceFacts): Promise<TransferPlan> => {
   const format = detectFormat(facts.head, facts.contentType);
   const canSeeAll = facts.hasRanges || facts.isWhole;
   const reader = canSeeAll ? rangedReader(source, facts) : prefixReader(facts.head);
@@ -142,12 +142,16 @@ const plainPlan = async (source: Source, facts: SourceFacts): Promise<TransferPl
 };
 
 /** What the file unpacks to, where its own tables tell: xz ones do, the others' are not to be relied on. */
-const contentSize = async (source: Source, facts: SourceFacts, compression: Compression): Promise<number | undefined> =>
+const contentSize = async (
+  source: ByteSource,
+  facts: SourceFacts,
+  compression: Compression,
+): Promise<number | undefined> =>
   compression === 'xz' && facts.hasRanges ? readXzSize(rangedReader(source, facts)) : undefined;
 
 /** Of the member that a gzip file ends with, or the frame that a zstd file begins with: the whole has that much at least. */
 const leastContentBytes = async (
-  source: Source,
+  source: ByteSource,
   facts: SourceFacts,
   compression: Compression,
 ): Promise<number | undefined> => {
@@ -158,7 +162,11 @@ const leastContentBytes = async (
   return (await rangedReader(source, facts).read(size - 4, 4)).readUInt32LE(0);
 };
 
-const compressedPlan = async (source: Source, facts: SourceFacts, compression: Compression): Promise<TransferPlan> => {
+const compressedPlan = async (
+  source: ByteSource,
+  facts: SourceFacts,
+  compression: Compression,
+): Promise<TransferPlan> => {
   const content = await contentHead(source, facts, compression);
   refuseNested(compression, content);
   const format = detectFormat(content);
@@ -183,7 +191,7 @@ const guestDiskPlan = (facts: SourceFacts): TransferPlan => {
 };
 
 /** Throws TransferError: whatever makes the file unfit to be a disk, found before anything is written. */
-export const planTransfer = async (source: Source): Promise<TransferPlan> => {
+export const planTransfer = async (source: ByteSource): Promise<TransferPlan> => {
   const facts = await source.probe();
   if (facts.isGuestDisk === true) return guestDiskPlan(facts);
   const compression = detectCompression(facts.head);
@@ -191,7 +199,7 @@ export const planTransfer = async (source: Source): Promise<TransferPlan> => {
 };
 
 /** Throws UnsupportedFormat for what is none. An archive says how large it is when all of it has passed. */
-export const planArchive = async (source: Source): Promise<TransferPlan> => {
+export const planArchive = async (source: ByteSource): Promise<TransferPlan> => {
   const facts = await source.probe();
   const compression = detectCompression(facts.head);
   if (isTar(await contentHead(source, facts, compression)))

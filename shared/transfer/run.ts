@@ -18,7 +18,7 @@ import { importSequential } from '#shared/transfer/sequential-route.ts';
 import { openSink } from '#shared/transfer/sink/open.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import { openSource } from '#shared/transfer/source/open.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
 import type { Reception } from '#shared/transfer/upload/reception.ts';
 import { importStream, measureStream } from '#shared/transfer/stream-route.ts';
@@ -46,7 +46,7 @@ export interface RunOptions {
 
 interface Run {
   readonly spec: TransferSpec;
-  readonly source: Source;
+  readonly source: ByteSource;
   readonly sink: Sink | undefined;
   /** In place of a sink, where files are wanted. */
   readonly tree: Tree | undefined;
@@ -178,7 +178,7 @@ const takeOut = async (spec: TransferSpec, context: TakingOut): Promise<PassResu
 export const runTransfer = async (spec: TransferSpec, options: RunOptions): Promise<TransferReport> => {
   const now = options.now ?? Date.now;
   const startedAt = now();
-  let source: Source | undefined;
+  let source: ByteSource | undefined;
   let run: Run | undefined;
   const receivedBytes = () => source?.receivedBytes() ?? 0;
   const meter = createMeter({ run: options.run, now, send: options.send, receivedBytes });

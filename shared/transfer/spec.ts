@@ -59,12 +59,12 @@ export const RegistrySource = z.object({
 });
 export type RegistrySource = z.infer<typeof RegistrySource>;
 
-export const VolumeSource = z.object({
+export const MountedVolumeSource = z.object({
   type: z.literal('volume'),
   /** `disk.img` in a mounted file system, or a block device; where files are wanted, the folder that holds them. */
   path: z.string(),
 });
-export type VolumeSource = z.infer<typeof VolumeSource>;
+export type MountedVolumeSource = z.infer<typeof MountedVolumeSource>;
 
 /** An empty disk: as large as the target. */
 const BlankSource = z.object({ type: z.literal('blank') });
@@ -118,7 +118,7 @@ export type UploadSource = z.infer<typeof UploadSource>;
 export const TransferSource = z.discriminatedUnion('type', [
   HttpSource,
   RegistrySource,
-  VolumeSource,
+  MountedVolumeSource,
   BlankSource,
   S3Source,
   FolderSource,

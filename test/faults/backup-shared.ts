@@ -1,6 +1,6 @@
 // Two clusters that live at the same time and share a target, under the same storm: each keeps its own images, restores those of the other, and
 // has users who delete what it restored. Neither may take away what is the other's, and a third finds all that nobody's first cluster deleted.
-import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import { parseMetadata } from '#shared/backup/metadata.ts';
 import { classify } from '#shared/backup/place.ts';
 import { tickBackups } from '#shared/backup/tick.ts';
@@ -14,7 +14,7 @@ import { aHyperCloudImage } from '#test/support/builders.ts';
 import { type MemoryStore, createMemoryStore } from '#test/support/memory-store.ts';
 import { type Random, createRandom } from '#test/support/random.ts';
 
-const hyperCloud = imageTypes[1] as ResourceType<ImageObject>;
+const hyperCloud = imageTypes[1] as ResourceType<BackupImageObject>;
 const steps = 40;
 /** Own images of each cluster; a name that both have is of other bytes. */
 const owned = { one: ['a', 'b', 'common'], two: ['x', 'y', 'common'] } as const;
@@ -23,8 +23,8 @@ type Side = keyof typeof owned;
 const diskOf = (side: Side, name: string): string =>
   (side === 'one' ? '1' : '2') + Buffer.from(name.padEnd(8, '_')).toString('hex').padEnd(63, '0').slice(0, 63);
 
-const find = ({ kube }: MemoryCluster, name: string): ImageObject | undefined =>
-  kube.all<ImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
+const find = ({ kube }: MemoryCluster, name: string): BackupImageObject | undefined =>
+  kube.all<BackupImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
 
 const make = (side: Side, cluster: MemoryCluster): void => {
   for (const name of owned[side]) {
@@ -34,7 +34,7 @@ const make = (side: Side, cluster: MemoryCluster): void => {
 
 /** Whatever was restored is filled, and whatever is to be backed up is sent. */
 const work = (side: Side, cluster: MemoryCluster): void => {
-  for (const image of cluster.kube.all<ImageObject>(hyperCloud)) {
+  for (const image of cluster.kube.all<BackupImageObject>(hyperCloud)) {
     const { name, uid, annotations = {} } = image.metadata;
     const isRestored = Object.keys(annotations).some((key) => key.endsWith('/restore'));
     if (isRestored && image.status === undefined) cluster.ready(image, 'f'.repeat(64));
@@ -141,7 +141,7 @@ export const runSharedStorm = async (seed: number, strength = 0.12): Promise<Bac
   await three.tick(3);
   const kept = [...keptBy(store).values()].flat().toSorted();
   const restored = three.kube
-    .all<ImageObject>(hyperCloud)
+    .all<BackupImageObject>(hyperCloud)
     .map(({ metadata }) => metadata.name)
     .toSorted();
   return { violations: playing.violations, summary: { kept, restored } };

@@ -2,7 +2,7 @@
 // that is cleared and changed, users who create, edit and delete, sweeps. What may never happen on the way, and where it must arrive.
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import { finalizers } from '#shared/api/names.ts';
-import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import { parseMetadata } from '#shared/backup/metadata.ts';
 import { ownBackups } from '#shared/backup/sweep/look.ts';
 import { sweepTarget } from '#shared/backup/sweep/sweep.ts';
@@ -25,7 +25,7 @@ export interface BackupRun {
   readonly summary: object;
 }
 
-const hyperCloud = imageTypes[1] as ResourceType<ImageObject>;
+const hyperCloud = imageTypes[1] as ResourceType<BackupImageObject>;
 const steps = 40;
 const names = ['a', 'b', 'c'];
 const diskOf = (name: string): string => name.repeat(64);
@@ -48,8 +48,8 @@ const refOf = (name: string) => ({
   name,
 });
 
-const imageOf = ({ one }: Pick<Playing, 'one'>, name: string): ImageObject | undefined =>
-  one.kube.all<ImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
+const imageOf = ({ one }: Pick<Playing, 'one'>, name: string): BackupImageObject | undefined =>
+  one.kube.all<BackupImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
 
 const make = ({ one }: Pick<Playing, 'one'>, name: string): void => {
   one.ready(backedUp(aHyperCloudImage({ metadata: { namespace: 'default', name } })), diskOf(name));
@@ -121,7 +121,7 @@ const mayBeRemoved = (key: string, deleted: ReadonlySet<string>): boolean =>
 const summaryOf = (cluster: MemoryCluster): object =>
   Object.fromEntries(
     names.map((name) => {
-      const image = cluster.kube.all<ImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
+      const image = cluster.kube.all<BackupImageObject>(hyperCloud).find(({ metadata }) => metadata.name === name);
       const kept = image?.status?.conditions?.find(({ type }) => type === 'MetadataReady')?.status;
       return [name, image === undefined ? 'absent' : kept];
     }),

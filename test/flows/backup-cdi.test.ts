@@ -7,7 +7,7 @@ import { proveIdentical } from '#infra/local/demo/prove.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
@@ -17,7 +17,7 @@ import { type NfsExport, startNfsExport } from '#test/support/nfs-export.ts';
 
 const namespace = 'default';
 const name = 'leap';
-const harvester = imageTypes[0] as ResourceType<ImageObject>;
+const harvester = imageTypes[0] as ResourceType<BackupImageObject>;
 
 const forgiveConflict = (error: unknown): void => {
   if (!isConflict(error)) throw error;

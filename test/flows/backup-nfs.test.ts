@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diskOf } from '#infra/local/demo/import.ts';
 import { proveIdentical } from '#infra/local/demo/prove.ts';
 import { harvesterSettings } from '#shared/api/foreign/backup.ts';
-import { type ImageObject, imageTypes } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes } from '#shared/backup/image.ts';
 import type { ResourceType } from '#shared/api/object.ts';
 import { isBack, isKept, untilImage } from '#test/support/backup.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { type NfsExport, startNfsExport } from '#test/support/nfs-export.ts';
 
 const key = { namespace: 'default', name: 'jammy' };
-const hypercloud = imageTypes[1] as ResourceType<ImageObject>;
+const hypercloud = imageTypes[1] as ResourceType<BackupImageObject>;
 
 describe('an image on an NFS export', { timeout: 900_000 }, () => {
   let nfs: NfsExport;

@@ -14,7 +14,7 @@ import { backupBackingImages } from '#shared/api/foreign/backup.ts';
 import { jobs, kubeEvents, namespaces, persistentVolumeClaims, pods, secrets } from '#shared/api/foreign/core.ts';
 import { backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import type { ResourceType } from '#shared/api/object.ts';
-import type { ImageObject } from '#shared/backup/image.ts';
+import type { BackupImageObject } from '#shared/backup/image.ts';
 import { imageTypes } from '#shared/backup/image.ts';
 import {
   type BackupStore,
@@ -33,9 +33,12 @@ import { type TestCluster, run, startTestCluster } from '#test/support/cluster.t
 
 const mib = 2 ** 20;
 const namespace = 'default';
-const [harvester, hypercloud] = imageTypes as unknown as [ResourceType<ImageObject>, ResourceType<ImageObject>];
+const [harvester, hypercloud] = imageTypes as unknown as [
+  ResourceType<BackupImageObject>,
+  ResourceType<BackupImageObject>,
+];
 
-const volumeOf = (image: ImageObject | undefined): string => image?.status?.children?.volume ?? '';
+const volumeOf = (image: BackupImageObject | undefined): string => image?.status?.children?.volume ?? '';
 
 describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
   let dir: string;
@@ -67,11 +70,11 @@ describe('an image that outlives its cluster', { timeout: 900_000 }, () => {
 
   const until = (
     { kube }: TestCluster,
-    type: ResourceType<ImageObject>,
+    type: ResourceType<BackupImageObject>,
     name: string,
-    isSo: (image: ImageObject) => boolean,
-  ): Promise<ImageObject> => untilImage(kube, type, { namespace, name }, isSo);
-  const harvesterImage = (name: string, spec: object): ImageObject => ({
+    isSo: (image: BackupImageObject) => boolean,
+  ): Promise<BackupImageObject> => untilImage(kube, type, { namespace, name }, isSo);
+  const harvesterImage = (name: string, spec: object): BackupImageObject => ({
     apiVersion: 'harvesterhci.io/v1beta1',
     kind: 'VirtualMachineImage',
     metadata: { name, namespace },

@@ -2,7 +2,7 @@
 // of a whole run of flow tests: `npm run test:roles` makes one, `.ci/run` takes its own.
 import { parseAllDocuments } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import type { Manifest } from '#infra/generate/manifest.ts';
+import type { GeneratedManifest } from '#infra/generate/manifest.ts';
 import { eventFunctions } from '#infra/generate/event-functions.ts';
 import { manifestOutputs } from '#infra/generate/outputs.ts';
 import { type AccountCall, readCalls } from '#test/roles/calls.ts';
@@ -11,7 +11,7 @@ import { type Right, rightsOf } from '#infra/generate/rights.ts';
 import { findShared } from '#test/support/shared-folder.ts';
 
 const manifests = Object.values(manifestOutputs()).flatMap((text) =>
-  parseAllDocuments(text).map((document) => document.toJS() as Manifest),
+  parseAllDocuments(text).map((document) => document.toJS() as GeneratedManifest),
 );
 /** Those that say no access of their own reconcile images, all by the same driver. */
 const drivers = eventFunctions.filter(({ access }) => access === undefined).map(({ name }) => name);

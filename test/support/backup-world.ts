@@ -12,7 +12,7 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
-import { type ImageObject, imageTypeOf } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypeOf } from '#shared/backup/image.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 import { tickBackups } from '#shared/backup/tick.ts';
 import { backends } from '#shared/backends/registry.ts';
@@ -38,12 +38,12 @@ export interface MemoryCluster {
   /** A tick, as often as asked. */
   readonly tick: (times?: number) => Promise<void>;
   readonly setTarget: (fields?: Readonly<Record<string, string>>) => void;
-  readonly image: (object: ImageObject) => Promise<ImageObject | undefined>;
+  readonly image: (object: BackupImageObject) => Promise<BackupImageObject | undefined>;
   /** An image that is ready to use, with its golden volume. */
-  readonly ready: (object: unknown, digest?: string) => ImageObject;
+  readonly ready: (object: unknown, digest?: string) => BackupImageObject;
   /** Its backup Job succeeded, having written this disk. */
-  readonly finishJob: (object: ImageObject, disk: string) => void;
-  readonly failJob: (object: ImageObject, message: string) => void;
+  readonly finishJob: (object: BackupImageObject, disk: string) => void;
+  readonly failJob: (object: BackupImageObject, message: string) => void;
 }
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -88,11 +88,11 @@ export const createMemoryCluster = (
     },
     ...over,
   };
-  const typeOf = (object: ImageObject) => imageTypeOf(object)!;
-  const keyOf = ({ metadata }: ImageObject) => ({ namespace: metadata.namespace, name: metadata.name });
-  const jobOf = (object: ImageObject): Job =>
+  const typeOf = (object: BackupImageObject) => imageTypeOf(object)!;
+  const keyOf = ({ metadata }: BackupImageObject) => ({ namespace: metadata.namespace, name: metadata.name });
+  const jobOf = (object: BackupImageObject): Job =>
     kube.all<Job>(jobs).find(({ metadata }) => metadata.name === `backup-${object.metadata.uid}`)!;
-  const endJob = (object: ImageObject, phase: 'Succeeded' | 'Failed', report: TransferReport): void => {
+  const endJob = (object: BackupImageObject, phase: 'Succeeded' | 'Failed', report: TransferReport): void => {
     const job = jobOf(object);
     kube.seed(pods, aPod(job, job.metadata.uid!, phase, { exitCode: phase === 'Succeeded' ? 0 : 1, report }));
     kube.edit(jobs, { namespace: job.metadata.namespace, name: job.metadata.name }, (edited) => {
@@ -124,7 +124,7 @@ export const createMemoryCluster = (
     },
     image: async (object) => kube.get(typeOf(object), keyOf(object)),
     ready: (given, digest = 'a'.repeat(64)) => {
-      const object = given as ImageObject;
+      const object = given as BackupImageObject;
       const volume = `${object.metadata.name}-image-pvc`;
       const inPlace = { name: volume, namespace: object.metadata.namespace! };
       if (!kube.all(persistentVolumeClaims).some(({ metadata }) => metadata.name === volume))
@@ -141,7 +141,8 @@ export const createMemoryCluster = (
         children: { volume },
         conditions: [{ type: 'Ready', status: 'True', reason: 'Ready', message: 'the image is ready to use' }],
       };
-      if (object.metadata.uid === undefined) return kube.seed(typeOf(object), { ...object, status } as ImageObject);
+      if (object.metadata.uid === undefined)
+        return kube.seed(typeOf(object), { ...object, status } as BackupImageObject);
       kube.edit(typeOf(object), keyOf(object), (edited) => {
         edited.status = status as never;
       });
@@ -167,11 +168,11 @@ export const clusterOn = (store: Store): MemoryCluster => {
 };
 
 /** The same image, to be kept in the target. */
-export const backedUp = (image: { readonly spec: object }, spec: object = {}): ImageObject =>
-  ({ ...image, spec: { ...image.spec, backup: true, ...spec } }) as unknown as ImageObject;
+export const backedUp = (image: { readonly spec: object }, spec: object = {}): BackupImageObject =>
+  ({ ...image, spec: { ...image.spec, backup: true, ...spec } }) as unknown as BackupImageObject;
 
 /** An image that is in the target, with its metadata. */
-export const kept = async (where: MemoryCluster, object: unknown, disk: string): Promise<ImageObject> => {
+export const kept = async (where: MemoryCluster, object: unknown, disk: string): Promise<BackupImageObject> => {
   const image = where.ready(object);
   await where.tick();
   where.finishJob(image, disk);
@@ -179,5 +180,5 @@ export const kept = async (where: MemoryCluster, object: unknown, disk: string):
   return image;
 };
 
-export const conditionOf = (image: ImageObject | undefined, type: string) =>
+export const conditionOf = (image: BackupImageObject | undefined, type: string) =>
   findCondition(image?.status?.conditions, type);

@@ -4,7 +4,7 @@ import { CreateBucketCommand, S3Client as Sdk } from '@aws-sdk/client-s3';
 import { isTrue } from '#shared/api/conditions.ts';
 import { configMaps, secrets } from '#shared/api/foreign/core.ts';
 import type { ObjectKey, ResourceType } from '#shared/api/object.ts';
-import type { ImageObject } from '#shared/backup/image.ts';
+import type { BackupImageObject } from '#shared/backup/image.ts';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
@@ -95,24 +95,24 @@ export const setTarget = async (
     : kube.replace(configMaps, { ...next, metadata: present.metadata }));
 };
 
-export const isReady = ({ status }: ImageObject): boolean => isTrue(status?.conditions, 'Ready');
+export const isReady = ({ status }: BackupImageObject): boolean => isTrue(status?.conditions, 'Ready');
 
 /** All of it is in the target. */
-export const isKept = ({ status }: ImageObject): boolean =>
+export const isKept = ({ status }: BackupImageObject): boolean =>
   ['DataReady', 'MetadataReady'].every((type) => isTrue(status?.conditions, type));
 
 /** Restored, ready to use, and known to be in the target. */
-export const isBack = (image: ImageObject): boolean => isReady(image) && isKept(image);
+export const isBack = (image: BackupImageObject): boolean => isReady(image) && isKept(image);
 
 const untilMs = 300_000;
 
 /** Waits for an image that is so; fails with its status as it was last. */
 export const untilImage = async (
   kube: KubeClient,
-  type: ResourceType<ImageObject>,
+  type: ResourceType<BackupImageObject>,
   key: ObjectKey,
-  isSo: (image: ImageObject) => boolean,
-): Promise<ImageObject> => {
+  isSo: (image: BackupImageObject) => boolean,
+): Promise<BackupImageObject> => {
   const deadline = Date.now() + untilMs;
   for (;;) {
     const image = await kube.get(type, key);

@@ -42,14 +42,14 @@ export interface Screen {
   readonly say: (line: string) => void;
 }
 
-export interface Terminal {
+export interface DemoTerminal {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   write(text: string): unknown;
 }
 
 /** On a terminal the line is drawn over; elsewhere every change of what it says is a line of its own, at most one for each 10 percent. */
-export const createScreen = (terminal: Terminal): Screen => {
+export const createScreen = (terminal: DemoTerminal): Screen => {
   let shown = '';
   let step = '';
   const isLive = terminal.isTTY === true;

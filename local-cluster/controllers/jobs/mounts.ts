@@ -3,7 +3,7 @@ import { mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import {
   type Pod,
-  type Volume,
+  type PodVolume,
   configMaps,
   persistentVolumeClaims,
   persistentVolumes,
@@ -58,7 +58,7 @@ export const resolveVolumes = async (place: Place, pod: Pod): Promise<ReadonlyMa
   return found;
 };
 
-const resolveVolume = async (place: Place, pod: Pod, volume: Volume): Promise<HostVolume | Obstacle> => {
+const resolveVolume = async (place: Place, pod: Pod, volume: PodVolume): Promise<HostVolume | Obstacle> => {
   const namespace = pod.metadata.namespace ?? 'default';
   const path = join(place.podDir, 'volumes', volume.name);
   if (volume.persistentVolumeClaim !== undefined) {
@@ -72,7 +72,7 @@ const resolveVolume = async (place: Place, pod: Pod, volume: Volume): Promise<Ho
 };
 
 /** This machine's own folders are its exports. */
-const resolveExport = async ({ server, path }: NonNullable<Volume['nfs']>): Promise<HostVolume | Obstacle> => {
+const resolveExport = async ({ server, path }: NonNullable<PodVolume['nfs']>): Promise<HostVolume | Obstacle> => {
   const isHere = server === '127.0.0.1' || server === 'localhost';
   const isThere = isHere && (await stat(path).catch(() => undefined))?.isDirectory() === true;
   return isThere
@@ -89,7 +89,7 @@ interface Files {
 const filesOf = async (
   kube: KubeClient,
   namespace: string,
-  { secret, configMap }: Volume,
+  { secret, configMap }: PodVolume,
 ): Promise<Files | Obstacle | undefined> => {
   if (secret !== undefined) {
     const found = await kube.get(secrets, { namespace, name: secret.secretName });

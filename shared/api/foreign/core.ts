@@ -99,7 +99,7 @@ export interface Container {
   readonly terminationMessagePath?: string;
 }
 
-export interface Volume {
+export interface PodVolume {
   readonly name: string;
   readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean };
   readonly emptyDir?: Readonly<Record<string, unknown>>;
@@ -122,7 +122,7 @@ export interface PodSpec {
   readonly activeDeadlineSeconds?: number;
   readonly restartPolicy?: 'Never' | 'OnFailure' | 'Always';
   readonly containers: readonly Container[];
-  readonly volumes?: readonly Volume[];
+  readonly volumes?: readonly PodVolume[];
   readonly serviceAccountName?: string;
   readonly priorityClassName?: string;
   readonly nodeSelector?: Readonly<Record<string, string>>;

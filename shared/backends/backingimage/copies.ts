@@ -6,10 +6,10 @@ export type Copies =
   | { readonly is: 'ready' }
   /** None is left that could become usable. */
   | { readonly is: 'failed'; readonly message: string; readonly time?: string | undefined }
-  | { readonly is: 'running'; readonly step: Step; readonly percent: number; readonly message: string };
+  | { readonly is: 'running'; readonly step: CopyStep; readonly percent: number; readonly message: string };
 
 /** How far the most advanced copy is. */
-export type Step = 'waiting' | 'moving' | 'handing-over' | 'unknown';
+export type CopyStep = 'waiting' | 'moving' | 'handing-over' | 'unknown';
 
 const failedStates = ['failed', 'failed-and-cleanup'];
 

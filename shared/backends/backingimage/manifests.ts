@@ -19,14 +19,14 @@ export const marksOf = (image: Image, role: string): Pick<ObjectMeta, 'labels' |
   return { labels: labels ?? {}, annotations: { ...marks, [imageIdAnnotation]: imageIdOf(image) } };
 };
 
-export interface Origin {
+export interface BackingImageSource {
   readonly sourceType: NonNullable<BackingImage['spec']['sourceType']>;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 export const buildBackingImage = (
   image: Image,
-  origin: Origin,
+  origin: BackingImageSource,
   { attempt, classParameters }: { readonly attempt: number; readonly classParameters: Record<string, string> },
 ): BackingImage => {
   const marks = marksOf(image, 'volume');

@@ -15,16 +15,16 @@ import { labels } from '#shared/api/names.ts';
 import { refOf } from '#shared/api/object.ts';
 import { groupKindOf, sourceLabel } from '#shared/api/owner.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
-import type { Origin } from '#shared/backends/backingimage/manifests.ts';
+import type { BackingImageSource } from '#shared/backends/backingimage/manifests.ts';
 import { backingImageNames } from '#shared/backends/backingimage/names.ts';
 import { secretOf } from '#shared/backends/backingimage/parameters.ts';
 import { foreignSecretProblem, isEncrypted } from '#shared/backends/rules/encryption.ts';
-import type { CloneSource, Image } from '#shared/backends/image.ts';
+import type { ImageCloneSource, Image } from '#shared/backends/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type Source, type SourceType, isOneOf } from '#shared/populate/source.ts';
 
 export type ObservedOrigin =
-  | { readonly is: 'ready'; readonly origin: Origin }
+  | { readonly is: 'ready'; readonly origin: BackingImageSource }
   /** Not there yet; may come. */
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
   /** Taken by another image, which has a deadline of its own: as many may wait in line as like. */
@@ -32,7 +32,10 @@ export type ObservedOrigin =
   /** Never. */
   | { readonly is: 'refused'; readonly reason: string; readonly message: string };
 
-const ready = (sourceType: Origin['sourceType'], parameters: Origin['parameters']): ObservedOrigin => ({
+const ready = (
+  sourceType: BackingImageSource['sourceType'],
+  parameters: BackingImageSource['parameters'],
+): ObservedOrigin => ({
   is: 'ready',
   origin: { sourceType, parameters },
 });
@@ -118,7 +121,7 @@ const obstacleOf = (
     : undefined;
 };
 
-const readImage = async (kube: KubeClient, image: Image, source: CloneSource): Promise<ObservedOrigin> => {
+const readImage = async (kube: KubeClient, image: Image, source: ImageCloneSource): Promise<ObservedOrigin> => {
   const what = `image ${source.namespace}/${source.imageName}`;
   const object = await kube.get(harvesterImageKind.type, { namespace: source.namespace, name: source.imageName });
   if (object === undefined) return waiting('SourceNotFound', `${what} does not exist`);
@@ -145,11 +148,15 @@ const nameOfBackingImage = (object: HarvesterImage): string =>
 export const cloneLabels = ({ ref, source }: Image): Readonly<Record<string, string>> =>
   source?.type === 'clone' ? { [labels.source]: labelOf(ref, source) } : {};
 
-const labelOf = (ref: Image['ref'], { namespace, imageName }: CloneSource): string =>
+const labelOf = (ref: Image['ref'], { namespace, imageName }: ImageCloneSource): string =>
   sourceLabel({ groupKind: groupKindOf(ref), namespace, name: imageName });
 
 /** Longhorn fails clones of one source that run side by side (longhorn#11262). */
-const findOtherClone = async (kube: KubeClient, { ref }: Image, source: CloneSource): Promise<string | undefined> => {
+const findOtherClone = async (
+  kube: KubeClient,
+  { ref }: Image,
+  source: ImageCloneSource,
+): Promise<string | undefined> => {
   const labelSelector = `${labels.source}=${labelOf(ref, source)}`;
   const { items } = await kube.list(backingImages, { namespace: longhornNamespace, labelSelector });
   const other = items.find(
@@ -169,7 +176,7 @@ const foreignKeyOf = (source: HarvesterImage): string | undefined =>
 const cloneOf = (
   image: Image,
   source: HarvesterImage,
-  { what, backingImage, operation }: { what: string; backingImage: string; operation: CloneSource['operation'] },
+  { what, backingImage, operation }: { what: string; backingImage: string; operation: ImageCloneSource['operation'] },
 ): ObservedOrigin => {
   if (operation === undefined) return ready('clone', { 'backing-image': backingImage, encryption: 'ignore' });
   const parameters = operation === 'encrypt' ? image.storage.classParameters : source.spec.storageClassParameters;

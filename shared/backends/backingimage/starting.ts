@@ -3,7 +3,11 @@ import { storageClasses } from '#shared/api/foreign/core.ts';
 import { backingImages } from '#shared/api/foreign/longhorn.ts';
 import { type Action, create } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { type Origin, buildBackingImage, buildStorageClass } from '#shared/backends/backingimage/manifests.ts';
+import {
+  type BackingImageSource,
+  buildBackingImage,
+  buildStorageClass,
+} from '#shared/backends/backingimage/manifests.ts';
 import { longhornMissing } from '#shared/backends/backingimage/observed.ts';
 import { cloneLabels } from '#shared/backends/backingimage/origin.ts';
 import { copiesIn, parametersOf, secretProblem } from '#shared/backends/backingimage/parameters.ts';
@@ -46,7 +50,7 @@ const uploadStep = {
   message: 'waiting for a client to send the file',
 } as const;
 
-const make = (image: Image, observed: ObservedBackingImage, origin: Origin, context: PlanContext): Plan => {
+const make = (image: Image, observed: ObservedBackingImage, origin: BackingImageSource, context: PlanContext): Plan => {
   const classParameters = parametersOf(image, observed.template);
   if (copiesIn(classParameters) === undefined) {
     return fail(image, 'InvalidSpec', 'spec.storageClassParameters.numberOfReplicas is no number above 0');

@@ -4,7 +4,7 @@ import { isTrue } from '#shared/api/conditions.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import type { BackendMutator, BackendValidator } from '#shared/backends/backend.ts';
 import { backingImageOf, classParameters, copiesIn } from '#shared/backends/backingimage/parameters.ts';
-import type { CloneSource, Image } from '#shared/backends/image.ts';
+import type { ImageCloneSource, Image } from '#shared/backends/image.ts';
 import { isEncrypted } from '#shared/backends/rules/encryption.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
@@ -46,7 +46,7 @@ const templateFaults = async ({ storage, source }: Image, kube: KubeClient): Pro
 const sourceField = 'spec.securityParameters.sourceImageName';
 
 const cloneFaults = async (
-  { namespace, imageName, operation }: CloneSource,
+  { namespace, imageName, operation }: ImageCloneSource,
   kube: KubeClient,
 ): Promise<readonly Fault[]> => {
   const what = `image ${namespace}/${imageName}`;

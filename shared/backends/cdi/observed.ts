@@ -12,7 +12,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { needsStage } from '#shared/backends/cdi/manifests.ts';
-import { type Stage, readStage } from '#shared/backends/cdi/staging.ts';
+import { type RestoreStage, readStage } from '#shared/backends/cdi/staging.ts';
 import { type Cloned, readCloned } from '#shared/backends/source-claim.ts';
 import { readExported } from '#shared/backends/source-claim.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
@@ -35,7 +35,7 @@ export interface ObservedCdi {
   /** Read the claim; looked for only where the image is to be removed or started over. */
   readonly readers?: readonly Job[];
   /** Of an image that is restored: what its disk is brought into first. */
-  readonly stage?: Stage | undefined;
+  readonly stage?: RestoreStage | undefined;
   /** What it found, where that was read from its pods alone. */
   readonly looked?: SucceededRun | undefined;
   /** Read only where the DataVolume is to be made. */

@@ -18,7 +18,7 @@ import type { Inspection } from '#shared/transfer/report.ts';
 
 const stageName = ({ ref }: Pick<Image, 'ref'>): string => `restore-${ref.uid}`;
 
-export interface Stage {
+export interface RestoreStage {
   readonly volume?: PersistentVolumeClaim | undefined;
   readonly importJob?: Job | undefined;
 }
@@ -65,10 +65,10 @@ export const planStage = (image: Image, observed: ObservedCdi, context: PlanCont
 };
 
 /** A claim that is filled is worth keeping when the image is started over. */
-export const dirtyStage = ({ stage }: ObservedCdi): Stage =>
+export const dirtyStage = ({ stage }: ObservedCdi): RestoreStage =>
   populationOf(stage?.volume) === undefined ? (stage ?? {}) : {};
 
-export const removeStage = ({ importJob, volume }: Stage = {}): readonly Action[] => [
+export const removeStage = ({ importJob, volume }: RestoreStage = {}): readonly Action[] => [
   ...removeJob(importJob),
   ...remove(persistentVolumeClaims, volume),
 ];

@@ -2,7 +2,7 @@
 import type { Job, PersistentVolumeClaim, TypedLocalReference, VolumeMode } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { Image } from '#shared/backends/image.ts';
-import type { Described } from '#shared/backends/reading.ts';
+import type { ClassAndProfile } from '#shared/backends/reading.ts';
 import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone.ts';
 import { type ClaimProfile, claimProfileOf, toldSnapshotClass } from '#shared/populate/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
@@ -53,18 +53,18 @@ export const buildImportJob = (image: Image, volume: PersistentVolumeClaim, sett
 };
 
 /** Which modes the golden volume has: the user's, else those its class prefers. */
-export const modesOf = ({ storage }: Image, { storageClass, profile }: Described): ClaimProfile => {
+export const modesOf = ({ storage }: Image, { storageClass, profile }: ClassAndProfile): ClaimProfile => {
   const { volumeMode, accessModes } = claimProfileOf(storageClass, profile?.spec);
   return { volumeMode: storage.volumeMode ?? volumeMode, accessModes: storage.accessModes ?? accessModes };
 };
 
 /** Noted while it is known: nobody need be asked again once the volume is filled. */
-const snapshotMark = ({ storage }: Image, { profile }: Described): Readonly<Record<string, string>> => {
+const snapshotMark = ({ storage }: Image, { profile }: ClassAndProfile): Readonly<Record<string, string>> => {
   const told = storage.snapshotClassName === undefined ? toldSnapshotClass(profile) : undefined;
   return told === undefined ? {} : { [annotations.snapshotClass]: told };
 };
 
-interface Shape extends Described {
+interface Shape extends ClassAndProfile {
   /** Bytes to ask for, in the mode of the volume. */
   readonly bytes: (mode: VolumeMode) => number;
   /** What told its size; left out where the user did. */

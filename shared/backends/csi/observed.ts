@@ -22,7 +22,7 @@ import type { Origin } from '#shared/backends/origin.ts';
 import {
   readReaders,
   readClass,
-  readDescribed,
+  readClassAndProfile,
   readNewestWarnings,
   readOwn,
   readWorkers,
@@ -112,7 +112,7 @@ const readAll = async (kube: KubeClient, image: Image): Promise<ObservedCsi> => 
 const readAnew = async (kube: KubeClient, image: Image): Promise<Part> =>
   isCopied(image.source)
     ? readForCopy(kube, image, await readCopied(kube, image.source))
-    : readSharing(kube, image, await readDescribed(kube, image.storage.className));
+    : readSharing(kube, image, await readClassAndProfile(kube, image.storage.className));
 
 /** Starting over goes on to its first step in the same pass, once nothing is left. */
 const readForRestart = async (kube: KubeClient, image: Image, observed: ObservedCsi): Promise<Part> =>
@@ -186,7 +186,7 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
   const mayBeLooking = !isSized && mayBe(image, image.state.children?.job);
   if (!isSized && !mayBeLooking && isLookedAt(image)) return { isClassUnread: true };
   const [described, look] = await Promise.all([
-    readDescribed(kube, image.storage.className),
+    readClassAndProfile(kube, image.storage.className),
     mayBeLooking ? readLook(kube, image) : nothing,
   ]);
   const observed = merge(look, await readSharing(kube, image, described));
@@ -195,7 +195,7 @@ const readForVolume = async (kube: KubeClient, image: Image): Promise<Part> => {
 
 const readForCopy = async (kube: KubeClient, image: Image, origin: Origin): Promise<Part> => {
   if (origin.is === 'waiting') return { origin };
-  const described = await readDescribed(kube, image.storage.className ?? origin.className);
+  const described = await readClassAndProfile(kube, image.storage.className ?? origin.className);
   return { origin, ...described, ...(await readSourceSnapshot(kube, image)) };
 };
 

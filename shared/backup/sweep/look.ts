@@ -2,11 +2,11 @@
 import { type ObservedData, addChunks, chooseChunks, chooseTables } from '#shared/backup/sweep/plan.ts';
 import { inParallel, readEntry } from '#shared/backup/look.ts';
 import { classify, dataPrefix, metadataPrefix } from '#shared/backup/place.ts';
-import type { Listed, Store } from '#shared/clients/store/store.ts';
+import type { ListedObject, Store } from '#shared/clients/store/store.ts';
 import { InvalidInput, Unavailable } from '#shared/runtime/errors.ts';
 import { indexKey, mostTableBytes, parseIndex, sha256Of } from '#shared/transfer/chunks/chunk-index.ts';
 import { sweepKey } from '#shared/transfer/chunks/sweeps.ts';
-import { type ImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
+import { type BackupImageObject, imageTypes, readImage } from '#shared/backup/image.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
 /** What this cluster knows to be in the target. */
@@ -23,13 +23,13 @@ export interface Marks {
 }
 
 export interface Garbage {
-  readonly tables: readonly Listed[];
-  readonly chunks: readonly Listed[];
+  readonly tables: readonly ListedObject[];
+  readonly chunks: readonly ListedObject[];
   /** Disks that stay. */
   readonly staying: number;
 }
 
-const listAll = async (store: Store, prefix: string, last: string | undefined): Promise<readonly Listed[]> => {
+const listAll = async (store: Store, prefix: string, last: string | undefined): Promise<readonly ListedObject[]> => {
   const listed = await Array.fromAsync(store.list(prefix));
   if (last !== undefined && listed.at(-1)?.key !== last)
     throw new Unavailable(
@@ -38,7 +38,7 @@ const listAll = async (store: Store, prefix: string, last: string | undefined): 
   return listed;
 };
 
-const namedBy = async (store: Store, listed: readonly Listed[]): Promise<Set<string>> => {
+const namedBy = async (store: Store, listed: readonly ListedObject[]): Promise<Set<string>> => {
   const documents = listed.map(({ key }) => classify(key)).filter(({ is }) => is === 'metadata');
   const entries = await inParallel(documents, (one) => readEntry(store, one));
   const named = new Set<string>();
@@ -52,7 +52,7 @@ const namedBy = async (store: Store, listed: readonly Listed[]): Promise<Set<str
 };
 
 /** What sweeps themselves leave there counts on neither side. */
-const checkNamed = (metadata: readonly Listed[], listed: readonly Listed[]): void => {
+const checkNamed = (metadata: readonly ListedObject[], listed: readonly ListedObject[]): void => {
   const isEmpty = metadata.every(({ key }) => classify(key).is === 'mark');
   if (isEmpty && listed.some(({ key }) => key !== sweepKey(dataPrefix)))
     throw new Unavailable(
@@ -60,7 +60,7 @@ const checkNamed = (metadata: readonly Listed[], listed: readonly Listed[]): voi
     );
 };
 
-const checkOwn = (listed: readonly Listed[], { keys }: OwnBackups): void => {
+const checkOwn = (listed: readonly ListedObject[], { keys }: OwnBackups): void => {
   const there = new Set(listed.map(({ key }) => key));
   for (const key of keys)
     if (!there.has(key))
@@ -112,7 +112,7 @@ export const lookForGarbage = async (
 /** What this cluster has in a target, by what its images say: none of it goes in a sweep, whatever a listing says. */
 const isOf = (of: { readonly target: string } | undefined, targetName: string): boolean => of?.target === targetName;
 
-const keptOf = ({ metadata, status }: ImageObject, targetName: string) =>
+const keptOf = ({ metadata, status }: BackupImageObject, targetName: string) =>
   isOf(status?.backup, targetName) && metadata.deletionTimestamp === undefined ? status?.backup : undefined;
 
 export const ownBackups = async (kube: KubeClient, targetName: string): Promise<OwnBackups> => {

@@ -1,5 +1,5 @@
 // Which disks and chunks of a target nobody needs any more. Pure.
-import type { Listed } from '#shared/clients/store/store.ts';
+import type { ListedObject } from '#shared/clients/store/store.ts';
 import { type ChunkIndex, chunkKey, indexKey } from '#shared/transfer/chunks/chunk-index.ts';
 import { dataPrefix } from '#shared/backup/place.ts';
 
@@ -8,7 +8,7 @@ export const graceMs = 7 * 24 * 3_600_000;
 
 export interface ObservedData {
   /** Everything below the prefix of data. */
-  readonly listed: readonly Listed[];
+  readonly listed: readonly ListedObject[];
   /** Disks that metadata names, whoever wrote it. */
   readonly named: ReadonlySet<string>;
   /** Milliseconds since the epoch, by the clock of the store. */
@@ -25,10 +25,10 @@ const chunkOf = (key: string): string | undefined => {
   return chunk !== undefined && chunkKey(dataPrefix, chunk) === key ? chunk : undefined;
 };
 
-const isOld = ({ modified }: Listed, now: number): boolean => modified + graceMs <= now;
+const isOld = ({ modified }: ListedObject, now: number): boolean => modified + graceMs <= now;
 
 export interface TableChoice {
-  readonly going: readonly Listed[];
+  readonly going: readonly ListedObject[];
   /** Digests that name them: what they name stays. */
   readonly staying: readonly string[];
 }
@@ -45,7 +45,7 @@ export const chooseTables = ({ listed, named, now }: ObservedData): TableChoice 
 };
 
 /** `needed`: by tables that stay. What is no chunk is nobody's business here. */
-export const chooseChunks = ({ listed, now }: ObservedData, needed: ReadonlySet<string>): readonly Listed[] =>
+export const chooseChunks = ({ listed, now }: ObservedData, needed: ReadonlySet<string>): readonly ListedObject[] =>
   listed.filter((object) => {
     const chunk = chunkOf(object.key);
     return chunk !== undefined && !needed.has(chunk) && isOld(object, now);

@@ -4,7 +4,7 @@ import { RegistryFailure } from '#shared/clients/registry/refusal.ts';
 import { type Manifest, acceptedTypes, readManifest } from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference, isDigest } from '#shared/clients/registry/reference.ts';
 import { readBody, readJson } from '#shared/clients/registry/refusal.ts';
-import { type Session, type SessionOptions, createSession } from '#shared/clients/registry/session.ts';
+import { type RegistrySession, type SessionOptions, createSession } from '#shared/clients/registry/session.ts';
 
 /** What a tag points to, as a HEAD tells it. */
 export interface Head {
@@ -67,7 +67,7 @@ export const createRegistryClient = (options: SessionOptions): RegistryClient =>
   };
 };
 
-const listTags = async (session: Session, { repository, host }: Reference): Promise<readonly string[]> => {
+const listTags = async (session: RegistrySession, { repository, host }: Reference): Promise<readonly string[]> => {
   const what = `the tags of ${host}/${repository}`;
   const tags: string[] = [];
   let path: string | undefined = `${repository}/tags/list`;

@@ -21,7 +21,7 @@ export interface SessionOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Ask {
+export interface RegistryRequest {
   readonly method?: 'GET' | 'HEAD';
   /** Below `/v2/`. */
   readonly path: string;
@@ -31,21 +31,21 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Session {
+export interface RegistrySession {
   readonly host: string;
   /** Any 2xx answer; the body must be read or discarded. Throws RegistryFailure and HttpFailure. */
-  ask(call: Ask): Promise<HttpResponse>;
+  ask(call: RegistryRequest): Promise<HttpResponse>;
 }
 
 const basicOf = ({ username, password }: Credentials): string =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
-export const createSession = (options: SessionOptions): Session => {
+export const createSession = (options: SessionOptions): RegistrySession => {
   const { host, pace } = options;
   const base = `${options.plainHttp === true ? 'http' : 'https'}://${serverOf(host)}`;
   const logins = new Map<string, string>();
 
-  const send = async (call: Ask, authorization: string | undefined): Promise<HttpResponse> => {
+  const send = async (call: RegistryRequest, authorization: string | undefined): Promise<HttpResponse> => {
     pace.check(host);
     const { response } = await followRedirects(options.http, {
       // Secret headers stay with the registry's own origin: blobs are often redirected to an object store.
@@ -59,7 +59,7 @@ export const createSession = (options: SessionOptions): Session => {
     return response;
   };
 
-  const ask = async (call: Ask): Promise<HttpResponse> => {
+  const ask = async (call: RegistryRequest): Promise<HttpResponse> => {
     const scope = call.repository;
     let response = await send(call, logins.get(scope));
     if (response.status === 401) {

@@ -33,12 +33,12 @@ export interface ObjectFacts {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-export interface ObjectKey {
+export interface S3ObjectKey {
   readonly bucket: string;
   readonly key: string;
 }
 
-export interface ObjectRead extends ObjectKey {
+export interface ObjectRead extends S3ObjectKey {
   /** Inclusive; `last` left out: to the end. Left out: all of it. */
   readonly range?: { readonly first: number; readonly last?: number | undefined } | undefined;
   /** Fails with PreconditionFailed when the object is another one by now. */
@@ -58,7 +58,7 @@ export interface ObjectContent extends ObjectFacts {
   discard(): void;
 }
 
-export interface ListedObject {
+export interface ListedS3Object {
   readonly key: string;
   /** Bytes. */
   readonly size: number;
@@ -68,11 +68,11 @@ export interface ListedObject {
 
 /** Every method throws S3Failure for what the store says, HttpFailure for connections, or the signal's reason. Nothing is tried again. */
 export interface S3Client {
-  head(object: ObjectKey): Promise<ObjectFacts>;
+  head(object: S3ObjectKey): Promise<ObjectFacts>;
   get(read: ObjectRead): Promise<ObjectContent>;
   /** Gives the ETag. With `isNew`, PreconditionFailed where the key is taken; with `etag`, where another object has it by now. */
   put(
-    object: ObjectKey & {
+    object: S3ObjectKey & {
       readonly body: Uint8Array;
       readonly isNew?: boolean;
       readonly etag?: string | undefined;
@@ -80,9 +80,9 @@ export interface S3Client {
     },
   ): Promise<string | undefined>;
   /** Removing what is not there is fine. */
-  remove(object: ObjectKey): Promise<void>;
+  remove(object: S3ObjectKey): Promise<void>;
   /** Keys in the order of their bytes, page by page as they are asked for. */
-  list(bucket: string, prefix?: string): AsyncIterable<ListedObject>;
+  list(bucket: string, prefix?: string): AsyncIterable<ListedS3Object>;
   readonly multipart: MultipartUploads;
 }
 
@@ -94,7 +94,7 @@ export interface PartSeal {
   readonly crc32?: number | undefined;
 }
 
-export interface UploadKey extends ObjectKey {
+export interface UploadKey extends S3ObjectKey {
   readonly uploadId: string;
 }
 
@@ -109,7 +109,7 @@ export interface CompletedUpload {
 /** An object made of parts. Begun and not completed, it costs storage until it is aborted. */
 export interface MultipartUploads {
   /** `hasCrc32`: the store is to check the whole object by its CRC-32; one that cannot refuses, or ignores it. */
-  begin(object: ObjectKey & { readonly contentType?: string; readonly hasCrc32?: boolean }): Promise<string>;
+  begin(object: S3ObjectKey & { readonly contentType?: string; readonly hasCrc32?: boolean }): Promise<string>;
   /** Parts are numbered from 1, and have 5 MiB at least, the last one aside. Gives the ETag. */
   putPart(
     part: UploadKey &

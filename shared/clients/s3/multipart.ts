@@ -6,7 +6,7 @@ import type {
 } from '@aws-sdk/client-s3';
 import type { MultipartUploads } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
-import type { Send } from '#shared/clients/s3/send.ts';
+import type { SendCommand } from '#shared/clients/s3/send.ts';
 
 /** A store that takes a part and names no tag for it cannot complete the upload. */
 const required = (value: string | undefined, what: string): string => {
@@ -44,7 +44,7 @@ const signedWith = (command: UploadPartCommand, sha256: string | undefined): Upl
 
 /** All pages. */
 const listUploads: (
-  send: Send,
+  send: SendCommand,
   ...args: Parameters<MultipartUploads['list']>
 ) => ReturnType<MultipartUploads['list']> = async (send, bucket, prefix = '') => {
   const found: { key: string; uploadId: string }[] = [];
@@ -63,7 +63,7 @@ const listUploads: (
   return found;
 };
 
-export const createMultipart = (send: Send): MultipartUploads => ({
+export const createMultipart = (send: SendCommand): MultipartUploads => ({
   begin: async ({ bucket, key, contentType, hasCrc32 = false }) => {
     const checksum = hasCrc32 ? ({ ChecksumAlgorithm: 'CRC32', ChecksumType: 'FULL_OBJECT' } as const) : {};
     const input = { Bucket: bucket, Key: key, ContentType: contentType, ...checksum };

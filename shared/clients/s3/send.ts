@@ -5,7 +5,7 @@ import { type S3Subject, regionHint, toS3Failure } from '#shared/clients/s3/erro
 import { createRequestHandler } from '#shared/clients/s3/handler.ts';
 
 /** Sends a command of the SDK; the region is corrected once. */
-export type Send = <T>(subject: S3Subject, work: (sdk: Sdk, client: SdkClient) => Promise<T>) => Promise<T>;
+export type SendCommand = <T>(subject: S3Subject, work: (sdk: Sdk, client: SdkClient) => Promise<T>) => Promise<T>;
 type Sdk = typeof S3Sdk;
 type SdkClient = S3Sdk.S3Client;
 
@@ -35,7 +35,7 @@ const connect = (sdk: Sdk, options: S3Options, region: string): SdkClient =>
     ...identityOf(options),
   });
 
-export const createSend = (options: S3Options): Send => {
+export const createSend = (options: S3Options): SendCommand => {
   let region = options.region;
   const clients = new Map<string, SdkClient>();
   const clientFor = async () => {

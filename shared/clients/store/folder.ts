@@ -2,7 +2,7 @@
 import { basename, join } from 'node:path';
 import { type FileSystem, codeOf, fileSystem, ifThere } from '#shared/clients/store/files.ts';
 import { draftPrefix, revisionOf, writeFile } from '#shared/clients/store/folder-write.ts';
-import type { Listed, Store } from '#shared/clients/store/store.ts';
+import type { ListedObject, Store } from '#shared/clients/store/store.ts';
 import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts';
 
 const pathOf = (root: string, key: string): string => {
@@ -28,7 +28,7 @@ const asked = async <T>(key: string, work: () => Promise<T>): Promise<T> => {
 };
 
 /** Every file, drafts too. */
-async function* walk(files: FileSystem, root: string, folder: string): AsyncGenerator<Listed, void, undefined> {
+async function* walk(files: FileSystem, root: string, folder: string): AsyncGenerator<ListedObject, void, undefined> {
   const read = () => ifThere(() => files.readdir(join(root, folder), { withFileTypes: true }));
   const entries = (await asked(folder, read)) ?? [];
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -41,9 +41,9 @@ async function* walk(files: FileSystem, root: string, folder: string): AsyncGene
   }
 }
 
-const isDraft = ({ key }: Listed): boolean => basename(key).startsWith(draftPrefix);
+const isDraft = ({ key }: ListedObject): boolean => basename(key).startsWith(draftPrefix);
 
-async function* below(files: FileSystem, root: string, prefix: string): AsyncGenerator<Listed, void, undefined> {
+async function* below(files: FileSystem, root: string, prefix: string): AsyncGenerator<ListedObject, void, undefined> {
   await asked(prefix, () => files.stat(root));
   const folder = prefix.replace(/\/[^/]*$/, '');
   for await (const entry of walk(files, root, folder)) if (entry.key.startsWith(prefix)) yield entry;

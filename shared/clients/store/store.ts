@@ -8,7 +8,7 @@ export interface StoredBytes {
   readonly revision: string;
 }
 
-export interface Listed {
+export interface ListedObject {
   readonly key: string;
   readonly size: number;
   /** Milliseconds since the epoch, by the clock of the store: when it was written last. */
@@ -29,7 +29,7 @@ export interface Store {
   /** Removing what is not there is fine. */
   remove(key: string): Promise<void>;
   /** Every key below the prefix, in order. */
-  list(prefix: string): AsyncIterable<Listed>;
+  list(prefix: string): AsyncIterable<ListedObject>;
   /** Removes what writers that died left below the prefix, where a store has such: what was written before this time, by the clock of the store. */
   tidy?(prefix: string, before: number): Promise<void>;
 }

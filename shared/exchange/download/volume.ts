@@ -9,7 +9,7 @@ import { ownerOf } from '#shared/api/owner.ts';
 import { findWriter } from '#shared/backends/writer.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import type { Target } from '#shared/exchange/target.ts';
+import type { ExchangeTarget } from '#shared/exchange/target.ts';
 import { targetText } from '#shared/exchange/target-name.ts';
 import { volumeModeOf } from '#shared/populate/volume.ts';
 
@@ -35,7 +35,7 @@ const identityOf = (claim: PersistentVolumeClaim): string | undefined => {
 };
 
 /** Throws a Problem: 409 while it cannot be read as the disk of one moment. */
-export const findVolume = async (kube: KubeClient, target: Target): Promise<DownloadVolume> => {
+export const findVolume = async (kube: KubeClient, target: ExchangeTarget): Promise<DownloadVolume> => {
   const { name, uid, claimName, isUsable, message: why } = target;
   const { namespace } = name;
   if (!isUsable) throw new Problem(409, 'NotReady', `${targetText(name)} cannot be downloaded yet: ${why}`);

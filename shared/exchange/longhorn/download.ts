@@ -7,7 +7,7 @@ import { dispositionOf, endingFor, fileNameOf } from '#shared/exchange/download/
 import { toWeb } from '#shared/exchange/http/agent.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { takeFromLonghorn } from '#shared/exchange/longhorn/client.ts';
-import type { Target } from '#shared/exchange/target.ts';
+import type { ExchangeTarget } from '#shared/exchange/target.ts';
 import { targetText } from '#shared/exchange/target-name.ts';
 
 interface Stored {
@@ -35,13 +35,13 @@ const readStored = async ({ kube }: ExchangeDeps, name: string): Promise<Stored>
   return { bytes: size > 0 ? size : undefined, format: isQcow2 ? 'qcow2' : 'raw' };
 };
 
-const requireReadable = ({ isUsable, isEncrypted, name, message }: Target): void => {
+const requireReadable = ({ isUsable, isEncrypted, name, message }: ExchangeTarget): void => {
   if (!isUsable) throw new Problem(409, 'NotReady', `${targetText(name)} cannot be downloaded yet: ${message}`);
   if (isEncrypted === true) throw new Problem(409, 'ImageEncrypted', 'encrypted image is not supported for download');
 };
 
 export interface LonghornDownload {
-  readonly target: Target & { readonly backingImage: string };
+  readonly target: ExchangeTarget & { readonly backingImage: string };
   /** Packed where the client does not say, as Harvester's link is. */
   readonly isPackedByDefault: boolean;
 }

@@ -4,7 +4,7 @@ import { backingImageDataSources, longhornNamespace } from '#shared/api/foreign/
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { sendToLonghorn } from '#shared/exchange/longhorn/client.ts';
-import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import { targetText } from '#shared/exchange/target-name.ts';
 import { redact } from '#shared/runtime/redact.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -15,7 +15,7 @@ const sectorBytes = 512;
 
 export interface LonghornUpload {
   /** With its backing image. */
-  readonly target: Target & { readonly backingImage: string };
+  readonly target: ExchangeTarget & { readonly backingImage: string };
   readonly stream: AsyncIterable<Buffer>;
   readonly length: number | undefined;
   readonly inspection: Inspection;

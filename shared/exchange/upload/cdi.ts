@@ -2,7 +2,7 @@
 import { authenticate } from '#shared/exchange/access/caller.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import { type TargetName, parseTarget } from '#shared/exchange/target-name.ts';
 import { deliver } from '#shared/exchange/upload/deliver.ts';
 import { fileOf } from '#shared/exchange/upload/file-part.ts';
@@ -43,7 +43,7 @@ const targetOfToken = async (deps: ExchangeDeps, request: Request): Promise<Targ
 };
 
 const rejections: Readonly<
-  Record<Exclude<Target['stage'], 'open' | 'unoffered' | 'failed'>, (claim: string) => string>
+  Record<Exclude<ExchangeTarget['stage'], 'open' | 'unoffered' | 'failed'>, (claim: string) => string>
 > = {
   done: (claim) => `rejecting Upload Request for PVC ${claim} that already finished uploading`,
   'no-upload': (claim) => `rejecting Upload Request for PVC ${claim}: it is not an upload target`,
@@ -52,7 +52,7 @@ const rejections: Readonly<
 };
 
 /** What takes a file, now or once it is started again. Throws a Problem (503). */
-const findOpen = async (deps: ExchangeDeps, name: TargetName): Promise<Target> => {
+const findOpen = async (deps: ExchangeDeps, name: TargetName): Promise<ExchangeTarget> => {
   const target = await findTarget(deps.kube, name).catch((error: unknown) => {
     const isMissing = error instanceof Problem && error.status === 404;
     throw isMissing ? text(503, `rejecting Upload Request for PVC ${name.name} that doesn't exist`) : error;

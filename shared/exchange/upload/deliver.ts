@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 import { uploadToLonghorn } from '#shared/exchange/longhorn/upload.ts';
-import type { Target } from '#shared/exchange/target.ts';
+import type { ExchangeTarget } from '#shared/exchange/target.ts';
 import type { FileBody } from '#shared/exchange/upload/file-part.ts';
 import { lookAhead, requireRoom } from '#shared/exchange/upload/look-ahead.ts';
 import { offer } from '#shared/exchange/upload/offer.ts';
@@ -14,7 +14,7 @@ import type { Inspection } from '#shared/transfer/report.ts';
 import type { Checksum } from '#shared/transfer/spec.ts';
 
 export interface Delivered {
-  readonly target: Target;
+  readonly target: ExchangeTarget;
   readonly file: FileBody;
   /** Bytes of the disk, where the client says them. */
   readonly virtualSize?: number | undefined;

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { isTransferError } from '#shared/transfer/fault.ts';
 import { checkCapacity, planTransfer } from '#shared/transfer/plan.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
 
 export interface LookedAt {
@@ -12,7 +12,7 @@ export interface LookedAt {
   readonly stream: Readable;
 }
 
-const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): Source => ({
+const sourceOf = (head: Buffer, size: number | undefined, isWhole: boolean): ByteSource => ({
   probe: () => Promise.resolve({ size: isWhole ? head.length : size, head, isWhole, hasRanges: false, isPinned: true }),
   read: () => Promise.reject(new Error('only the beginning is here')),
   readInto: () => Promise.reject(new Error('only the beginning is here')),

@@ -4,7 +4,7 @@ import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import { targetText } from '#shared/exchange/target-name.ts';
 import { type UploadDeps, requireOpen } from '#shared/exchange/upload/open.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
@@ -25,9 +25,9 @@ const sizeUnknown = (): Problem =>
 /** The target as it then is. One that failed is started again by it: an upload may be repeated. */
 export const offer = async (
   { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
-  target: Target,
+  target: ExchangeTarget,
   { inspection, virtualSize }: Offer,
-): Promise<Target> => {
+): Promise<ExchangeTarget> => {
   if (target.stage === 'failed' && target.volumeName !== undefined)
     return restartVolume({ kube, now }, target, target.volumeName);
   // Of what Longhorn keeps, the file itself says how large it is.
@@ -55,9 +55,9 @@ export const offer = async (
 /** Its claim is as large as it was asked to be, whatever comes. From here on it is found by its own name: its claim goes and comes again. */
 const restartVolume = async (
   { kube, now }: Pick<UploadDeps, 'kube' | 'now'>,
-  target: Target,
+  target: ExchangeTarget,
   name: string,
-): Promise<Target> => {
+): Promise<ExchangeTarget> => {
   const { namespace } = target.name;
   const metadata = { annotations: { [annotations.retry]: `upload-${now()}` } };
   await kube.mergePatch(dataVolumeKind.type, { namespace, name }, { metadata });
@@ -68,7 +68,7 @@ const pollMs = 200;
 const tries = 150;
 
 /** The failure of before must not be taken for one of this upload. */
-const untilStarted = async (kube: KubeClient, { name }: Target): Promise<Target> => {
+const untilStarted = async (kube: KubeClient, { name }: ExchangeTarget): Promise<ExchangeTarget> => {
   for (let attempt = 0; attempt < tries; attempt++) {
     const now = await findTarget(kube, name);
     if (now.stage !== 'failed') return { ...now, stage: 'open' };

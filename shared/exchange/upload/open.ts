@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import { type TargetName, targetText } from '#shared/exchange/target-name.ts';
 import { lookAtUpload, type UploadState } from '#shared/exchange/upload/session.ts';
 import { type Worker, type WorkerDeps, findWorker } from '#shared/exchange/worker.ts';
@@ -14,13 +14,18 @@ export interface UploadDeps extends WorkerDeps {
 }
 
 export interface OpenUpload {
-  readonly target: Target;
+  readonly target: ExchangeTarget;
   readonly worker: Worker;
   readonly state: UploadState;
 }
 
 /** Why the target takes no bytes now, and what to do; `undefined`: it takes them. */
-export const closedBecause = ({ name, stage, message, volumeName = name.name }: Target): Problem | undefined => {
+export const closedBecause = ({
+  name,
+  stage,
+  message,
+  volumeName = name.name,
+}: ExchangeTarget): Problem | undefined => {
   const text = targetText(name);
   switch (stage) {
     case 'no-upload':
@@ -43,7 +48,7 @@ export const closedBecause = ({ name, stage, message, volumeName = name.name }: 
 };
 
 /** Throws a Problem where the target takes no bytes now, and says why. */
-export const requireOpen = (target: Target): void => {
+export const requireOpen = (target: ExchangeTarget): void => {
   const problem = closedBecause(target);
   if (problem !== undefined) throw problem;
 };
@@ -54,7 +59,11 @@ const checkTarget = async (kube: KubeClient, name: TargetName): Promise<void> =>
 const pollMs = 150;
 
 /** The target once something receives bytes for it. Throws a Problem: 503 when the wait times out. */
-export const untilReceived = async (deps: UploadDeps, target: Target, signal: AbortSignal): Promise<Target> => {
+export const untilReceived = async (
+  deps: UploadDeps,
+  target: ExchangeTarget,
+  signal: AbortSignal,
+): Promise<ExchangeTarget> => {
   const deadline = deps.now() + deps.waitMs;
   for (let observed = target; ; observed = await findTarget(deps.kube, target.name)) {
     requireOpen(observed);
@@ -67,7 +76,7 @@ export const untilReceived = async (deps: UploadDeps, target: Target, signal: Ab
   }
 };
 
-const wholeFilesOnly = ({ name }: Target): Problem =>
+const wholeFilesOnly = ({ name }: ExchangeTarget): Problem =>
   new Problem(
     409,
     'NotResumable',
@@ -75,7 +84,7 @@ const wholeFilesOnly = ({ name }: Target): Problem =>
   );
 
 /** Throws a Problem for what Longhorn keeps. */
-export const openUpload = async (deps: UploadDeps, asked: Target, signal: AbortSignal): Promise<OpenUpload> => {
+export const openUpload = async (deps: UploadDeps, asked: ExchangeTarget, signal: AbortSignal): Promise<OpenUpload> => {
   const target = await untilReceived(deps, asked, signal);
   const { receiver } = target;
   if (receiver === undefined) throw wholeFilesOnly(target);

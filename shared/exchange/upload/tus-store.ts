@@ -5,7 +5,7 @@ import { DataStore, ERRORS, Upload } from '@tus/server';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';
 import type { ExchangeDeps } from '#shared/exchange/deps.ts';
 import { Problem } from '#shared/exchange/http/problem.ts';
-import { type Target, findTarget } from '#shared/exchange/target.ts';
+import { type ExchangeTarget, findTarget } from '#shared/exchange/target.ts';
 import type { TargetName } from '#shared/exchange/target-name.ts';
 import { announcedSum, requireSize } from '#shared/exchange/upload/deliver.ts';
 import { requireTaken } from '#shared/exchange/upload/harvester.ts';
@@ -62,8 +62,8 @@ export class UploadStore extends DataStore {
 
   /** Whether what was sent last is all of the file, and nobody knows yet what becomes of it. */
   readonly isUnfinished = (): boolean => this.#isUnfinished;
-  readonly #find = (): Promise<Target> => findTarget(this.#deps.kube, this.#name);
-  readonly #open = (target: Target): Promise<OpenUpload> => openUpload(this.#deps, target, this.#signal);
+  readonly #find = (): Promise<ExchangeTarget> => findTarget(this.#deps.kube, this.#name);
+  readonly #open = (target: ExchangeTarget): Promise<OpenUpload> => openUpload(this.#deps, target, this.#signal);
 
   override async create(upload: Upload): Promise<Upload> {
     const { size, metadata = {}, id } = upload;
@@ -83,7 +83,7 @@ export class UploadStore extends DataStore {
     return upload;
   }
 
-  async #offered(metadata: Metadata): Promise<Target> {
+  async #offered(metadata: Metadata): Promise<ExchangeTarget> {
     const target = await this.#find();
     const virtualSize = diskSizeOf(metadata);
     if (target.stage === 'unoffered' && virtualSize === undefined) throw needsDiskSize();

@@ -2,7 +2,7 @@
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
 import { type Destination, followRedirects, toDestination } from '#shared/clients/http/redirect.ts';
 import { parseRetryAfter } from '#shared/clients/registry/refusal.ts';
-import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import type { HttpCronSource } from '#shared/golden/source.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { redactUrl } from '#shared/runtime/redact.ts';
@@ -20,7 +20,7 @@ export interface HttpPoll {
 const mostBytes = 4 * 1024 * 1024;
 
 /** Throws HttpFailure. */
-export const pollHttp = (poll: HttpPoll, source: HttpCronSource, known: Memory): Promise<Observation> =>
+export const pollHttp = (poll: HttpPoll, source: HttpCronSource, known: Validators): Promise<Observation> =>
   source.checksumUrl === undefined ? byValidator(poll, source, known) : byChecksum(poll, source, source.checksumUrl);
 
 const ask = async (
@@ -72,7 +72,7 @@ const readText = async (response: HttpResponse): Promise<string> => {
   return Buffer.concat(parts).toString('utf8');
 };
 
-const conditionsOf = ({ etag, lastModified }: Memory): Readonly<Record<string, string>> => ({
+const conditionsOf = ({ etag, lastModified }: Validators): Readonly<Record<string, string>> => ({
   ...(etag === undefined ? {} : { 'if-none-match': etag }),
   ...(lastModified === undefined ? {} : { 'if-modified-since': lastModified }),
 });
@@ -80,7 +80,7 @@ const conditionsOf = ({ etag, lastModified }: Memory): Readonly<Record<string, s
 /** Servers that know no HEAD are asked to begin sending, and hung up on. */
 const noHead = new Set([400, 403, 405, 501]);
 
-const byValidator = async (poll: HttpPoll, source: HttpCronSource, known: Memory): Promise<Observation> => {
+const byValidator = async (poll: HttpPoll, source: HttpCronSource, known: Validators): Promise<Observation> => {
   const origin = toDestination(new URL(source.url), poll.secretHeaders);
   let response = await ask(poll, origin, 'HEAD', conditionsOf(known));
   response.discard();
@@ -93,7 +93,7 @@ const byValidator = async (poll: HttpPoll, source: HttpCronSource, known: Memory
   return toObservation(response, known, source.url);
 };
 
-const toObservation = ({ headers }: HttpResponse, known: Memory, url: string): Observation => {
+const toObservation = ({ headers }: HttpResponse, known: Validators, url: string): Observation => {
   const where = redactUrl(url);
   const etag = headers['etag'];
   const lastModified = headers['last-modified'];

@@ -2,13 +2,13 @@
 import { z } from 'zod';
 
 /** What earlier polls wrote down: lets a source say "the same" cheaply. */
-export const Memory = z.object({
+export const Validators = z.object({
   /** Digest a reference led to, an index perhaps. */
   sourceDigest: z.string().optional(),
   etag: z.string().optional(),
   lastModified: z.string().optional(),
 });
-export type Memory = Readonly<z.infer<typeof Memory>>;
+export type Validators = Readonly<z.infer<typeof Validators>>;
 
 export const Observation = z.discriminatedUnion('is', [
   z.object({
@@ -18,7 +18,7 @@ export const Observation = z.discriminatedUnion('is', [
     /** How it was found, for people. */
     message: z.string(),
     tag: z.string().optional(),
-    memory: Memory,
+    memory: Validators,
   }),
   /** Nothing is new since the memory was written. */
   z.object({ is: z.literal('same'), message: z.string() }),

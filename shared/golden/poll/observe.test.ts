@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { configMaps, persistentVolumeClaims, secrets } from '#shared/api/foreign/core.ts';
 import type { CronSourceSpec } from '#shared/api/cdi/data-import-cron.ts';
-import type { Memory } from '#shared/golden/poll/observation.ts';
+import type { Validators } from '#shared/golden/poll/observation.ts';
 import { type Observe, createObserver } from '#shared/golden/poll/observe.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
@@ -51,7 +51,7 @@ describe.skipIf(!hasRegistry())('a registry', () => {
     kube.seed(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'golden', name: 'login' }, data });
   });
 
-  const look = async (asked: object, known: Memory = {}) => {
+  const look = async (asked: object, known: Validators = {}) => {
     const url = `docker://${registry.host}/disks/fedora`;
     const source = sourceOf({ registry: { url, secretRef: 'login', ...asked } });
     registry.requests.length = 0;
@@ -169,7 +169,7 @@ describe('a web server', () => {
   });
   afterAll(() => server.close());
 
-  const look = (http: object, known: Memory = {}) =>
+  const look = (http: object, known: Validators = {}) =>
     observerOf([])({
       source: sourceOf({ http: { url: `${origin}/a.img?token=hidden`, ...http } }),
       namespace: 'golden',
@@ -267,7 +267,7 @@ describe('an object store', () => {
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/bucket/a%20key`;
   });
   afterAll(() => server.close());
-  const look = (over: object = {}, known: Memory = {}) =>
+  const look = (over: object = {}, known: Validators = {}) =>
     observerOf([])({ source: sourceOf({ s3: { url, ...over } }), namespace: 'golden', known });
 
   it('tells a change by version and ETag, with one request each', async () => {

@@ -14,7 +14,7 @@ import { createS3Client, type S3Client } from '#shared/clients/s3/client.ts';
 import { parseS3Credentials } from '#shared/clients/s3/credentials.ts';
 import { s3PlaceOf } from '#shared/clients/s3/place.ts';
 import { pollHttp } from '#shared/golden/poll/http.ts';
-import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import { type RoundAnswers, createRoundAnswers, pollRegistry } from '#shared/golden/poll/registry.ts';
 import {
   type CronSource,
@@ -32,7 +32,7 @@ export interface ObserveRequest {
   readonly source: CronSource;
   /** Where Secrets and ConfigMaps are looked up. */
   readonly namespace: string;
-  readonly known: Memory;
+  readonly known: Validators;
   /** Looks of the same round share what they ask of a registry. */
   readonly round?: object | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -200,7 +200,7 @@ const readCa = async ({ kube }: Tools, namespace: string, name: string | undefin
 // Asks an object store whether an object changed: by its version where the bucket keeps versions, and its ETag.
 
 /** One HEAD. Throws S3Failure and HttpFailure. */
-const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Memory): Promise<Observation> => {
+const pollS3 = async (client: S3Client, { url }: S3CronSource, known: Validators): Promise<Observation> => {
   const where = redactUrl(url);
   const place = s3PlaceOf(new URL(url));
   if (place === undefined) throw new InvalidInput(`${where} names no object`);

@@ -5,14 +5,14 @@ import { indexTypes } from '#shared/clients/registry/manifest.ts';
 import { selectPlatform } from '#shared/clients/registry/manifest.ts';
 import { type Reference, formatReference } from '#shared/clients/registry/reference.ts';
 import { chooseTag } from '#shared/clients/registry/tags.ts';
-import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import { type RegistryCronSource, anyVersion } from '#shared/golden/source.ts';
 
 /** Throws RegistryFailure and HttpFailure. `architecture` is used where the source names none. */
 export const pollRegistry = async (
   client: RegistryClient,
   source: RegistryCronSource,
-  known: Memory,
+  known: Validators,
   architecture: string,
 ): Promise<Observation> => {
   const { digest } = source.image;

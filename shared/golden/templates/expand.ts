@@ -33,7 +33,7 @@ export interface BootSources {
   readonly problems: readonly Problem[];
 }
 
-export interface Cluster {
+export interface TemplateCluster {
   /** Where golden images live. */
   readonly namespace: string;
   /** In order: the first is the default. */
@@ -49,7 +49,7 @@ interface Names {
 const archLabel = (name: string) => ({ [templateLabels.architecture]: name });
 
 /** Boot sources that common VM templates refer to, with the architectures of this cluster that have one. */
-const commonNames = ({ architectures }: Cluster): readonly Names[] => {
+const commonNames = ({ architectures }: TemplateCluster): readonly Names[] => {
   const names = [...new Set(architectures.flatMap((name) => commonDataSources[name] ?? []))].sort();
   return names.map((name) => ({
     name,
@@ -72,7 +72,7 @@ const fanOut = ({ name, architectures }: Names): readonly WantedSource[] => {
 const plainSources = (names: readonly Names[]): readonly WantedSource[] =>
   names.map(({ name }) => ({ name, labels: {} }));
 
-const cronOf = (template: Template, { namespace }: Cluster): WantedCron => ({
+const cronOf = (template: Template, { namespace }: TemplateCluster): WantedCron => ({
   namespace: template.namespace ?? namespace,
   name: template.name,
   labels: template.labels,
@@ -96,14 +96,17 @@ const specFor = (spec: DataImportCronSpec, arch: string): DataImportCronSpec => 
   return { ...managed, template };
 };
 
-const cronFor = (template: Template, cluster: Cluster, arch: string): WantedCron => {
+const cronFor = (template: Template, cluster: TemplateCluster, arch: string): WantedCron => {
   const cron = cronOf(template, cluster);
   const { managedDataSource } = template.spec;
   const labels = { ...cron.labels, ...archLabel(arch), [templateLabels.dataSource]: managedDataSource };
   return { ...cron, name: `${cron.name}-${arch}`, labels, spec: specFor(cron.spec, arch) };
 };
 
-const expandMulti = (templates: readonly Template[], cluster: Cluster): Pick<BootSources, 'crons' | 'sources'> => {
+const expandMulti = (
+  templates: readonly Template[],
+  cluster: TemplateCluster,
+): Pick<BootSources, 'crons' | 'sources'> => {
   const common = commonNames(cluster);
   const perTemplate = templates.map((template) => {
     const known = common.find(({ name }) => name === template.spec.managedDataSource);
@@ -129,7 +132,10 @@ const expandMulti = (templates: readonly Template[], cluster: Cluster): Pick<Boo
   return { crons: perTemplate.flatMap(({ crons }) => crons), sources: names.flatMap(fanOut) };
 };
 
-const expandPlain = (templates: readonly Template[], cluster: Cluster): Pick<BootSources, 'crons' | 'sources'> => {
+const expandPlain = (
+  templates: readonly Template[],
+  cluster: TemplateCluster,
+): Pick<BootSources, 'crons' | 'sources'> => {
   const common = commonNames({ ...cluster, architectures: cluster.architectures.slice(0, 1) });
   const crons = templates.map((template) => cronOf(template, cluster));
   const own = crons
@@ -159,7 +165,7 @@ const uniqueSources = (sources: readonly WantedSource[]): readonly WantedSource[
   ...new Map(sources.map((source) => [source.name, source])).values(),
 ];
 
-export const expand = (templates: readonly Template[], cluster: Cluster): BootSources => {
+export const expand = (templates: readonly Template[], cluster: TemplateCluster): BootSources => {
   const { crons, sources } = cluster.isMultiArch ? expandMulti(templates, cluster) : expandPlain(templates, cluster);
   return { ...withoutRivals(crons), sources: uniqueSources(sources) };
 };

@@ -41,7 +41,7 @@ export const withoutArchitectures = (annotations: Texts): Texts =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key !== templateAnnotations.architectures));
 
 /** Whether a boot source keeps itself fresh or stays with the volume a user made. Pure; the table of SSP, with its reason said aloud. */
-export interface SourceFacts {
+export interface BootSourceFacts {
   /** Whether a template feeds it. */
   readonly hasTemplate: boolean;
   readonly exists: boolean;
@@ -53,16 +53,16 @@ export interface SourceFacts {
   readonly keepsFormerVolume: boolean;
 }
 
-export interface Decision {
+export interface RefreshDecision {
   readonly isAutomatic: boolean;
   readonly why: string;
 }
 
-const automatic = (why: string): Decision => ({ isAutomatic: true, why });
-const manual = (why: string): Decision => ({ isAutomatic: false, why });
+const automatic = (why: string): RefreshDecision => ({ isAutomatic: true, why });
+const manual = (why: string): RefreshDecision => ({ isAutomatic: false, why });
 
 /** In this order; the first that fits. */
-export const decide = (facts: SourceFacts): Decision => {
+export const decide = (facts: BootSourceFacts): RefreshDecision => {
   if (!facts.hasTemplate) return manual('no template feeds it');
   const hasOwn = facts.hasVolume || facts.keepsFormerVolume;
   if (hasOwn && facts.exists && facts.hasLabel) return automatic('it carries the label cdi.kubevirt.io/dataImportCron');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CronTemplateEntry, HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
 import { commonTemplates } from '#shared/golden/templates/common-images.ts';
-import { type SourceFacts, decide } from '#shared/golden/templates/template.ts';
+import { type BootSourceFacts, decide } from '#shared/golden/templates/template.ts';
 import { expand } from '#shared/golden/templates/expand.ts';
 import { effectiveTemplates, scheduleOf } from '#shared/golden/templates/operators.ts';
 import { sspTemplates } from '#shared/golden/templates/operators.ts';
@@ -261,14 +261,14 @@ describe('one architecture', () => {
 });
 
 describe('whether a boot source keeps itself fresh', () => {
-  const facts: SourceFacts = {
+  const facts: BootSourceFacts = {
     hasTemplate: true,
     exists: false,
     hasLabel: false,
     hasVolume: false,
     keepsFormerVolume: false,
   };
-  it.each<[string, Partial<SourceFacts>, boolean]>([
+  it.each<[string, Partial<BootSourceFacts>, boolean]>([
     ['no template', { hasTemplate: false }, false],
     ['no template, though labelled', { hasTemplate: false, exists: true, hasLabel: true }, false],
     ['nothing there', {}, true],

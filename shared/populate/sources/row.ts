@@ -1,5 +1,5 @@
 // What is known of a type of source: the columns of the table in populate/source.ts.
-import type { Container, Volume } from '#shared/api/foreign/core.ts';
+import type { Container, PodVolume } from '#shared/api/foreign/core.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import type { TransferSource } from '#shared/transfer/spec.ts';
@@ -12,7 +12,7 @@ export interface JobContext {
 
 /** What a pod has mounted beside its target. */
 export interface SourceMounts {
-  readonly volumes: readonly Volume[];
+  readonly volumes: readonly PodVolume[];
   readonly mounts: NonNullable<Container['volumeMounts']>;
   readonly devices: NonNullable<Container['volumeDevices']>;
 }

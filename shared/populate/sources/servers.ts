@@ -1,5 +1,5 @@
 // Sources that a Job fetches from a server: how they are named, what the worker is given, and which Secrets and ConfigMaps are mounted for it.
-import type { Volume } from '#shared/api/foreign/core.ts';
+import type { PodVolume } from '#shared/api/foreign/core.ts';
 import { parseReference, readReference } from '#shared/clients/registry/reference.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { type JobRow, type SourceMounts, downloading } from '#shared/populate/sources/row.ts';
@@ -44,7 +44,7 @@ export interface S3Object extends SourceAccess {
 }
 
 /** An object of the installation's object store. */
-export interface StoredObject {
+export interface ObjectLocation {
   readonly bucket: string;
   readonly key: string;
 }
@@ -66,7 +66,7 @@ const headersOf = ({
 
 interface MountedVolume {
   readonly path: string;
-  readonly volume: Volume;
+  readonly volume: PodVolume;
 }
 
 /** Optional: a pod that runs says at once what is missing, one that cannot start says it in an event that nobody sees. */
@@ -142,7 +142,7 @@ const storeOf = ({ objectStore }: PopulateSettings): NonNullable<PopulateSetting
   return objectStore;
 };
 
-export const object: JobRow<StoredObject> = {
+export const object: JobRow<ObjectLocation> = {
   ...fetched,
   name: "an object of the installation's object store",
   isFile: true,

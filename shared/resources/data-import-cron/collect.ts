@@ -12,7 +12,7 @@ import type { CronState, CronSubject } from '#shared/resources/data-import-cron/
 import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
-import type { Step } from '#shared/resources/reconciler.ts';
+import type { PlannedStep } from '#shared/resources/reconciler.ts';
 
 /** A volume goes with its import. */
 export const removeVolume = ({ dataVolume, volume }: ObservedVersion): readonly Action[] =>
@@ -109,7 +109,7 @@ const removeDataSource = (cron: CronSubject, { dataSource }: ObservedCron): read
 export const planRemoval = (
   cron: CronSubject,
   observed: ObservedCron,
-): Step<CronState> & { readonly removed: boolean } => {
+): PlannedStep<CronState> & { readonly removed: boolean } => {
   const versions = [...observed.versions.values()];
   const going = cron.retains
     ? versions.filter((version) => version.dataVolume !== undefined && !isUsable(version))

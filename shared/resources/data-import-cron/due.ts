@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { dueTime, nextPollAfter } from '#shared/golden/schedule.ts';
-import type { Memory, Observation } from '#shared/golden/poll/observation.ts';
+import type { Validators, Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { type Schedule, parseSchedule } from '#shared/golden/schedule.ts';
 import { type CronSource, hostOf, readCronSource, sourceName } from '#shared/golden/source.ts';
@@ -28,10 +28,14 @@ const hasDigest = ({ metadata }: DataImportCron): boolean =>
   (metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '') !== '';
 
 /** What a poll left to know the next answer by. */
-const sightOf = ({ sourceDigest, etag, lastModified }: Memory = {}): Memory => ({ sourceDigest, etag, lastModified });
+const sightOf = ({ sourceDigest, etag, lastModified }: Validators = {}): Validators => ({
+  sourceDigest,
+  etag,
+  lastModified,
+});
 
 /** Without a digest to compare with, nothing can be the same. */
-const knownOf = (cron: DataImportCron): Memory => {
+const knownOf = (cron: DataImportCron): Validators => {
   if (!hasDigest(cron)) return {};
   return sightOf(cron.status?.lastPoll);
 };
@@ -99,7 +103,7 @@ export interface Recorded {
 const secondIso = (time: number): string => new Date(Math.ceil(time / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 
 /** What the next poll needs to know of this one. */
-const memoryAfter = (cron: DataImportCron, observation: Observation): Memory & Pick<PollStatus, 'tag'> =>
+const memoryAfter = (cron: DataImportCron, observation: Observation): Validators & Pick<PollStatus, 'tag'> =>
   observation.is === 'found'
     ? { tag: observation.tag, ...observation.memory }
     : { tag: cron.status?.lastPoll?.tag, ...knownOf(cron) };

@@ -8,8 +8,8 @@ import type { ObservedCron, ObservedVersion } from '#shared/resources/data-impor
 import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
 import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
-import { type Verdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';
-import type { Step } from '#shared/resources/reconciler.ts';
+import { type CronVerdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';
+import type { PlannedStep } from '#shared/resources/reconciler.ts';
 
 /** Somebody else's data source that works is not taken over: they may put the label on it when they want that. */
 export const isKept = ({ ref }: CronSubject, source: DataSource): boolean => {
@@ -83,7 +83,7 @@ export const offer = (cron: CronSubject, { dataSource: source }: ObservedCron, s
 
 // What the steps of this folder share: one version on its way, and what is said and offered meanwhile. Pure.
 
-export type CronStep = Step<CronState>;
+export type CronStep = PlannedStep<CronState>;
 
 /** One version on its way. */
 export interface Work {
@@ -96,12 +96,12 @@ export interface Work {
 }
 
 /** The version in use stays so, whatever becomes of the next one. */
-export const goOn = ({ cron, observed, state }: Work, actions: readonly Action[], verdict: Verdict): CronStep => ({
+export const goOn = ({ cron, observed, state }: Work, actions: readonly Action[], verdict: CronVerdict): CronStep => ({
   actions: [...actions, ...offer(cron, observed, state)],
   state: conclude(cron, state, adviseKept(cron, observed, verdict)),
 });
 
-const adviseKept = (cron: CronSubject, { dataSource }: ObservedCron, verdict: Verdict): Verdict => {
+const adviseKept = (cron: CronSubject, { dataSource }: ObservedCron, verdict: CronVerdict): CronVerdict => {
   if (verdict.trouble !== undefined || dataSource === undefined || !isKept(cron, dataSource)) return verdict;
   const message = `DataSource ${cron.dataSource} is somebody else's and in use: label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} to have it follow this cron`;
   return { ...verdict, trouble: { reason: 'DataSourceUnmanaged', message } };

@@ -14,7 +14,7 @@ import type { ObservedCron } from '#shared/resources/data-import-cron/observed.t
 import { type CronState, type CronSubject, isRetryWanted } from '#shared/resources/data-import-cron/subject.ts';
 import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
-import { type Verdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
+import { type CronVerdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { takeSnapshot, useVersion } from '#shared/resources/data-import-cron/using.ts';
 import { classOf, hasSnapshot, hasVolume, isUsable, targetName } from '#shared/resources/data-import-cron/version.ts';
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
@@ -53,7 +53,7 @@ const offeredNow = ({ state }: CronSubject, { versions, dataSource }: ObservedCr
 const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep => {
   const message = `DataSource ${cron.dataSource} is already managed by DataImportCron ${rival}: delete one of them, or name another managedDataSource`;
   const note: Note = { type: 'Warning', reason: 'ErrDataSourceAlreadyManaged', message, occurrence: rival };
-  const verdict: Verdict = {
+  const verdict: CronVerdict = {
     phase: 'Waiting',
     progressing: progressing.none,
     upToDate: upToDate.noDigest,
@@ -65,7 +65,7 @@ const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep
 const isUnauthorized = ({ right }: ObservedCron): boolean => right.is === 'asked' && right.grant === undefined;
 
 /** Nothing is imported; what is in use stays so. */
-const unauthorized = ({ source, namespace }: CronSubject): Verdict => {
+const unauthorized = ({ source, namespace }: CronSubject): CronVerdict => {
   const place = source?.type === 'pvc' ? source : { account: '', namespace };
   return {
     phase: 'Waiting',
@@ -81,14 +81,19 @@ const unauthorized = ({ source, namespace }: CronSubject): Verdict => {
 const waitForDigest = (cron: CronSubject, observed: ObservedCron, state: CronState): CronStep => {
   if (isUnauthorized(observed))
     return { actions: offer(cron, observed, state), state: conclude(cron, state, unauthorized(cron)) };
-  const verdict: Verdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.noDigest };
+  const verdict: CronVerdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.noDigest };
   return { actions: offer(cron, observed, state), state: conclude(cron, state, verdict) };
 };
 
 const refuseDigest = (cron: CronSubject, observed: ObservedCron, state: CronState, problem: string): CronStep => {
   const message = `${problem}: "${cron.digest}"; it needs sha256:<64 hex digits>, in annotation ${cdiAnnotations.desiredDigest}`;
   const trouble = { reason: 'InvalidDigest', message };
-  const verdict: Verdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.outdated, trouble };
+  const verdict: CronVerdict = {
+    phase: 'Waiting',
+    progressing: progressing.none,
+    upToDate: upToDate.outdated,
+    trouble,
+  };
   return { actions: offer(cron, observed, state), state: conclude(cron, state, verdict) };
 };
 
@@ -119,7 +124,11 @@ const startImport = (work: Work): CronStep => {
     message: `importing ${name} (${state.current?.digest ?? cron.digest})`,
     occurrence: `import/${name}/${began.handledRetryToken ?? ''}`,
   };
-  const verdict: Verdict = { phase: 'Importing', progressing: progressing.of('Pending'), upToDate: upToDate.outdated };
+  const verdict: CronVerdict = {
+    phase: 'Importing',
+    progressing: progressing.of('Pending'),
+    upToDate: upToDate.outdated,
+  };
   const step = goOn(
     { ...work, state: began },
     [create(dataVolumes, buildImport(cron, name, { ...observed, copied: copiedFrom(cron, observed, name) }))],
@@ -147,7 +156,7 @@ const followImport = (work: Work, phase: string): CronStep => {
   const hasLostVolume = phase === 'Succeeded' || (phase === 'Failed' && state.offered === name);
   const startsOver = hasLostVolume || isMisplaced(work) || (phase === 'Failed' && isRetryWanted(cron));
   if (startsOver) {
-    const verdict: Verdict = {
+    const verdict: CronVerdict = {
       phase: 'Importing',
       progressing: progressing.of('Pending'),
       upToDate: upToDate.importing,
@@ -180,7 +189,7 @@ const failImport = (work: Work): CronStep => {
     ({ type, message }) => (type === 'Running' || type === 'Ready') && (message ?? '') !== '',
   );
   const message = `the import of ${name} failed: ${told?.message ?? 'see the DataVolume'}; a new digest is imported by itself, for this one ${retryHint}`;
-  const verdict: Verdict = {
+  const verdict: CronVerdict = {
     phase: 'Failed',
     progressing: progressing.of('Failed'),
     upToDate: upToDate.outdated,

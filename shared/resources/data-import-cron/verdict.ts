@@ -31,7 +31,7 @@ export const upToDate = {
   noDigest: say('False', 'NoDigest', 'No source digest'),
 } as const;
 
-export interface Verdict {
+export interface CronVerdict {
   readonly phase: CronState['phase'];
   readonly progressing: Said;
   readonly upToDate: Said;
@@ -41,7 +41,7 @@ export interface Verdict {
 
 const rateLimited = 'RateLimited';
 
-const pollTrouble = ({ lastPoll, waiting, nextPoll }: CronState): Verdict['trouble'] => {
+const pollTrouble = ({ lastPoll, waiting, nextPoll }: CronState): CronVerdict['trouble'] => {
   if (waiting !== undefined)
     return { reason: rateLimited, message: `${waiting.message}; the next try is at ${waiting.until}` };
   if (lastPoll?.outcome !== 'Failed') return undefined;
@@ -52,11 +52,11 @@ const pollTrouble = ({ lastPoll, waiting, nextPoll }: CronState): Verdict['troub
   };
 };
 
-const degradedOf = (trouble: Verdict['trouble']): Said =>
+const degradedOf = (trouble: CronVerdict['trouble']): Said =>
   trouble === undefined ? say('False', 'AsExpected', 'nothing is wrong') : say('True', trouble.reason, trouble.message);
 
 /** Whether disks can be made, from whichever version. */
-const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progressing: doing }: Verdict): Said => {
+const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progressing: doing }: CronVerdict): Said => {
   if (offered !== undefined) return say('True', 'Ready', `${offered} is in use`);
   if (trouble !== undefined) return say('False', trouble.reason, trouble.message);
   const why = doing.status === 'True' || fresh.reason !== 'ImportProgressing' ? fresh : doing;
@@ -64,7 +64,7 @@ const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progre
 };
 
 /** The state that says a verdict. `next` is the state so far. */
-export const conclude = (cron: CronSubject, next: CronState, verdict: Verdict): CronState => {
+export const conclude = (cron: CronSubject, next: CronState, verdict: CronVerdict): CronState => {
   const trouble = verdict.trouble ?? pollTrouble({ ...cron.state, nextPoll: next.nextPoll });
   const told = { ...verdict, trouble };
   const ready = readyOf(next.offered, told);

@@ -8,7 +8,7 @@ import { type Action, patch } from '#shared/backends/actions.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { ObservedDataSource, Followed } from '#shared/resources/data-source/observed.ts';
 import type { DataSourceState, DataSourceSubject } from '#shared/resources/data-source/subject.ts';
-import type { Step } from '#shared/resources/reconciler.ts';
+import type { PlannedStep } from '#shared/resources/reconciler.ts';
 
 interface Verdict {
   readonly reason: string;
@@ -85,7 +85,7 @@ const takeLabels = ({ object }: DataSourceSubject, target: KubeObject | undefine
   return isMissing ? [patch(dataSourceKind.type, object, { metadata: { labels: wanted } })] : [];
 };
 
-export const plan = (subject: DataSourceSubject, observed: ObservedDataSource): Step<DataSourceState> => {
+export const plan = (subject: DataSourceSubject, observed: ObservedDataSource): PlannedStep<DataSourceState> => {
   const { reason, message, source, target } = judge(observed);
   const phase = source === undefined ? 'NotReady' : 'Ready';
   return { actions: takeLabels(subject, target), state: { phase, reason, message, source } };

@@ -7,7 +7,7 @@ import type { HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
 import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
 
 /** One object with templates, and what it asks for; `undefined`: it contradicts itself, and what it led to stays as it is. */
-export interface Ask {
+export interface TemplateRequest {
   readonly owner: ObjectRef;
   readonly wanted: BootSources | undefined;
 }

@@ -8,7 +8,7 @@ import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts'
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type Action, patch, remove } from '#shared/backends/actions.ts';
 import type { BootSources } from '#shared/golden/templates/expand.ts';
-import { type Ask, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
+import { type TemplateRequest, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 
 export const componentLabel = 'app.kubernetes.io/component';
 const component = 'templating';
@@ -82,7 +82,7 @@ export const fingerprint = (spec: object): string =>
 // What was made from templates that are no more. Pure; part of the plan of templates.
 
 /** Crons first: they take along what is theirs. */
-export const removeUnwanted = (asks: readonly Ask[], observed: ObservedTemplates): readonly Action[] => {
+export const removeUnwanted = (asks: readonly TemplateRequest[], observed: ObservedTemplates): readonly Action[] => {
   const kept = new Set(asks.filter(({ wanted }) => wanted === undefined).map(({ owner }) => markOf(owner)));
   const names = (pick: (wanted: BootSources) => readonly string[]) =>
     new Set(asks.flatMap(({ wanted }) => (wanted === undefined ? [] : pick(wanted))));

@@ -5,7 +5,7 @@ import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } fro
 import { nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
-import { type Ask, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
+import { type TemplateRequest, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 import { markSelector } from '#shared/resources/templates/marks.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
@@ -64,7 +64,7 @@ export const readNodeArchitectures = async (kube: KubeClient): Promise<readonly 
 export const readObservedTemplates = async (
   kube: KubeClient,
   namespace: string,
-  asks: readonly Ask[],
+  asks: readonly TemplateRequest[],
 ): Promise<ObservedTemplates> => {
   const [sources = [], volumes = [], made = []] = await Promise.all([
     readAll(kube, dataSourceKind.type, { namespace }),

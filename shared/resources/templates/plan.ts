@@ -6,11 +6,11 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import { type Action, create, patch, remove } from '#shared/backends/actions.ts';
-import { type Decision, decide } from '#shared/golden/templates/template.ts';
+import { type RefreshDecision, decide } from '#shared/golden/templates/template.ts';
 import type { WantedCron, WantedSource } from '#shared/golden/templates/expand.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
 import { fingerprint, markOf, markedMetadata, readMark } from '#shared/resources/templates/marks.ts';
-import { type Ask, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
+import { type TemplateRequest, type ObservedTemplates, cronKey } from '#shared/resources/templates/ask.ts';
 import { removeUnwanted } from '#shared/resources/templates/marks.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
@@ -28,7 +28,7 @@ const join = (plans: readonly TemplatesPlan[]): TemplatesPlan => ({
   problems: plans.flatMap(({ problems }) => problems),
 });
 
-export const planTemplates = (asks: readonly Ask[], observed: ObservedTemplates): TemplatesPlan => {
+export const planTemplates = (asks: readonly TemplateRequest[], observed: ObservedTemplates): TemplatesPlan => {
   const settled = withoutOverlaps(asks);
   const feeding = feedingOf(settled, observed);
   return join([
@@ -38,10 +38,10 @@ export const planTemplates = (asks: readonly Ask[], observed: ObservedTemplates)
   ]);
 };
 
-type SettledAsk = Ask & { readonly plan: TemplatesPlan };
+type SettledAsk = TemplateRequest & { readonly plan: TemplatesPlan };
 
 /** What an earlier object asks for already is not asked for again. */
-const withoutOverlaps = (asks: readonly Ask[]): readonly SettledAsk[] => {
+const withoutOverlaps = (asks: readonly TemplateRequest[]): readonly SettledAsk[] => {
   const taken = new Set<string>();
   const take = (key: string): boolean => {
     const isFree = !taken.has(key);
@@ -67,11 +67,11 @@ const withoutOverlaps = (asks: readonly Ask[]): readonly SettledAsk[] => {
 interface Feeding {
   readonly feeder: (source: string) => WantedCron | undefined;
   /** By name of the source; pointers have none. */
-  readonly decisions: ReadonlyMap<string, Decision>;
+  readonly decisions: ReadonlyMap<string, RefreshDecision>;
 }
 
 /** Which source is fed by which cron. One object may ask for the source and another for its cron: all are looked at together. */
-const feedingOf = (asks: readonly Ask[], observed: ObservedTemplates): Feeding => {
+const feedingOf = (asks: readonly TemplateRequest[], observed: ObservedTemplates): Feeding => {
   const crons = asks.flatMap(({ wanted }) => wanted?.crons ?? []);
   const feeder = (name: string): WantedCron | undefined =>
     crons.find((cron) => cron.namespace === observed.namespace && cron.spec.managedDataSource === name);
@@ -85,7 +85,7 @@ const feedingOf = (asks: readonly Ask[], observed: ObservedTemplates): Feeding =
 };
 
 const planAsk = (
-  { owner, wanted }: Ask,
+  { owner, wanted }: TemplateRequest,
   { feeder, decisions }: Feeding,
   observed: ObservedTemplates,
 ): TemplatesPlan => {
@@ -114,7 +114,7 @@ const judge = (
   { name, formerVolume }: WantedSource,
   cron: WantedCron | undefined,
   observed: ObservedTemplates,
-): Decision => {
+): RefreshDecision => {
   const source = observed.sources.get(name);
   const hasFormer = formerVolume !== undefined && observed.volumes.has(formerVolume);
   return decide({
@@ -130,7 +130,7 @@ interface SourceWork {
   readonly owner: ObjectRef;
   readonly source: WantedSource;
   /** Left out for pointers. */
-  readonly decision: Decision | undefined;
+  readonly decision: RefreshDecision | undefined;
   readonly cron: WantedCron | undefined;
 }
 
@@ -143,7 +143,7 @@ const plainSource = ({ source }: SourceWork, observed: ObservedTemplates): DataS
   return { pvc: { namespace: observed.namespace, name: isFormer ? formerVolume : source.name } };
 };
 
-const saidOf = (decision: Decision | undefined): string | null =>
+const saidOf = (decision: RefreshDecision | undefined): string | null =>
   decision === undefined ? null : `${decision.isAutomatic ? 'on' : 'off'}: ${decision.why}`;
 
 /** A cron that is in charge says what it stands for; but it cannot take over a pointer. */

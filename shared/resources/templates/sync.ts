@@ -17,7 +17,7 @@ import {
 import type { Problem } from '#shared/golden/templates/template.ts';
 import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { type Ask, isLeft, isPaused } from '#shared/resources/templates/ask.ts';
+import { type TemplateRequest, isLeft, isPaused } from '#shared/resources/templates/ask.ts';
 import { type TemplatesPlan, planTemplates } from '#shared/resources/templates/plan.ts';
 import {
   type TemplateHolders,
@@ -67,16 +67,16 @@ const readAsks = async (
   deps: ReconcileDeps,
   settings: TemplateSettings,
   holders: TemplateHolders,
-): Promise<{ readonly asks: readonly Ask[]; readonly problems: readonly Reported[] }> => {
+): Promise<{ readonly asks: readonly TemplateRequest[]; readonly problems: readonly Reported[] }> => {
   const problems: Reported[] = [];
   const { all: nodeArchitectures, workloads } = await architecturesFor(deps, settings, holders.hyperConvergeds);
   const toAsk = (
     object: HyperConverged | Ssp,
     list: () => TemplateList | Problem,
     architectures: readonly string[],
-  ): Ask => {
+  ): TemplateRequest => {
     const owner = refOf(object);
-    const report = (problem: Problem): Ask => {
+    const report = (problem: Problem): TemplateRequest => {
       problems.push({ about: owner, problem });
       return { owner, wanted: undefined };
     };
@@ -131,7 +131,7 @@ const ensureNamespace = async ({ kube }: ReconcileDeps, name: string): Promise<v
 /** A template in trouble must not keep the others from being carried out. */
 const carryOut = async (
   deps: ReconcileDeps,
-  asks: readonly Ask[],
+  asks: readonly TemplateRequest[],
   plan: TemplatesPlan,
 ): Promise<readonly Reported[]> => {
   const refused: Reported[] = [];

@@ -7,7 +7,7 @@ import { isFinal } from '#shared/backends/image.ts';
 import { isLeaving } from '#shared/backends/watched-child.ts';
 import { failedState, terminatingState } from '#shared/backends/state.ts';
 import { isFinished, readTransfer } from '#shared/populate/attempts.ts';
-import type { Step } from '#shared/resources/reconciler.ts';
+import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import { type Clearing, buildClearJob } from '#shared/resources/volume-export/children.ts';
 import type { ExportDestination, ExportState, VolumeExport } from '#shared/resources/volume-export/export.ts';
 import type { ObservedExport } from '#shared/resources/volume-export/observed.ts';
@@ -60,7 +60,7 @@ export const planFailing = (
   observed: ObservedExport,
   failing: NonNullable<ExportState['failing']>,
   context: PlanContext,
-): Step<ExportState> => {
+): PlannedStep<ExportState> => {
   const { reason, message } = failing;
   const cleared = clearStore(subject, observed, reason === tornReason ? 'discard' : 'abort', context);
   if (cleared.is === 'waiting') {
@@ -95,7 +95,7 @@ export const removeExport = (
   subject: VolumeExport,
   observed: ObservedExport,
   context: PlanContext,
-): Step<ExportState> & { readonly removed: boolean } => {
+): PlannedStep<ExportState> & { readonly removed: boolean } => {
   const { state, destination } = subject;
   if (destination === undefined || isFinal(state) || observed.isNamespaceLeaving === true)
     return { actions: [], state, removed: true };

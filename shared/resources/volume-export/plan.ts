@@ -21,7 +21,7 @@ import {
 } from '#shared/backends/state.ts';
 import { type TransferRun, readTransfer } from '#shared/populate/attempts.ts';
 import { buildSnapshot } from '#shared/populate/snapshot.ts';
-import type { Step } from '#shared/resources/reconciler.ts';
+import type { PlannedStep } from '#shared/resources/reconciler.ts';
 import {
   buildCopy,
   buildExportJob,
@@ -42,7 +42,7 @@ import { type ObservedExport, claimNameOf } from '#shared/resources/volume-expor
 import type { ReadyOrigin } from '#shared/backends/origin.ts';
 import { rest } from '#shared/resources/volume/state.ts';
 
-type ExportPlan = Step<ExportState>;
+type ExportPlan = PlannedStep<ExportState>;
 
 /** An export whose spec can be carried out. */
 type Going = VolumeExport & { readonly destination: ExportDestination };

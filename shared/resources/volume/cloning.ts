@@ -23,7 +23,10 @@ import { type ObservedSingleflight, decideSingleflight } from '#shared/backends/
 import { holdKept } from '#shared/backends/singleflight/singleflight.ts';
 import { requestedBytes, volumeModeOf } from '#shared/populate/volume.ts';
 
-export type ObservedClone = ObservedVolume & { readonly origin: ReadyOrigin; readonly storageClass: StorageClass };
+export type ObservedVolumeClone = ObservedVolume & {
+  readonly origin: ReadyOrigin;
+  readonly storageClass: StorageClass;
+};
 
 type Target = CloneTarget & ClaimProfile;
 
@@ -36,7 +39,7 @@ const sizeLike = (clone: ReadyOrigin['clone'], volumeMode: VolumeMode, { setting
 /** `obstacle`: why the storage may not do it by its own means. */
 export const targetFor = (
   volume: Volume,
-  observed: ObservedClone,
+  observed: ObservedVolumeClone,
   context: PlanContext,
   obstacle: string | undefined,
 ): Target => {
@@ -58,7 +61,7 @@ export const targetFor = (
 /** Why it cannot become a copy of this one now; `undefined`: it can. */
 export const cloneObstacle = (
   volume: Volume,
-  observed: ObservedClone,
+  observed: ObservedVolumeClone,
   context: PlanContext,
   obstacle?: string,
 ): string | undefined => {
@@ -67,7 +70,7 @@ export const cloneObstacle = (
 };
 
 /** Only what becomes another shape of volume asks for it, or one that would be too small for all that there can be. */
-const needsLook = (volume: Volume, observed: ObservedClone, context: PlanContext): boolean => {
+const needsLook = (volume: Volume, observed: ObservedVolumeClone, context: PlanContext): boolean => {
   const { clone } = observed.origin;
   if (clone.mayHaveGrown !== true || clone.inUseBy !== undefined) return false;
   const target = targetFor(volume, observed, context, undefined);
@@ -79,7 +82,7 @@ const needsLook = (volume: Volume, observed: ObservedClone, context: PlanContext
 /** How large the disk of its source is now; nothing else tells of one that may have grown since it was written. */
 const lookAtSource = (
   volume: Volume,
-  observed: ObservedClone,
+  observed: ObservedVolumeClone,
   context: PlanContext,
 ): { readonly is: 'planned'; readonly plan: Plan } | { readonly is: 'known'; readonly origin: ReadyOrigin } => {
   const { origin, inspectJob: job, pods, warnings } = observed;
@@ -95,7 +98,12 @@ const lookAtSource = (
 };
 
 /** The pod that looked would keep its source from going away. */
-export const planClone = (volume: Volume, observed: ObservedClone, context: PlanContext, obstacle?: string): Plan => {
+export const planClone = (
+  volume: Volume,
+  observed: ObservedVolumeClone,
+  context: PlanContext,
+  obstacle?: string,
+): Plan => {
   const looked = lookAtSource(volume, observed, context);
   if (looked.is === 'planned') return looked.plan;
   const plan = planLookedAt(volume, { ...observed, origin: looked.origin }, context, obstacle);
@@ -104,7 +112,7 @@ export const planClone = (volume: Volume, observed: ObservedClone, context: Plan
   return isOver ? { ...plan, actions: [...removeJob(observed.inspectJob), ...plan.actions] } : plan;
 };
 
-const planLookedAt = (volume: Volume, observed: ObservedClone, context: PlanContext, obstacle?: string): Plan => {
+const planLookedAt = (volume: Volume, observed: ObservedVolumeClone, context: PlanContext, obstacle?: string): Plan => {
   const target = targetFor(volume, observed, context, obstacle);
   const cloning = planCloning(volume, observed, target, context);
   switch (cloning.is) {
@@ -129,7 +137,7 @@ interface Decided {
 
 const makeClone = (
   volume: Volume,
-  observed: ObservedClone,
+  observed: ObservedVolumeClone,
   { record, dataSource, touched, target, context }: Decided,
 ): Plan => {
   const { storageClass } = observed;

@@ -14,7 +14,7 @@ import {
   sha256Of,
 } from '#shared/transfer/chunks/chunk-index.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
+import { type ByteSource, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
 const decompress = promisify(zstdDecompress);
 
@@ -23,7 +23,7 @@ const ahead = 4;
 
 export interface ChunkedOptions {
   /** The object as it is: other images come through untouched. */
-  readonly inner: Source;
+  readonly inner: ByteSource;
   readonly key: string;
   readonly store: Store;
   /** One try of a read after the other, while retries are left. */
@@ -129,7 +129,7 @@ const createDisk = (options: ChunkedOptions, opened: Opened) => {
 const magic = Buffer.from(indexMagic);
 
 /** Until it is probed, and for other images, it is the object as it is. */
-export const createChunkedSource = (options: ChunkedOptions): Source => {
+export const createChunkedSource = (options: ChunkedOptions): ByteSource => {
   const { inner } = options;
   let disk: ReturnType<typeof createDisk> | undefined;
   return {

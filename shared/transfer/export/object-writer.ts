@@ -1,5 +1,5 @@
 // Fills an object of a store part by part, in order or with the first part last. It is observed only when it is whole.
-import type { CompletedUpload, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { CompletedUpload, S3ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { combineCrc32 } from '#shared/transfer/export/parts.ts';
 import type { Seal, SealRequest } from '#shared/transfer/export/message.ts';
@@ -9,7 +9,7 @@ import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts
 
 export interface ObjectWriterOptions {
   readonly s3: S3Client;
-  readonly object: ObjectKey;
+  readonly object: S3ObjectKey;
   readonly uploadId: string;
   readonly hasCrc32: boolean;
   readonly plan: PartPlan;

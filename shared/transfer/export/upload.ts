@@ -1,6 +1,6 @@
 // An unfinished upload is never left behind: what is begun here is completed or aborted, and what a killed process left is aborted first.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { S3ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
@@ -13,7 +13,7 @@ export interface Upload {
 
 export interface UploadContext {
   readonly s3: S3Client;
-  readonly object: ObjectKey;
+  readonly object: S3ObjectKey;
   readonly backOff: Omit<BackOffOptions, 'signal'>;
   readonly signal: AbortSignal;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;

@@ -4,10 +4,10 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError, isTransferError, toDeviceFault } from '#shared/transfer/fault.ts';
 import { readFully } from '#shared/transfer/file-bytes.ts';
-import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
 import { constants } from 'node:fs';
 import { join } from 'node:path';
-import type { VolumeSource } from '#shared/transfer/spec.ts';
+import type { MountedVolumeSource } from '#shared/transfer/spec.ts';
 import { smallestDiskBytes } from '#shared/transfer/format/detect.ts';
 
 const pieceBytes = 1024 * 1024;
@@ -31,7 +31,7 @@ const fill = async ({ file, what }: OpenFile, offset: number, target: Uint8Array
   if (filled < target.length) throw new TransferError('SourceChanged', `${what} became shorter`);
 };
 
-export const sourceOf = (opened: OpenFile, signal: AbortSignal): Source => {
+export const sourceOf = (opened: OpenFile, signal: AbortSignal): ByteSource => {
   const { file, size, isGuestDisk } = opened;
   let received = 0;
   const readInto = async (offset: number, target: Uint8Array): Promise<void> => {
@@ -76,7 +76,7 @@ const openHandle = async (dir: string, key: string): Promise<FileHandle> => {
 };
 
 /** Throws TransferError. */
-export const openFile = async (dir: string, key: string, signal: AbortSignal): Promise<Source> => {
+export const openFile = async (dir: string, key: string, signal: AbortSignal): Promise<ByteSource> => {
   const file = await openHandle(dir, key);
   const { size } = await file.stat();
   return sourceOf({ file, size, what: key }, signal);
@@ -116,7 +116,7 @@ export const openDisk = async (path: string): Promise<FileHandle> => {
 };
 
 /** Throws TransferError when there is no disk. */
-export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): Promise<Source> => {
+export const openVolume = async ({ path }: MountedVolumeSource, signal: AbortSignal): Promise<ByteSource> => {
   const what = `the source volume at ${path}`;
   const file = await openDisk(path).catch((error: unknown) => {
     throw isTransferError(error) ? error : interrupted(what, error);
@@ -125,7 +125,7 @@ export const openVolume = async ({ path }: VolumeSource, signal: AbortSignal): P
 };
 
 /** An empty disk as a source: one sector of zeroes, which the target grows to its own size. */
-export const createBlankSource = (): Source => {
+export const createBlankSource = (): ByteSource => {
   const bytes = Buffer.alloc(smallestDiskBytes);
   return {
     probe: () =>

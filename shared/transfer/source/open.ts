@@ -19,7 +19,7 @@ import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts
 import { createS3Source } from '#shared/transfer/source/s3/object-http.ts';
 import { toTransferError } from '#shared/transfer/source/s3/object-http.ts';
 import { openStore } from '#shared/transfer/source/client.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { Reception } from '#shared/transfer/upload/reception.ts';
 import type { FolderSource, HttpSource, RegistrySource, S3Source, TransferSpec } from '#shared/transfer/spec.ts';
 
@@ -35,7 +35,7 @@ export interface SourceContext {
   readonly reception?: Reception | undefined;
 }
 
-const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceContext): Promise<Source> => {
+const openHttp = async (source: HttpSource, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const url = parseUrl(source.url);
   const secretHeaders = await readHeaders(source);
   const client = openClient(spec, await readBundle(source.ca));
@@ -50,7 +50,11 @@ const readCredentials = async (source: RegistrySource, image: Reference): Promis
   return secret === undefined ? undefined : findCredentials(secret, image);
 };
 
-const openRegistry = async (source: RegistrySource, spec: TransferSpec, context: SourceContext): Promise<Source> => {
+const openRegistry = async (
+  source: RegistrySource,
+  spec: TransferSpec,
+  context: SourceContext,
+): Promise<ByteSource> => {
   const image = parseReference(source.url);
   const { ca, plainHttp, plainHosts, architecture = architectures[process.arch] ?? process.arch } = source;
   const credentials = await readCredentials(source, image);
@@ -69,26 +73,30 @@ const openRegistry = async (source: RegistrySource, spec: TransferSpec, context:
   return createRegistrySource({ client, image, architecture, retries: spec.limits.retries, close, ...context });
 };
 
-const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<Source> => {
+const openS3 = async (source: S3Source, spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const { bucket, key } = source;
   const { s3, close } = await openStore(source, spec);
   const inner = createS3Source({ s3, object: { bucket, key }, retries: spec.limits.retries, close, ...context });
   return chunked({ inner, key, store: createBucketStore(s3, bucket, context.signal) }, spec, context);
 };
 
-const openFolder = async ({ dir, key }: FolderSource, spec: TransferSpec, context: SourceContext): Promise<Source> => {
+const openFolder = async (
+  { dir, key }: FolderSource,
+  spec: TransferSpec,
+  context: SourceContext,
+): Promise<ByteSource> => {
   const inner = await openFile(dir, key, context.signal);
   return chunked({ inner, key, store: createFolderStore(dir) }, spec, context);
 };
 
 interface Kept {
-  readonly inner: Source;
+  readonly inner: ByteSource;
   readonly key: string;
   readonly store: Store;
 }
 
 /** What lies in a store may be the table of a disk in chunks. */
-const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }: SourceContext): Source =>
+const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }: SourceContext): ByteSource =>
   createChunkedSource({
     ...kept,
     signal,
@@ -104,13 +112,13 @@ const chunked = (kept: Kept, { limits }: TransferSpec, { signal, onRetry, wait }
     },
   });
 
-const openUpload = async ({ reception, ...context }: SourceContext): Promise<Source> => {
+const openUpload = async ({ reception, ...context }: SourceContext): Promise<ByteSource> => {
   if (reception === undefined) throw new TransferError('InternalFault', 'nobody listens for the upload');
   return reception.openSource(context);
 };
 
 /** Nothing is connected to yet. Throws TransferError, or InvalidInput for what the spec names. */
-export const openSource = (spec: TransferSpec, context: SourceContext): Promise<Source> => {
+export const openSource = (spec: TransferSpec, context: SourceContext): Promise<ByteSource> => {
   const { source } = spec;
   switch (source.type) {
     case 'http':

@@ -1,7 +1,7 @@
 // Reads a whole file through parallel ranges and hands it on front to back, in buffers that are reused.
 import type { BufferPool } from '#shared/transfer/decode/buffers.ts';
 import type { Connections } from '#shared/transfer/source/connections.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 
 export interface Segment {
   /** Of its first byte in the file. */
@@ -12,7 +12,7 @@ export interface Segment {
 }
 
 export interface SegmentRead {
-  readonly source: Source;
+  readonly source: ByteSource;
   readonly size: number;
   /** Where to begin: a multiple of `segmentBytes`. */
   readonly from: number;

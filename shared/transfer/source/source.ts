@@ -29,7 +29,7 @@ export const headBytes = 256 * 1024;
  * One published file. Every method throws TransferError, after the retries the limits allow, or the signal's reason. A fault with `startOver`
  * means that what was read so far must be forgotten: call `probe` again.
  */
-export interface Source {
+export interface ByteSource {
   /** Finds the object and pins it: later reads are of the same bytes or fail as SourceChanged. */
   probe(): Promise<SourceFacts>;
   /** Exactly `length` bytes from `offset`. Only where `hasRanges`. */

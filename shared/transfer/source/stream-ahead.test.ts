@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createConnections } from '#shared/transfer/source/connections.ts';
-import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
+import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
 
 /** A clock of whole milliseconds that a test moves. */
@@ -70,7 +70,7 @@ const aSource = ({ size, pieceBytes, delays = [], failsAt = Infinity }: Played) 
   const ranges: number[] = [];
   let open = 0;
   let most = 0;
-  const source: Pick<Source, 'stream' | 'read'> = {
+  const source: Pick<ByteSource, 'stream' | 'read'> = {
     async *stream() {
       for (let at = 0; at < size; at += pieceBytes) {
         clock.pass(100);
@@ -88,7 +88,7 @@ const aSource = ({ size, pieceBytes, delays = [], failsAt = Infinity }: Played) 
       return bytesOf(offset, length);
     },
   };
-  return { source: source as Source, clock, ranges, observed: () => ({ open, most }) };
+  return { source: source as ByteSource, clock, ranges, observed: () => ({ open, most }) };
 };
 
 const ahead = (played: ReturnType<typeof aSource>, of: SourceFacts, idle = 1) =>

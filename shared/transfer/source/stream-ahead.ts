@@ -1,7 +1,7 @@
 // A file from front to back, by one connection, or by several that read ahead where the source is what everything waits for.
 import { performance } from 'node:perf_hooks';
 import { createConnections } from '#shared/transfer/source/connections.ts';
-import type { Source, SourceFacts } from '#shared/transfer/source/source.ts';
+import type { ByteSource, SourceFacts } from '#shared/transfer/source/source.ts';
 
 const mib = 1024 * 1024;
 /** Two at least, so that the way is never empty between two requests. */
@@ -31,7 +31,7 @@ const idleSince = (): (() => number) => {
 };
 
 interface Start {
-  readonly source: Source;
+  readonly source: ByteSource;
   readonly now: () => number;
   /** Asked after each piece. */
   readonly isEnough: (position: number, waitedMs: number, elapsedMs: number) => boolean;
@@ -58,7 +58,7 @@ async function* single({ source, now, isEnough }: Start): AsyncGenerator<Buffer,
 }
 
 interface Rest {
-  readonly source: Source;
+  readonly source: ByteSource;
   readonly from: number;
   readonly size: number;
   readonly segmentBytes: number;
@@ -108,7 +108,7 @@ async function* several({ source, from, size, segmentBytes, now }: Rest): AsyncG
 
 /** All bytes in order, as `source.stream()`, by ranges from where those are faster. Throws what the source throws. */
 export async function* streamAhead(
-  source: Source,
+  source: ByteSource,
   { hasRanges, isPinned, size = 0 }: SourceFacts,
   options: AheadOptions = {},
 ): AsyncGenerator<Buffer, void, undefined> {

@@ -1,7 +1,7 @@
 // The keys that clients of an upload are known by, fetched from whoever issues their tokens, and again when a token names a new one.
 import type { IncomingMessage } from 'node:http';
 import { request as ask } from 'undici';
-import { type Verdict, type VerifyingKey, parseKeySet, verifyToken } from '#shared/runtime/token.ts';
+import { type TokenVerdict, type VerifyingKey, parseKeySet, verifyToken } from '#shared/runtime/token.ts';
 
 const fetchMs = 5_000;
 /** A stranger who makes up key names must not make us ask all the time. */
@@ -9,7 +9,7 @@ const leastPauseMs = 5_000;
 
 export interface TokenChecker {
   /** Throws when the keys cannot be fetched. */
-  check(token: string): Promise<Verdict>;
+  check(token: string): Promise<TokenVerdict>;
 }
 
 export const createTokenChecker = (keysUrl: string, now: () => number = Date.now): TokenChecker => {

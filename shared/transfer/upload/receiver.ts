@@ -6,7 +6,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { TransferError, isTransferError } from '#shared/transfer/fault.ts';
 import type { Announcement, Spool } from '#shared/transfer/upload/spool.ts';
 
-export interface Delivery {
+export interface UploadDelivery {
   /** Begins a new file, whatever is there of another. Left out: goes on with the one that was announced. */
   readonly begins?: Announcement | undefined;
   /** Where in the file the bytes belong. */
@@ -33,7 +33,7 @@ export type Taken =
 
 export interface Receiver {
   readonly spool: Pick<Spool, 'offset' | 'length' | 'isComplete' | 'announced'>;
-  take(delivery: Delivery): Promise<Taken>;
+  take(delivery: UploadDelivery): Promise<Taken>;
   /** The end of the transfer that reads the spool. */
   report(): Promise<TransferReport>;
   /** Tells everybody; they are refused from then on when it went wrong. */
@@ -71,7 +71,7 @@ const unlessStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T | 'sto
   });
 
 /** Into the spool, until the body ends or somebody says stop: then the rest is left unread, for there is still an answer to be given. */
-const pour = async (spool: Spool, { body }: Delivery, stop: AbortSignal): Promise<Taken | undefined> => {
+const pour = async (spool: Spool, { body }: UploadDelivery, stop: AbortSignal): Promise<Taken | undefined> => {
   const length = spool.length();
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, undefined>;
   try {
@@ -112,7 +112,7 @@ const finish = async (spool: Spool): Promise<Taken> => {
 /** `isRefused`: the transfer came to a bad end that no other attempt mends. */
 const receive = async (
   spool: Spool,
-  delivery: Delivery,
+  delivery: UploadDelivery,
   stop: AbortSignal,
   isRefused: () => boolean,
 ): Promise<Taken> => {
@@ -146,7 +146,7 @@ export const createReceiver = (spool: Spool): Receiver => {
   };
 
   /** Waits for the one before to stop, which it does at once. */
-  const inTurn = async (delivery: Delivery, stop: AbortController): Promise<Taken> => {
+  const inTurn = async (delivery: UploadDelivery, stop: AbortController): Promise<Taken> => {
     const work = turn.then(() => receive(spool, delivery, stop.signal, isRefused));
     turn = work.catch(() => undefined);
     active = stop;

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TransferReport } from '#shared/transfer/report.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { UploadSource } from '#shared/transfer/spec.ts';
 import { createTokenChecker } from '#shared/transfer/upload/keys.ts';
 import { createReceiver } from '#shared/transfer/upload/receiver.ts';
@@ -17,7 +17,7 @@ const partingMs = 10_000;
 const nextPieceMs = 5000;
 
 export interface Reception {
-  readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => Source;
+  readonly openSource: (context: Pick<UploadSourceOptions, 'signal' | 'onWait'>) => ByteSource;
   /** Tells clients, then ends. What has arrived stays in the directory where another attempt may need it. */
   readonly finish: (report: TransferReport) => Promise<void>;
 }

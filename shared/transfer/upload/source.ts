@@ -1,7 +1,7 @@
 // An upload as a source: what has arrived is read from the spool, what has not is waited for. So the disk is written while its file arrives.
 import { TransferError } from '#shared/transfer/fault.ts';
 import { isQcow2 } from '#shared/transfer/format/detect.ts';
-import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
 import type { Spool } from '#shared/transfer/upload/spool.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -89,7 +89,7 @@ const createReader = (options: UploadSourceOptions) => {
 };
 
 /** Asks for nothing but what the spool has, so that `probe` begins a new look at it. */
-export const createUploadSource = (options: UploadSourceOptions): Source => {
+export const createUploadSource = (options: UploadSourceOptions): ByteSource => {
   const { spool } = options;
   const reader = createReader(options);
   return {

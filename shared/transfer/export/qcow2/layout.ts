@@ -26,7 +26,7 @@ export interface LayoutOptions {
   readonly tables: 'first' | 'last';
 }
 
-export interface Layout {
+export interface ExportLayout {
   /** Bytes of the whole file. */
   readonly size: number;
   /** Where the first cluster of data lies. */
@@ -202,7 +202,7 @@ const refcountTableMaker =
   };
 
 /** Everything about the file, once the length of each cluster is known. */
-export const layOut = (packing: Packing, options: LayoutOptions): Layout => {
+export const layOut = (packing: Packing, options: LayoutOptions): ExportLayout => {
   const placed = place(packing, Math.ceil(packing.clusters / entriesPerTable));
   const arranged = arrange(placed, options);
   const { starts, parts, total } = arranged;

@@ -2,7 +2,7 @@
 import type { Encoder } from '#shared/transfer/export/encoder.ts';
 import type { DataExtent } from '#shared/transfer/export/extents.ts';
 import { clustersOf } from '#shared/transfer/export/qcow2/packing.ts';
-import { type Layout, clustersPerTable, layOut } from '#shared/transfer/export/qcow2/layout.ts';
+import { type ExportLayout, clustersPerTable, layOut } from '#shared/transfer/export/qcow2/layout.ts';
 import {
   type Packing,
   clusterBytes,
@@ -47,7 +47,12 @@ export interface PlanOptions {
 }
 
 /** Guest clusters whose data the span touches. */
-const extentsFor = (layout: Layout, packing: Packing, size: number, { first, end }: Span): readonly DataExtent[] => {
+const extentsFor = (
+  layout: ExportLayout,
+  packing: Packing,
+  size: number,
+  { first, end }: Span,
+): readonly DataExtent[] => {
   const tables = Math.ceil(packing.clusters / clustersPerTable);
   let table = 0;
   while (table + 1 < tables && layout.tableStart(table + 1) <= first) table++;
@@ -67,7 +72,7 @@ const extentsFor = (layout: Layout, packing: Packing, size: number, { first, end
   return found;
 };
 
-const startOf = (layout: Layout, packing: Packing, cluster: number): number => {
+const startOf = (layout: ExportLayout, packing: Packing, cluster: number): number => {
   const table = Math.floor(cluster / clustersPerTable);
   let position = layout.tableStart(table);
   for (let before = table * clustersPerTable; before < cluster; before++)
@@ -89,7 +94,7 @@ const cut = (bytes: Uint8Array, position: number, { first, end }: Span): Uint8Ar
 
 interface Planned extends PlanOptions {
   readonly packing: Packing;
-  readonly layout: Layout;
+  readonly layout: ExportLayout;
   /** Clusters were planned without a look at them: those that are zero count as data. */
   readonly isByMap: boolean;
 }

@@ -16,7 +16,7 @@ const subclusters = 32;
 const offsetOf = (high: number, low: number): number => (high & offsetHighMask) * two32 + ((low & offsetLowMask) >>> 0);
 
 /** What an entry needs to be understood. */
-export interface Layout {
+export interface TableLayout {
   readonly header: Qcow2Header;
   /** Infinity while a stream has not come to its end. */
   readonly fileSize: number;
@@ -27,7 +27,7 @@ export interface Layout {
   readonly references: Pick<References, 'refer'>;
 }
 
-export const layoutOf = (header: Qcow2Header, fileSize: number, references: Layout['references']): Layout => {
+export const layoutOf = (header: Qcow2Header, fileSize: number, references: TableLayout['references']): TableLayout => {
   const entryBytes = header.hasExtendedL2 ? 16 : 8;
   return {
     header,
@@ -40,16 +40,17 @@ export const layoutOf = (header: Qcow2Header, fileSize: number, references: Layo
 };
 
 /** How much of the guest's disk an L2 table is for. */
-export const guestBytesPerTable = ({ header, entriesPerTable }: Layout): number => entriesPerTable * header.clusterSize;
+export const guestBytesPerTable = ({ header, entriesPerTable }: TableLayout): number =>
+  entriesPerTable * header.clusterSize;
 
 /** Only what the guest can see of a cluster must be there: the file may end inside the disk's last one. */
-const checkEnd = ({ fileSize }: Layout, host: number, length: number, guest: number): void => {
+const checkEnd = ({ fileSize }: TableLayout, host: number, length: number, guest: number): void => {
   if (host + length <= fileSize) return;
   const message = `the qcow2 cluster for guest offset ${guest} lies at ${host}, beyond the file's ${fileSize} bytes`;
   throw new TransferError('ImageTruncated', message);
 };
 
-const compressedExtent = (layout: Layout, high: number, low: number, guest: number): Extent => {
+const compressedExtent = (layout: TableLayout, high: number, low: number, guest: number): Extent => {
   const { offsetHighBits, fileSize, references } = layout;
   const host = (high & (2 ** offsetHighBits - 1)) * two32 + low;
   const sectors = ((high & 0x3fff_ffff) >>> offsetHighBits) + 1;
@@ -59,7 +60,7 @@ const compressedExtent = (layout: Layout, high: number, low: number, guest: numb
   return { host, length: Math.min(stored, fileSize - host), guest, kind: 'compressed' };
 };
 
-const alignedOffset = ({ header, references }: Layout, high: number, low: number, guest: number): number => {
+const alignedOffset = ({ header, references }: TableLayout, high: number, low: number, guest: number): number => {
   const host = offsetOf(high, low);
   if (host % header.clusterSize !== 0)
     throw corrupt(`the qcow2 entry for guest offset ${guest} is not aligned to clusters`);
@@ -67,11 +68,11 @@ const alignedOffset = ({ header, references }: Layout, high: number, low: number
   return host;
 };
 
-const guestLength = ({ header }: Layout, guest: number, length: number): number =>
+const guestLength = ({ header }: TableLayout, guest: number, length: number): number =>
   Math.min(length, header.virtualSize - guest);
 
 /** A plain cluster of an image without subclusters; `undefined` where it reads as zeroes. */
-const plainExtent = (layout: Layout, high: number, low: number, guest: number): Extent | undefined => {
+const plainExtent = (layout: TableLayout, high: number, low: number, guest: number): Extent | undefined => {
   const host = alignedOffset(layout, high, low, guest);
   if ((low & zeroFlag) !== 0) {
     if (layout.header.version === 2)
@@ -87,7 +88,7 @@ const plainExtent = (layout: Layout, high: number, low: number, guest: number): 
 export type Add = (extent: Extent) => void;
 
 /** The allocated subclusters of a cluster; those that are zero or missing read as zeroes. */
-const addSubclusters = (layout: Layout, entry: DataView, guest: number, add: Add): void => {
+const addSubclusters = (layout: TableLayout, entry: DataView, guest: number, add: Add): void => {
   const host = alignedOffset(layout, entry.getUint32(0), entry.getUint32(4), guest);
   const zeroes = entry.getUint32(8);
   const allocated = entry.getUint32(12);
@@ -105,7 +106,7 @@ const addSubclusters = (layout: Layout, entry: DataView, guest: number, add: Add
   }
 };
 
-const addEntry = (layout: Layout, entry: DataView, guest: number, add: Add): void => {
+const addEntry = (layout: TableLayout, entry: DataView, guest: number, add: Add): void => {
   const high = entry.getUint32(0);
   const low = entry.getUint32(4);
   if ((high & compressedFlag) !== 0) return add(compressedExtent(layout, high, low, guest));
@@ -116,7 +117,7 @@ const addEntry = (layout: Layout, entry: DataView, guest: number, add: Add): voi
 };
 
 /** Extents of one L2 table, whose first entry is for guest offset `firstGuest`. */
-export const addTable = (layout: Layout, table: Buffer, firstGuest: number, add: Add): void => {
+export const addTable = (layout: TableLayout, table: Buffer, firstGuest: number, add: Add): void => {
   const { entryBytes, entriesPerTable, header } = layout;
   for (let index = 0; index < entriesPerTable; index++) {
     const guest = firstGuest + index * header.clusterSize;
@@ -134,7 +135,7 @@ export interface TablePlace {
 }
 
 /** The L2 tables that an L1 table names. */
-export const placesOf = (layout: Layout, l1: Buffer): readonly TablePlace[] => {
+export const placesOf = (layout: TableLayout, l1: Buffer): readonly TablePlace[] => {
   const { header, fileSize, references } = layout;
   const guestPerTable = guestBytesPerTable(layout);
   const places: TablePlace[] = [];

@@ -6,7 +6,7 @@ import {
   maxExtents,
 } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import {
-  type Layout,
+  type TableLayout,
   type TablePlace,
   addTable,
   guestBytesPerTable,
@@ -86,7 +86,7 @@ const createRegion = (start: number, length: number) => {
   };
 };
 
-const createMissed = (layout: Layout, knownFrom: (table: number) => number) => {
+const createMissed = (layout: TableLayout, knownFrom: (table: number) => number) => {
   const guestPerTable = guestBytesPerTable(layout);
   return (map: ClusterMap): ClusterMap => {
     const builder = createClusterMapBuilder();

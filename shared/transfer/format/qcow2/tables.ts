@@ -7,7 +7,7 @@ import {
 } from '#shared/transfer/format/qcow2/cluster-map.ts';
 import {
   type Add,
-  type Layout,
+  type TableLayout,
   type TablePlace,
   addTable,
   layoutOf,
@@ -32,7 +32,7 @@ const batchesOf = (places: readonly TablePlace[], clusterSize: number): readonly
   return batches;
 };
 
-const fill = async (layout: Layout, reader: DiskReader, builder: ClusterMapBuilder): Promise<boolean> => {
+const fill = async (layout: TableLayout, reader: DiskReader, builder: ClusterMapBuilder): Promise<boolean> => {
   const { header, references } = layout;
   const { clusterSize } = header;
   const l1 = await readExactly(reader, header.l1Offset, header.l1Entries * 8, 'qcow2 L1 table');

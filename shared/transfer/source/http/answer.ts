@@ -120,7 +120,7 @@ export const expiryOf = ({ searchParams }: URL, nowMs: number): number | undefin
   return [...lasting, ...fixed].find((time) => time <= nowMs);
 };
 
-export interface Refusal {
+export interface ServerRefusal {
   readonly nowMs: number;
   /** In the server's own words. */
   readonly reason?: string | undefined;
@@ -128,7 +128,7 @@ export interface Refusal {
   readonly expired?: number | undefined;
 }
 
-const forbidden = ({ reason, expired }: Refusal): string => {
+const forbidden = ({ reason, expired }: ServerRefusal): string => {
   if (expired !== undefined)
     return `the signed address expired at ${new Date(expired).toISOString()}: make a new one, that lasts for the whole transfer`;
   if (/expired|ExpiredToken/i.test(reason ?? ''))
@@ -144,7 +144,7 @@ const busyStatuses = new Set([408, 425, 429]);
 export const statusFault = (
   { status, headers }: Pick<HttpResponse, 'status' | 'headers'>,
   where: string,
-  refusal: Refusal,
+  refusal: ServerRefusal,
 ): TransferError => {
   const answered = `${where} answered ${status}${refusal.reason === undefined ? '' : ` (${refusal.reason})`}`;
   if (busyStatuses.has(status) || status >= 500) {

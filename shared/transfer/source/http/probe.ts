@@ -8,13 +8,13 @@ import {
   parseContentLength,
   parseContentRange,
 } from '#shared/transfer/source/http/answer.ts';
-import { type Session, ask, withRetries, readUpTo, refuse } from '#shared/transfer/source/http/session.ts';
+import { type HttpSession, ask, withRetries, readUpTo, refuse } from '#shared/transfer/source/http/session.ts';
 import { type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
 /** Statuses by which servers say, rightly or wrongly, that they will not serve this range. */
 const rangeRefusals = new Set([400, 405, 416, 501]);
 
-const pin = (session: Session, final: Destination, response: HttpResponse, size: number | undefined) => {
+const pin = (session: HttpSession, final: Destination, response: HttpResponse, size: number | undefined) => {
   const identity = identityOf(response.headers);
   session.pinned = { final, identity, size };
   return {
@@ -24,7 +24,7 @@ const pin = (session: Session, final: Destination, response: HttpResponse, size:
   };
 };
 
-const wholeFacts = async (session: Session, response: HttpResponse, final: Destination): Promise<SourceFacts> => {
+const wholeFacts = async (session: HttpSession, response: HttpResponse, final: Destination): Promise<SourceFacts> => {
   const announced = parseContentLength(response.headers);
   const head = await readUpTo(session, response, headBytes);
   const isWhole = head.length < headBytes || announced === headBytes;
@@ -39,7 +39,7 @@ const isUsable = (range: ContentRange | undefined): range is Required<ContentRan
   range?.first === 0 && range.total !== undefined && range.last + 1 === Math.min(range.total, headBytes);
 
 const rangedFacts = async (
-  session: Session,
+  session: HttpSession,
   response: HttpResponse,
   final: Destination,
 ): Promise<SourceFacts | undefined> => {
@@ -64,12 +64,12 @@ const rangedFacts = async (
   };
 };
 
-const probeWhole = async (session: Session): Promise<SourceFacts> => {
+const probeWhole = async (session: HttpSession): Promise<SourceFacts> => {
   const { response, final } = await ask(session, {});
   return response.status === 200 ? wholeFacts(session, response, final) : refuse(session, response);
 };
 
-const probeOnce = async (session: Session): Promise<SourceFacts> => {
+const probeOnce = async (session: HttpSession): Promise<SourceFacts> => {
   session.pinned = undefined;
   if (session.rangesBroken) return probeWhole(session);
   const { response, final } = await ask(session, { range: `bytes=0-${headBytes - 1}` });
@@ -80,4 +80,4 @@ const probeOnce = async (session: Session): Promise<SourceFacts> => {
   return probeWhole(session);
 };
 
-export const probe = (session: Session): Promise<SourceFacts> => withRetries(session, () => probeOnce(session));
+export const probe = (session: HttpSession): Promise<SourceFacts> => withRetries(session, () => probeOnce(session));

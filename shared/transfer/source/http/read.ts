@@ -4,11 +4,11 @@ import { TransferError } from '#shared/transfer/fault.ts';
 import { changedFault, isOtherObject, parseContentRange } from '#shared/transfer/source/http/answer.ts';
 import { probe } from '#shared/transfer/source/http/probe.ts';
 import { stream } from '#shared/transfer/source/http/stream.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 import {
   type HttpSourceOptions,
   createSession,
-  type Session,
+  type HttpSession,
   ask,
   giveUp,
   withRetries,
@@ -16,14 +16,14 @@ import {
   requirePinned,
 } from '#shared/transfer/source/http/session.ts';
 
-const rangesLost = (session: Session): TransferError => {
+const rangesLost = (session: HttpSession): TransferError => {
   session.rangesBroken = true;
   return new TransferError('SourceChanged', `${session.where} no longer answers ranges`, { startOver: true });
 };
 
 /** Throws unless the answer holds exactly the range asked for, of the pinned object. */
 const checkRange = async (
-  session: Session,
+  session: HttpSession,
   response: HttpResponse,
   wanted: { first: number; last: number },
 ): Promise<void> => {
@@ -44,7 +44,7 @@ const checkRange = async (
 class TooLong extends Error {}
 
 /** Copies the body into `target`; gives more than its length for a body that is too long. */
-const copyBody = async (session: Session, response: HttpResponse, target: Uint8Array): Promise<number> => {
+const copyBody = async (session: HttpSession, response: HttpResponse, target: Uint8Array): Promise<number> => {
   let length = 0;
   try {
     await response.pour((chunk) => {
@@ -59,7 +59,7 @@ const copyBody = async (session: Session, response: HttpResponse, target: Uint8A
   return length;
 };
 
-const readOnce = async (session: Session, offset: number, target: Uint8Array): Promise<void> => {
+const readOnce = async (session: HttpSession, offset: number, target: Uint8Array): Promise<void> => {
   const { identity } = requirePinned(session);
   const last = offset + target.length - 1;
   const conditional = identity.validator === undefined ? {} : { 'if-range': identity.validator };
@@ -70,17 +70,17 @@ const readOnce = async (session: Session, offset: number, target: Uint8Array): P
   throw new TransferError('SourceInterrupted', `${session.where} sent ${length} bytes for a range of ${target.length}`);
 };
 
-const readInto = (session: Session, offset: number, target: Uint8Array): Promise<void> =>
+const readInto = (session: HttpSession, offset: number, target: Uint8Array): Promise<void> =>
   target.length === 0 ? Promise.resolve() : withRetries(session, () => readOnce(session, offset, target));
 
-const read = async (session: Session, offset: number, length: number): Promise<Buffer> => {
+const read = async (session: HttpSession, offset: number, length: number): Promise<Buffer> => {
   const bytes = Buffer.allocUnsafe(length);
   await readInto(session, offset, bytes);
   return bytes;
 };
 
 /** One file over HTTP(S) as a source: found and pinned once, streamed with resume, read by ranges. */
-export const createHttpSource = (options: HttpSourceOptions): Source => {
+export const createHttpSource = (options: HttpSourceOptions): ByteSource => {
   const session = createSession(options);
   return {
     probe: () => probe(session),

@@ -30,7 +30,7 @@ export interface Pinned {
   readonly size: number | undefined;
 }
 
-export interface Session {
+export interface HttpSession {
   readonly options: HttpSourceOptions;
   /** The URL as it may be shown. */
   readonly where: string;
@@ -41,7 +41,7 @@ export interface Session {
   receivedBytes: number;
 }
 
-export const createSession = (options: HttpSourceOptions): Session => ({
+export const createSession = (options: HttpSourceOptions): HttpSession => ({
   options,
   where: redactUrl(options.url.href),
   origin: toDestination(options.url, options.secretHeaders),
@@ -50,7 +50,7 @@ export const createSession = (options: HttpSourceOptions): Session => ({
   receivedBytes: 0,
 });
 
-export const requirePinned = (session: Session): Pinned => {
+export const requirePinned = (session: HttpSession): Pinned => {
   if (session.pinned === undefined)
     throw new TransferError('InternalFault', 'the source was read before it was probed');
   return session.pinned;
@@ -69,7 +69,7 @@ const faultOfFailure: Readonly<Record<HttpFault, TransferFault>> = {
 export const toTransferError = (error: unknown): unknown =>
   error instanceof HttpFailure ? new TransferError(faultOfFailure[error.code], error.message, { cause: error }) : error;
 
-export const backOffOf = ({ options }: Session): BackOff =>
+export const backOffOf = ({ options }: HttpSession): BackOff =>
   createBackOff({
     retries: options.retries,
     signal: options.signal,
@@ -78,7 +78,7 @@ export const backOffOf = ({ options }: Session): BackOff =>
   });
 
 /** Repeats `work` while retries are left. */
-export const withRetries = async <T>(session: Session, work: () => Promise<T>): Promise<T> => {
+export const withRetries = async <T>(session: HttpSession, work: () => Promise<T>): Promise<T> => {
   const backOff = backOffOf(session);
   for (;;) {
     try {
@@ -95,7 +95,7 @@ export const withRetries = async <T>(session: Session, work: () => Promise<T>): 
 const isExpiry = (status: number): boolean => status === 401 || status === 403 || status === 404 || status === 410;
 
 /** One exchange with the pinned server, or through the redirects where none is pinned. */
-export const ask = async (session: Session, headers: Readonly<Record<string, string>>) => {
+export const ask = async (session: HttpSession, headers: Readonly<Record<string, string>>) => {
   const { options, origin, pinned } = session;
   const from = pinned?.final ?? origin;
   const answer = await followRedirects(options.client, { origin: from, headers, signal: options.signal });
@@ -112,7 +112,7 @@ export const ask = async (session: Session, headers: Readonly<Record<string, str
 const mostWords = 4096;
 
 /** Gives an answer up and throws the fault in it, with the server's own reason. */
-export const refuse = async (session: Session, response: HttpResponse): Promise<never> => {
+export const refuse = async (session: HttpSession, response: HttpResponse): Promise<never> => {
   const { url, now = Date.now } = session.options;
   const words = await readUpTo(session, response, mostWords).catch(() => Buffer.alloc(0));
   const reason = refusalWords(words.toString('utf8'), response.headers['content-type']);
@@ -125,7 +125,7 @@ export const giveUp = (response: HttpResponse, fault: TransferError): never => {
 };
 
 /** At most `limit` bytes of a body; the connection is closed when more would follow. Counts what arrived. */
-export const readUpTo = async (session: Session, response: HttpResponse, limit: number): Promise<Buffer> => {
+export const readUpTo = async (session: HttpSession, response: HttpResponse, limit: number): Promise<Buffer> => {
   const parts: Buffer[] = [];
   let length = 0;
   for await (const chunk of response.body) {

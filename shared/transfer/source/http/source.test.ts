@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { createHttpClient } from '#shared/clients/http/client.ts';
 import { createHttpSource } from '#shared/transfer/source/http/read.ts';
-import { type Source, headBytes } from '#shared/transfer/source/source.ts';
+import { type ByteSource, headBytes } from '#shared/transfer/source/source.ts';
 import {
   type Answer,
   type FileOptions,
@@ -22,7 +22,7 @@ const image = randomBytes(3 * 1024 * 1024 + 17);
 
 interface Setup {
   readonly origin: Origin;
-  readonly source: Source;
+  readonly source: ByteSource;
   readonly retries: unknown[];
   readonly waits: number[];
 }
@@ -51,7 +51,7 @@ const setup = async (
   return { origin, source, retries, waits };
 };
 
-const collect = async (source: Source): Promise<Buffer> => {
+const collect = async (source: ByteSource): Promise<Buffer> => {
   const parts: Buffer[] = [];
   for await (const part of source.stream()) parts.push(part);
   return Buffer.concat(parts);

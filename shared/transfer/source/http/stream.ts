@@ -9,7 +9,7 @@ import {
   parseContentRange,
 } from '#shared/transfer/source/http/answer.ts';
 import {
-  type Session,
+  type HttpSession,
   ask,
   giveUp,
   backOffOf,
@@ -35,7 +35,7 @@ interface Opened {
 }
 
 /** A server without ranges sends all again: fine as long as it is provably the same object. */
-const openedWhole = (session: Session, response: HttpResponse, position: number): Opened => {
+const openedWhole = (session: HttpSession, response: HttpResponse, position: number): Opened => {
   const { identity, size } = requirePinned(session);
   const length = parseContentLength(response.headers);
   const isOtherSize = size !== undefined && length !== undefined && length !== size;
@@ -44,7 +44,7 @@ const openedWhole = (session: Session, response: HttpResponse, position: number)
   return { response, from: 0 };
 };
 
-const openedRange = (session: Session, response: HttpResponse, from: number): Opened => {
+const openedRange = (session: HttpSession, response: HttpResponse, from: number): Opened => {
   const { size } = requirePinned(session);
   const range = parseContentRange(response.headers);
   const isWanted = range?.first === from && (size === undefined || range.last + 1 === size);
@@ -56,7 +56,7 @@ const openedRange = (session: Session, response: HttpResponse, from: number): Op
   return giveUp(response, new TransferError('SourceInterrupted', message));
 };
 
-const open = async (session: Session, { position, tail }: Reached): Promise<Opened> => {
+const open = async (session: HttpSession, { position, tail }: Reached): Promise<Opened> => {
   const { identity } = requirePinned(session);
   const from = position - tail.length;
   const wanted = position === 0 ? {} : { range: `bytes=${from}-`, 'if-range': identity.validator ?? '' };
@@ -71,7 +71,7 @@ const open = async (session: Session, { position, tail }: Reached): Promise<Open
 };
 
 /** Without a strong validator a second request may meet another object, so what was read must be forgotten. */
-const whenUnpinned = (session: Session, fault: unknown): unknown => {
+const whenUnpinned = (session: HttpSession, fault: unknown): unknown => {
   const isContinuable = requirePinned(session).identity.validator !== undefined;
   if (!(fault instanceof TransferError) || !fault.retryable || isContinuable) return fault;
   const message = `${fault.message}; the server gives no strong validator, so the download starts over`;
@@ -79,7 +79,7 @@ const whenUnpinned = (session: Session, fault: unknown): unknown => {
 };
 
 /** Throws unless a piece at `offset`, as far as it was read before, holds the same bytes as then. */
-const checkOverlap = (session: Session, piece: Buffer, offset: number, { position, tail }: Reached): void => {
+const checkOverlap = (session: HttpSession, piece: Buffer, offset: number, { position, tail }: Reached): void => {
   const known = position - tail.length;
   const [first, end] = [Math.max(offset, known), Math.min(offset + piece.length, position)];
   if (first >= end) return;
@@ -87,7 +87,7 @@ const checkOverlap = (session: Session, piece: Buffer, offset: number, { positio
   if (!isSame) throw changedFault(session.where);
 };
 
-async function* freshBytes(session: Session, reached: Reached): AsyncGenerator<Buffer, void, undefined> {
+async function* freshBytes(session: HttpSession, reached: Reached): AsyncGenerator<Buffer, void, undefined> {
   const { response, from } = await open(session, reached);
   let offset = from;
   for await (const chunk of response.body) {
@@ -122,7 +122,7 @@ const createTrail = () => {
 };
 
 /** What came too much may already be in use, so nothing of this pass can be trusted. */
-const checkExcess = (session: Session, position: number): void => {
+const checkExcess = (session: HttpSession, position: number): void => {
   const { size } = requirePinned(session);
   if (size === undefined || position <= size) return;
   throw new TransferError('SourceInterrupted', `${session.where} sent more than its ${size} bytes`, {
@@ -130,13 +130,13 @@ const checkExcess = (session: Session, position: number): void => {
   });
 };
 
-const checkEnd = (session: Session, position: number): void => {
+const checkEnd = (session: HttpSession, position: number): void => {
   const { size } = requirePinned(session);
   if (size === undefined || position === size) return;
   throw new TransferError('SourceInterrupted', `${session.where} ended after ${position} of ${size} bytes`);
 };
 
-export async function* stream(session: Session): AsyncGenerator<Buffer, void, undefined> {
+export async function* stream(session: HttpSession): AsyncGenerator<Buffer, void, undefined> {
   const backOff = backOffOf(session);
   const trail = createTrail();
   for (;;) {

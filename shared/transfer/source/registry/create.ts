@@ -9,7 +9,7 @@ import { type FoundDisk, findDisk } from '#shared/transfer/source/registry/disk.
 import { toTransferError } from '#shared/transfer/source/registry/layer.ts';
 import { readLabels } from '#shared/transfer/source/registry/labels.ts';
 import type { LayerContext } from '#shared/transfer/source/registry/layer.ts';
-import { type Source, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
+import { type ByteSource, type SourceFacts, headBytes } from '#shared/transfer/source/source.ts';
 
 export interface RegistrySourceOptions {
   readonly client: RegistryClient;
@@ -65,7 +65,7 @@ const open = async (context: LayerContext, layers: readonly Descriptor[]): Promi
 const refuseRanges = (): Promise<never> =>
   Promise.reject(new TransferError('InternalFault', 'a file in a layer cannot be read in ranges'));
 
-export const createRegistrySource = (options: RegistrySourceOptions): Source => {
+export const createRegistrySource = (options: RegistrySourceOptions): ByteSource => {
   let receivedBytes = 0;
   let layers: readonly Descriptor[] = [];
   let opened: Opened | undefined;

@@ -1,13 +1,13 @@
 // An S3 object as an HTTP file, so that the HTTP source reads it: found once, pinned, resumed and read by ranges in the same way.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
-import type { ObjectContent, ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { ObjectContent, S3ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
 import { changedFault } from '#shared/transfer/source/http/answer.ts';
 import type { BackOffOptions } from '#shared/transfer/back-off.ts';
 import { createHttpSource } from '#shared/transfer/source/http/read.ts';
-import type { Source } from '#shared/transfer/source/source.ts';
+import type { ByteSource } from '#shared/transfer/source/source.ts';
 
 const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
   BucketNotFound: 'SourceNotFound',
@@ -68,7 +68,7 @@ const rangeOutside: HttpResponse = {
  * Reads of an object whose bucket keeps versions stay with the version that was met first. `If-Range` becomes `If-Match`, which stores know
  * better: what has changed since is a fault, and not another file.
  */
-export const createObjectHttp = (s3: S3Client, object: ObjectKey, close: () => Promise<void>): HttpClient => {
+export const createObjectHttp = (s3: S3Client, object: S3ObjectKey, close: () => Promise<void>): HttpClient => {
   let versionId: string | undefined;
   /** The object is there and what was pinned is not. */
   const isGone = (error: unknown): boolean =>
@@ -96,7 +96,7 @@ export const createObjectHttp = (s3: S3Client, object: ObjectKey, close: () => P
 /** One object of an S3-compatible store as a source. */
 interface S3SourceOptions {
   readonly s3: S3Client;
-  readonly object: ObjectKey;
+  readonly object: S3ObjectKey;
   readonly retries: number;
   readonly signal: AbortSignal;
   readonly onRetry: (error: unknown, waitMs: number) => void;
@@ -105,8 +105,8 @@ interface S3SourceOptions {
 }
 
 /** For messages: nothing is connected to by it. */
-const urlOf = ({ bucket, key }: ObjectKey): URL =>
+const urlOf = ({ bucket, key }: S3ObjectKey): URL =>
   new URL(`s3://${encodeURIComponent(bucket)}/${key.split('/').map(encodeURIComponent).join('/')}`);
 
-export const createS3Source = ({ s3, object, close, ...backOff }: S3SourceOptions): Source =>
+export const createS3Source = ({ s3, object, close, ...backOff }: S3SourceOptions): ByteSource =>
   createHttpSource({ ...backOff, client: createObjectHttp(s3, object, close), url: urlOf(object), secretHeaders: {} });
