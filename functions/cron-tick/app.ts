@@ -1,12 +1,12 @@
 // Woken each minute: reconciles whatever is not settled. Also takes the events nobody could handle, and shows them to people.
 import { Hono } from 'hono';
 import { renewCertificate } from '#shared/certificate/renew.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleDeadLetter } from '#shared/resources/handle.ts';
 import { followKinds } from '#shared/resources/event-sources.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { anyEventFunction, eventFunction } from '#shared/runtime/event-function.ts';
 import type { Outcome } from '#shared/runtime/outcome.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export interface CronTickDeps extends ReconcileDeps {
   /** Whether the certificate of admission is ours to keep fresh; left out: it is not. */

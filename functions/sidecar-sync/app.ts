@@ -1,8 +1,8 @@
 // Woken by changes of the objects backends make, and by progress of transfers: reconciles the image they belong to.
 import type { Hono } from 'hono';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleChildEvent } from '#shared/resources/handle.ts';
 import { eventFunction } from '#shared/runtime/event-function.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export const createApp = (deps: ReconcileDeps): Hono =>
   eventFunction({ name: 'sidecar-sync', log: deps.log, handle: (event) => handleChildEvent(deps, event) });

@@ -12,7 +12,6 @@ import { createApp as createValidate } from '#functions/validate/app.ts';
 import type { Subscriber } from '#local-cluster/broker/resolver.ts';
 import { backupSettings, createBackupDeps } from '#shared/backup/settings.ts';
 import { createObjectImportDeps, objectImportSettings } from '#shared/object-import/settings.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { TransferConfig } from '#functions/transfer/config.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Connect } from '#shared/clients/kube/late.ts';
@@ -23,6 +22,7 @@ import { toPopulateSettings } from '#shared/resources/step-settings.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
 import { createTracer, traced } from '#shared/runtime/tracer.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** Local mirrors and test servers listen on loopback. */
 const loopback = '127.0.0.0/8,::1/128';

@@ -4,10 +4,10 @@ import { createHandlerPost } from '#events/post.ts';
 import { type Send, createSenderOver } from '#events/sender.ts';
 import { type App, clusterSettings, clusterWorker } from '#infra/workers/cluster-worker.ts';
 import { safeUrl } from '#infra/workers/settings.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { discoverIssuer, withCaller } from '#shared/runtime/caller.ts';
 import { callerSettings, setting } from '#shared/runtime/config.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export const reconcileWorkerSettings = {
   ...clusterSettings,

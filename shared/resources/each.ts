@@ -1,9 +1,10 @@
 // Drives many objects of one kind, some at a time. Called by the sweep, and where many wait for one.
 import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { AppError, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, retry, worstOf } from '#shared/runtime/outcome.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** Objects reconciled at once. */
 const width = 8;

@@ -9,7 +9,7 @@ import { pollIfDue, recordObservation } from '#shared/resources/data-import-cron
 import { dataSourcesConcernedBy } from '#shared/resources/data-source/index.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { isBegun, isUpToDate } from '#shared/resources/up-to-date.ts';
-import { type ReconcileDeps, type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
+import { type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
 import { reconcilers, reconcilerOf, reconcilerOfGroupKind } from '#shared/resources/registry.ts';
 import { holdsTemplates } from '#shared/resources/templates/observed.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
@@ -19,6 +19,7 @@ import { recordProgress } from '#shared/resources/report.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
 import { labels } from '#shared/api/names.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** An object of ours was created or changed, or the source of a cron was asked. */
 export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent): Promise<Outcome> => {

@@ -9,7 +9,7 @@ import { annotations, finalizers, labels } from '#shared/api/names.ts';
 import { type KubeObject, type ResourceType, refOf } from '#shared/api/object.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
 import { backends } from '#shared/backends/registry.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { sweep } from '#shared/resources/sweep.ts';
@@ -24,6 +24,7 @@ import {
   testTime,
 } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const clouds = hyperCloudImageKind.type;
 const key = { namespace: 'default', name: 'ubuntu' };

@@ -1,55 +1,22 @@
 // Moves one object one step on: read it, look at its children, plan, act, write status once. Every event function comes here.
-import type { Send } from '#events/sender.ts';
 import { cdiGroup } from '#shared/api/cdi/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import type { Action } from '#shared/backends/actions.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
-import type { BackendRegistry } from '#shared/backends/registry.ts';
 import { isoTime } from '#shared/backends/state.ts';
-import type { Observe } from '#shared/golden/poll/observe.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { PopulateSettings } from '#shared/populate/settings.ts';
-import type { Announce } from '#shared/resources/announcer.ts';
-import { type ConfigLook, configuredSettings } from '#shared/resources/cdi-config/look.ts';
-import type { CdiLook } from '#shared/resources/cdi-mode.ts';
+import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata, announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
-import { type TrustLook, trustedSettings } from '#shared/resources/trust.ts';
-import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
+import { trustedSettings } from '#shared/resources/trust.ts';
 import { AppError, isConflict, isNotFound } from '#shared/runtime/errors.ts';
-import type { Logger } from '#shared/runtime/log.ts';
 import { type Outcome, done, retry, waiting } from '#shared/runtime/outcome.ts';
 import { currentContext } from '#shared/runtime/context.ts';
 import { spanTime, traceOfObject, withSpan } from '#shared/runtime/span.ts';
-
-export interface ReconcileDeps {
-  readonly kube: KubeClient;
-  readonly backends: BackendRegistry;
-  readonly settings: PopulateSettings;
-  /** Left out: our own. */
-  readonly cdi?: CdiLook | undefined;
-  /** Left out: the well-known authorities alone are trusted. */
-  readonly trust?: TrustLook | undefined;
-  /** Left out: settings of the functions alone count. */
-  readonly config?: ConfigLook | undefined;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
-  readonly log: Logger;
-  /** Left out: nobody is told. */
-  readonly announce?: Announce | undefined;
-  /** How templates of HyperConverged and SSP are treated; left out: they are not looked at. */
-  readonly templates?: TemplateSettings | undefined;
-  /** Looks at sources that crons follow; left out: nobody polls. */
-  readonly observe?: Observe | undefined;
-  /** Where people reach the transfer function; left out: nobody is told. */
-  readonly publicUrl?: string | undefined;
-  /** Sends events to other functions; left out: their work is done here. */
-  readonly send?: Send | undefined;
-}
+import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 
 /** The object to reconcile. With a UID, a namesake made later is left alone. */
 export interface ReconcileTarget {
@@ -99,14 +66,6 @@ export const reconcile = async (
 /** A CDI that is installed moves its own kinds. */
 const isLeftToCdi = async ({ cdi }: ReconcileDeps, { kind }: Reconciler): Promise<boolean> =>
   kind.type.group === cdiGroup && (await cdi?.()) === 'use';
-
-/** One object under the hand of one pass. */
-export interface Reconciliation {
-  readonly deps: ReconcileDeps;
-  readonly reconciler: Reconciler;
-  readonly object: KubeObject;
-  readonly subject: Subject;
-}
 
 type Round = ReconcileOptions & { readonly isFirst: boolean };
 

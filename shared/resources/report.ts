@@ -6,12 +6,13 @@ import { annotations } from '#shared/api/names.ts';
 import { isOwnedBy } from '#shared/api/owner.ts';
 import { isInspection, isoTime } from '#shared/backends/state.ts';
 import { isOver } from '#shared/populate/attempts.ts';
-import { type ReconcileDeps, type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
+import { type ReconcileTarget, reconcile } from '#shared/resources/reconcile.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { writeStatus } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import type { TransferProgress } from '#shared/transfer/progress.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const maxRounds = 3;
 

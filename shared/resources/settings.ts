@@ -4,11 +4,11 @@ import { createSender } from '#events/send.ts';
 import { type Connect, createLateKubeClient } from '#shared/clients/kube/late.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { toProxies } from '#shared/resources/proxy-settings.ts';
 import { createStepDeps, stepSettings } from '#shared/resources/step-settings.ts';
 import { callerSettings, kubeSettings, serverSettings, sinkSettings, traceSettings } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export const reconcileSettings = {
   ...serverSettings,

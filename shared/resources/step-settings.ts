@@ -8,11 +8,11 @@ import { type PopulateSettings, defaultSettings } from '#shared/populate/setting
 import { createAnnouncer } from '#shared/resources/announcer.ts';
 import { createConfigLook } from '#shared/resources/cdi-config/look.ts';
 import { createCdiLook } from '#shared/resources/cdi-mode.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { proxySettings, toProxies } from '#shared/resources/proxy-settings.ts';
 import { createTrustLook } from '#shared/resources/trust.ts';
 import { addressSettings, cdiSettings, setting } from '#shared/runtime/config.ts';
 import type { Logger } from '#shared/runtime/log.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const list = (separator: RegExp) =>
   z.string().transform((text) =>

@@ -1,6 +1,5 @@
 // Drives everything that is not settled: what repairs lost events and enforces deadlines. Called by cron-tick.
 import type { KubeObject } from '#shared/api/object.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { reconcileEach } from '#shared/resources/each.ts';
 import { reconcilers } from '#shared/resources/registry.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
@@ -12,6 +11,7 @@ import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { ensureProfiles } from '#shared/resources/storage-profile/ensure.ts';
 import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { serveUploadClaims } from '#shared/resources/upload-claims/sync.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** Told of every object that a sweep comes across. */
 export type Visit = (object: KubeObject) => void;

@@ -5,11 +5,11 @@ import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
-import type { ReconcileDeps, Reconciliation } from '#shared/resources/reconcile.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { labels } from '#shared/api/names.ts';
 import { sourceLabel } from '#shared/api/owner.ts';
+import type { ReconcileDeps, Reconciliation } from '#shared/resources/deps.ts';
 
 /** Tries to write one status while others keep writing what is none of ours. */
 const maxWrites = 5;

@@ -1,5 +1,4 @@
 // What one pass over a source has at hand, and how it ends. A pass reads from the first byte; a run makes several when the source changes under it.
-import type { Digester } from '#shared/transfer/published.ts';
 import type { Meter } from '#shared/transfer/meter.ts';
 import type { TransferPlan } from '#shared/transfer/plan.ts';
 import type { BackupResult, Inspection, StoredResult } from '#shared/transfer/report.ts';
@@ -7,6 +6,14 @@ import type { SavePolicy } from '#shared/transfer/resume/policy.ts';
 import type { Sink } from '#shared/transfer/sink/sink.ts';
 import type { ByteSource } from '#shared/transfer/source/source.ts';
 import type { TransferSpec } from '#shared/transfer/spec.ts';
+
+/** Digests of the published file, taken as its bytes pass. */
+export interface Digester {
+  /** Hands `input` on and takes the digests of all of it. */
+  watch(input: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
+  /** Hex digests by algorithm, once the file is over; `undefined` before. */
+  digests(): Readonly<Record<string, string>> | undefined;
+}
 
 export interface Pass {
   readonly spec: TransferSpec;

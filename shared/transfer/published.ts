@@ -2,18 +2,10 @@
 import { createCollector } from '#shared/transfer/collect.ts';
 import { decompress } from '#shared/transfer/compression/decompress.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
-import type { Pass } from '#shared/transfer/pass.ts';
+import type { Pass, Digester } from '#shared/transfer/pass.ts';
 import { streamAhead } from '#shared/transfer/source/stream-ahead.ts';
 import { createHash } from 'node:crypto';
 import type { Checksum } from '#shared/transfer/spec.ts';
-
-/** Digests of the published file, taken as its bytes pass. */
-export interface Digester {
-  /** Hands `input` on and takes the digests of all of it. */
-  watch(input: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
-  /** Hex digests by algorithm, once the file is over; `undefined` before. */
-  digests(): Readonly<Record<string, string>> | undefined;
-}
 
 /** sha256 always, and the algorithm asked for. */
 export const algorithmsFor = (wanted: Checksum | undefined): readonly string[] => [

@@ -9,9 +9,10 @@ import { refOf } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export const namespace = 'golden-images';
 export const digestOf = (char: string): string => `sha256:${char.repeat(64)}`;

@@ -2,10 +2,10 @@
 import { storageClasses } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { backends } from '#shared/backends/registry.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { aSnapshotClass, aStorageClass, testSettings, testTime } from '#test/support/builders.ts';
 import { type MemoryKube, createMemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export { execute } from '#shared/resources/execute.ts';
 

@@ -5,10 +5,11 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { jobs, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotContents, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type KubeObject, type ResourceType, apiVersionOf, refOf } from '#shared/api/object.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { aHarvesterImage, aHyperCloudImage, aPod, aSuccess } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export const namespace = 'golden';
 const digest = `sha256:${'a'.repeat(64)}`;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { QueueMessage } from '#infra/workers/r2-notifications/queue.ts';
 import { relay } from '#infra/workers/r2-notifications/relay.ts';
-import type { Answer } from '#infra/workers/r2-notifications/tell.ts';
+import type { QueueAnswer } from '#infra/workers/r2-notifications/tell.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { anR2Message } from '#test/support/r2.ts';
 
@@ -16,7 +16,7 @@ interface Run {
 
 const run = async (
   bodies: readonly unknown[],
-  answerTo: (key: string) => Answer,
+  answerTo: (key: string) => QueueAnswer,
   options: { readonly isGraveFull?: boolean } = {},
 ): Promise<Run> => {
   const fates: string[] = bodies.map(() => '');
@@ -53,7 +53,7 @@ const run = async (
   return { fates, told, buried, mostAtOnce };
 };
 
-const status = (code: number): Answer => ({ kind: 'answered', status: code, words: '' });
+const status = (code: number): QueueAnswer => ({ kind: 'answered', status: code, words: '' });
 const taken = () => status(204);
 
 describe('a batch', () => {

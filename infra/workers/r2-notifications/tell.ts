@@ -20,7 +20,7 @@ export interface About {
   readonly time: Date;
 }
 
-export type Tell = (hint: ObjectHint, about: About) => Promise<Answer>;
+export type Tell = (hint: ObjectHint, about: About) => Promise<QueueAnswer>;
 
 /** Milliseconds; import-object answers within 25 s, whatever it comes to. */
 const timeoutMs = 30_000;
@@ -57,7 +57,7 @@ export const createTell =
 // What is to be done about a message, from what import-object answered: pure.
 
 /** What telling import-object came to. */
-export type Answer =
+export type QueueAnswer =
   | {
       readonly kind: 'answered';
       readonly status: number;
@@ -71,7 +71,7 @@ export type Answer =
  * - `retry`: the queue delivers it again, and moves it to the dead letters when it has done so `max_retries` times.
  * - `bury`: it would be refused each time, so it goes to the dead letters now.
  */
-export type Verdict =
+export type QueueVerdict =
   | { readonly do: 'ack' }
   | { readonly do: 'retry'; readonly afterSeconds: number; readonly reason: string }
   | { readonly do: 'bury'; readonly reason: string };
@@ -83,7 +83,7 @@ const longestSeconds = 900;
 const refusesMessage = new Set([400, 413, 414, 415, 422]);
 
 /** `attempts`: deliveries so far; `baseSeconds`: pause after the first one, doubled by each that follows. */
-export const verdictOf = (answer: Answer, attempts: number, baseSeconds: number): Verdict => {
+export const verdictOf = (answer: QueueAnswer, attempts: number, baseSeconds: number): QueueVerdict => {
   if (answer.kind === 'unreachable') {
     return { do: 'retry', afterSeconds: pause(attempts, baseSeconds), reason: answer.words };
   }

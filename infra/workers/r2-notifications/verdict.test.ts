@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Answer, verdictOf } from '#infra/workers/r2-notifications/tell.ts';
+import { type QueueAnswer, verdictOf } from '#infra/workers/r2-notifications/tell.ts';
 
-const answered = (status: number, more: Partial<Extract<Answer, { kind: 'answered' }>> = {}): Answer => ({
+const answered = (status: number, more: Partial<Extract<QueueAnswer, { kind: 'answered' }>> = {}): QueueAnswer => ({
   kind: 'answered',
   status,
   words: '',

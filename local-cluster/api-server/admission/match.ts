@@ -5,7 +5,7 @@ import type { Resource } from '../registry/resource.ts';
 import { compileMatchCondition } from '../schema/cel.ts';
 import type { Json } from '../schema/json.ts';
 import { forbidden, notFound } from '../status/status.ts';
-import type { Attributes } from './admission.ts';
+import type { Attributes } from '../handlers/call.ts';
 import type { Rule, Webhook } from './webhook.ts';
 
 const isIn = (list: readonly string[], value: string): boolean => list.includes('*') || list.includes(value);

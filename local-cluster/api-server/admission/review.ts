@@ -4,7 +4,7 @@ import { type ApiObject, type Fields, fieldsAt, isFields, textAt, toText } from 
 import { type Resource, apiVersionOf, subresourceOf } from '../registry/resource.ts';
 import { ApiError, type StatusBody } from '../status/status.ts';
 import { isDryRun } from '../handlers/call.ts';
-import type { Attributes } from './admission.ts';
+import type { Attributes } from '../handlers/call.ts';
 
 const optionKinds: Readonly<Record<Attributes['operation'], string>> = {
   CREATE: 'CreateOptions',

@@ -8,7 +8,7 @@ import { type Resource, apiVersionOf } from '../registry/resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { badRequest, internalError } from '../status/status.ts';
 import type { Store } from '../store/store.ts';
-import type { Admission, Attributes } from './admission.ts';
+import type { Admission, Attributes } from '../handlers/call.ts';
 import { holdConditions, resourceFor } from './match.ts';
 import { type Review, type Verdict, buildReview, denial, parseVerdict } from './review.ts';
 import type { Sender } from './send.ts';

@@ -1,5 +1,5 @@
 // What every handler gets: the request, who asks, the resource it is about, and the parts of the server.
-import type { Admission } from '../admission/admission.ts';
+import type { ApiObject, Fields } from '../objects/object.ts';
 import type { Action, Authorizer } from '../auth/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { User } from '../auth/user.ts';
@@ -8,6 +8,29 @@ import { type Negotiated, negotiate } from '../http/negotiate.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Resource, StrategyContext } from '../registry/resource.ts';
 import type { Store } from '../store/store.ts';
+
+/** What an admission webhook is told of a write. */
+export interface Attributes {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  /** Absent for deletions. */
+  readonly object: ApiObject | undefined;
+  /** Absent for creations. */
+  readonly old: ApiObject | undefined;
+  readonly options: {
+    readonly dryRun?: readonly string[];
+    readonly raw?: Fields;
+    readonly fieldManager?: string | undefined;
+  };
+}
+
+/** The admission chain as the handlers know it: mutate before, validate after an object has its final form. */
+export interface Admission {
+  /** The object after all mutating webhooks; throws a Status when one refuses. */
+  readonly mutate: (call: Call, attributes: Attributes & { readonly object: ApiObject }) => Promise<ApiObject>;
+  /** Mutating webhooks are asked about deletions too, though there is nothing to change. */
+  readonly mutateDelete: (call: Call, attributes: Attributes) => Promise<void>;
+  readonly validate: (call: Call, attributes: Attributes) => Promise<void>;
+}
 
 export type Audit = (user: User, action: Action) => void;
 

@@ -12,7 +12,6 @@ import {
 } from '#shared/api/foreign/core.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { needsStage } from '#shared/backends/cdi/manifests.ts';
-import { type RestoreStage, readStage } from '#shared/backends/cdi/staging.ts';
 import { type Cloned, readCloned } from '#shared/backends/source-claim.ts';
 import { readExported } from '#shared/backends/source-claim.ts';
 import { type Image, isRetryDue } from '#shared/backends/image.ts';
@@ -22,6 +21,21 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SucceededRun, readSucceeded } from '#shared/populate/attempts.ts';
 import { isFetched } from '#shared/populate/source.ts';
 import { transferJobName } from '#shared/populate/transfer-job.ts';
+
+export interface RestoreStage {
+  readonly volume?: PersistentVolumeClaim | undefined;
+  readonly importJob?: Job | undefined;
+}
+
+/** The Job first, since it is made after the claim it fills. */
+export const readStage = async (kube: KubeClient, image: Image): Promise<{ readonly stage?: RestoreStage }> => {
+  if (!needsStage(image)) return {};
+  const { own: importJob } = await readOwn(kube, jobs, image.ref, transferJobName('import', image.ref));
+  const { own: volume } = await readOwn(kube, persistentVolumeClaims, image.ref, stageName(image));
+  return { stage: { volume, importJob } };
+};
+
+export const stageName = ({ ref }: Pick<Image, 'ref'>): string => `restore-${ref.uid}`;
 
 export interface ObservedCdi {
   readonly dataVolume?: DataVolume | undefined;

@@ -1,35 +1,16 @@
 // A disk that lies in a backup target. CDI reads no such disks, so that a Job of ours fills a claim beside, which the DataVolume is then a copy
 // of; that claim goes once the copy is whole. Pure but for the reads.
-import { type Job, type PersistentVolumeClaim, jobs, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
+import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { type Action, patch, remove, removeJob } from '#shared/backends/actions.ts';
 import type { Plan, PlanContext } from '#shared/backends/backend.ts';
-import { needsStage } from '#shared/backends/cdi/manifests.ts';
-import type { ObservedCdi } from '#shared/backends/cdi/observed.ts';
+import { type ObservedCdi, type RestoreStage, stageName } from '#shared/backends/cdi/observed.ts';
 import { planFilling } from '#shared/backends/csi/filling.ts';
 import { planVolume } from '#shared/backends/csi/sizing.ts';
 import type { Image } from '#shared/backends/image.ts';
-import { readOwn } from '#shared/backends/reading.ts';
 import { countAttempts, waitingState } from '#shared/backends/state.ts';
-import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { readTransfer } from '#shared/populate/attempts.ts';
-import { transferJobName } from '#shared/populate/transfer-job.ts';
 import { populatedPatch, populationOf } from '#shared/populate/volume.ts';
 import type { Inspection } from '#shared/transfer/report.ts';
-
-const stageName = ({ ref }: Pick<Image, 'ref'>): string => `restore-${ref.uid}`;
-
-export interface RestoreStage {
-  readonly volume?: PersistentVolumeClaim | undefined;
-  readonly importJob?: Job | undefined;
-}
-
-/** The Job first, since it is made after the claim it fills. */
-export const readStage = async (kube: KubeClient, image: Image): Promise<Partial<ObservedCdi>> => {
-  if (!needsStage(image)) return {};
-  const { own: importJob } = await readOwn(kube, jobs, image.ref, transferJobName('import', image.ref));
-  const { own: volume } = await readOwn(kube, persistentVolumeClaims, image.ref, stageName(image));
-  return { stage: { volume, importJob } };
-};
 
 /** What the DataVolume is made from, once it is there. */
 export const readyStage = (image: Image, { stage }: ObservedCdi): ObservedCdi['cloned'] =>

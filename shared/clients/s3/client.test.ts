@@ -9,7 +9,8 @@ import { type ObjectStore, startObjectStore } from '#local-cluster/object-store/
 import { createAddressPolicy } from '#shared/clients/http/address.ts';
 import { type HttpClient, createHttpClient } from '#shared/clients/http/client.ts';
 import { redactData } from '#shared/runtime/redact.ts';
-import { type ObjectContent, type S3Options, createS3Client } from './client.ts';
+import { type ObjectContent, createS3Client } from './client.ts';
+import type { S3Options } from './send.ts';
 import { parseS3Credentials } from './credentials.ts';
 
 const credentials = { accessKeyId: 'tester', secretAccessKey: 's3cret-key-of-tests' };

@@ -1,23 +1,9 @@
 // Objects in an S3-compatible store. The SDK is loaded at the first request, so that a function that needs no store starts without it.
 import type { Readable } from 'node:stream';
-import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
-import type { S3Credentials } from '#shared/clients/s3/credentials.ts';
+import type { HttpResponse } from '#shared/clients/http/client.ts';
 import { pourOf } from '#shared/clients/s3/handler.ts';
-import { createMultipart } from '#shared/clients/s3/multipart.ts';
-import { createSend } from '#shared/clients/s3/send.ts';
-
-export interface S3Options {
-  /** Connects for it, and is the owner's to close. */
-  readonly http: HttpClient;
-  /** URL of the store; left out: AWS in this region. */
-  readonly endpoint?: string | undefined;
-  /** What requests are signed for at first; where the store says that a bucket is of another, that one is taken. */
-  readonly region: string;
-  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
-  readonly pathStyle: boolean;
-  /** Left out: requests are not signed. */
-  readonly credentials?: S3Credentials | undefined;
-}
+import { createMultipart, type MultipartUploads } from '#shared/clients/s3/multipart.ts';
+import { createSend, type S3Options, type S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 /** Headers by which an object is known. */
 export interface ObjectFacts {
@@ -31,11 +17,6 @@ export interface ObjectFacts {
   readonly contentType: string | undefined;
   /** What its owner wrote beside it (`x-amz-meta-…`), names in lower case. */
   readonly metadata: Readonly<Record<string, string>>;
-}
-
-export interface S3ObjectKey {
-  readonly bucket: string;
-  readonly key: string;
 }
 
 export interface ObjectRead extends S3ObjectKey {
@@ -84,42 +65,6 @@ export interface S3Client {
   /** Keys in the order of their bytes, page by page as they are asked for. */
   list(bucket: string, prefix?: string): AsyncIterable<ListedS3Object>;
   readonly multipart: MultipartUploads;
-}
-
-/** What the store is to check a part, or the whole object, with. */
-export interface PartSeal {
-  /** Hex; signed with the request, so that it need not be computed again. */
-  readonly sha256?: string | undefined;
-  /** Sent where the upload was begun with `hasCrc32`. */
-  readonly crc32?: number | undefined;
-}
-
-export interface UploadKey extends S3ObjectKey {
-  readonly uploadId: string;
-}
-
-/** What became of an upload. */
-export interface CompletedUpload {
-  readonly etag: string | undefined;
-  readonly versionId: string | undefined;
-  /** Of the whole object, where the store computed it. */
-  readonly crc32: number | undefined;
-}
-
-/** An object made of parts. Begun and not completed, it costs storage until it is aborted. */
-export interface MultipartUploads {
-  /** `hasCrc32`: the store is to check the whole object by its CRC-32; one that cannot refuses, or ignores it. */
-  begin(object: S3ObjectKey & { readonly contentType?: string; readonly hasCrc32?: boolean }): Promise<string>;
-  /** Parts are numbered from 1, and have 5 MiB at least, the last one aside. Gives the ETag. */
-  putPart(
-    part: UploadKey &
-      PartSeal & { readonly number: number; readonly body: Uint8Array; readonly signal?: AbortSignal | undefined },
-  ): Promise<string>;
-  /** ETags of the parts in order; `crc32` as in `begin`. */
-  complete(upload: UploadKey & PartSeal & { readonly etags: readonly string[] }): Promise<CompletedUpload>;
-  abort(upload: UploadKey): Promise<void>;
-  /** Uploads of a bucket that were begun and neither completed nor aborted. */
-  list(bucket: string, prefix?: string): Promise<readonly { readonly key: string; readonly uploadId: string }[]>;
 }
 
 interface SdkFacts {

@@ -4,9 +4,44 @@ import type {
   ListMultipartUploadsCommandOutput,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import type { MultipartUploads } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
-import type { SendCommand } from '#shared/clients/s3/send.ts';
+import type { S3ObjectKey, SendCommand } from '#shared/clients/s3/send.ts';
+
+/** What the store is to check a part, or the whole object, with. */
+export interface PartSeal {
+  /** Hex; signed with the request, so that it need not be computed again. */
+  readonly sha256?: string | undefined;
+  /** Sent where the upload was begun with `hasCrc32`. */
+  readonly crc32?: number | undefined;
+}
+
+export interface UploadKey extends S3ObjectKey {
+  readonly uploadId: string;
+}
+
+/** What became of an upload. */
+export interface CompletedUpload {
+  readonly etag: string | undefined;
+  readonly versionId: string | undefined;
+  /** Of the whole object, where the store computed it. */
+  readonly crc32: number | undefined;
+}
+
+/** An object made of parts. Begun and not completed, it costs storage until it is aborted. */
+export interface MultipartUploads {
+  /** `hasCrc32`: the store is to check the whole object by its CRC-32; one that cannot refuses, or ignores it. */
+  begin(object: S3ObjectKey & { readonly contentType?: string; readonly hasCrc32?: boolean }): Promise<string>;
+  /** Parts are numbered from 1, and have 5 MiB at least, the last one aside. Gives the ETag. */
+  putPart(
+    part: UploadKey &
+      PartSeal & { readonly number: number; readonly body: Uint8Array; readonly signal?: AbortSignal | undefined },
+  ): Promise<string>;
+  /** ETags of the parts in order; `crc32` as in `begin`. */
+  complete(upload: UploadKey & PartSeal & { readonly etags: readonly string[] }): Promise<CompletedUpload>;
+  abort(upload: UploadKey): Promise<void>;
+  /** Uploads of a bucket that were begun and neither completed nor aborted. */
+  list(bucket: string, prefix?: string): Promise<readonly { readonly key: string; readonly uploadId: string }[]>;
+}
 
 /** A store that takes a part and names no tag for it cannot complete the upload. */
 const required = (value: string | undefined, what: string): string => {

@@ -1,8 +1,27 @@
 // Commands of the SDK on their way: the client of the right region, loaded when first needed, and its errors as ours.
+import type { HttpClient } from '#shared/clients/http/client.ts';
+import type { S3Credentials } from '#shared/clients/s3/credentials.ts';
 import type * as S3Sdk from '@aws-sdk/client-s3';
-import type { S3Options } from '#shared/clients/s3/client.ts';
 import { type S3Subject, regionHint, toS3Failure } from '#shared/clients/s3/errors.ts';
 import { createRequestHandler } from '#shared/clients/s3/handler.ts';
+
+export interface S3ObjectKey {
+  readonly bucket: string;
+  readonly key: string;
+}
+
+export interface S3Options {
+  /** Connects for it, and is the owner's to close. */
+  readonly http: HttpClient;
+  /** URL of the store; left out: AWS in this region. */
+  readonly endpoint?: string | undefined;
+  /** What requests are signed for at first; where the store says that a bucket is of another, that one is taken. */
+  readonly region: string;
+  /** `endpoint/bucket/key`, or else `bucket.endpoint/key`. */
+  readonly pathStyle: boolean;
+  /** Left out: requests are not signed. */
+  readonly credentials?: S3Credentials | undefined;
+}
 
 /** Sends a command of the SDK; the region is corrected once. */
 export type SendCommand = <T>(subject: S3Subject, work: (sdk: Sdk, client: SdkClient) => Promise<T>) => Promise<T>;

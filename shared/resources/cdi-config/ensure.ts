@@ -5,8 +5,8 @@ import { cdis } from '#shared/api/foreign/cdi.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const blank: CdiConfig = {
   apiVersion: apiVersionOf(cdiConfigs),

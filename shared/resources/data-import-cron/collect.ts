@@ -7,8 +7,12 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { type Action, remove, patch } from '#shared/backends/actions.ts';
 import { outdatedVersions } from '#shared/golden/version.ts';
-import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
-import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type {
+  CronState,
+  CronSubject,
+  ObservedCron,
+  ObservedVersion,
+} from '#shared/resources/data-import-cron/subject.ts';
 import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';

@@ -13,9 +13,9 @@ import {
   readHostWait,
 } from '#shared/resources/data-import-cron/hosts.ts';
 import { hand, isCron, observedBy } from '#shared/resources/data-import-cron/poll.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** Sources asked at once. */
 const width = 8;

@@ -9,8 +9,8 @@ import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest, Observe } from '#shared/golden/poll/observe.ts';
 import { hostOf } from '#shared/golden/source.ts';
 import { backoffMs } from '#shared/resources/data-import-cron/due.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export interface HostWait {
   readonly host: string;

@@ -18,13 +18,14 @@ import type { WatchedChild } from '#shared/backends/backend.ts';
 import { buildEnding, endNameOf } from '#shared/resources/data-import-cron/verdict.ts';
 import { plan } from '#shared/resources/data-import-cron/plan.ts';
 import { planRemoval } from '#shared/resources/data-import-cron/collect.ts';
-import { type ObservedCron, check } from '#shared/resources/data-import-cron/observed.ts';
+import { check } from '#shared/resources/data-import-cron/observed.ts';
 import {
   type CronState,
   type CronSubject,
   askedOf,
   isRetryWanted,
   readCron,
+  type ObservedCron,
 } from '#shared/resources/data-import-cron/subject.ts';
 import { conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import type { Reconciler, Planner, Refusal } from '#shared/resources/reconciler.ts';

@@ -8,10 +8,11 @@ import { defaultClassOf } from '#shared/populate/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';
 import { AppError, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, worstOf } from '#shared/runtime/outcome.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** The class a cron's versions are to lie in. */
 const classFor = (named: string | undefined, { classes }: StorageFacts): StorageClass | undefined =>

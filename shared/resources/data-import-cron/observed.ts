@@ -1,57 +1,21 @@
 // What a cron's next step depends on: its data source, its versions, where the next one is to lie, who uses the old ones.
-import type { Grant } from '#shared/access/grant.ts';
 import { serviceAccountRequester } from '#shared/access/sources.ts';
 import { grantFor } from '#shared/access/sources.ts';
 import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { type DataSource, dataSourceKind } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import { type StorageProfile, storageProfiles } from '#shared/api/cdi/storage-profile.ts';
-import {
-  type PersistentVolumeClaim,
-  type StorageClass,
-  persistentVolumeClaims,
-  storageClasses,
-} from '#shared/api/foreign/core.ts';
+import { storageProfiles } from '#shared/api/cdi/storage-profile.ts';
+import { type StorageClass, persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
-import {
-  type VolumeSnapshot,
-  type VolumeSnapshotClass,
-  volumeSnapshotClasses,
-  volumeSnapshots,
-} from '#shared/api/foreign/snapshot.ts';
+import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
-import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronSubject, ObservedVersion, ObservedCron } from '#shared/resources/data-import-cron/subject.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { possibleNames } from '#shared/resources/data-import-cron/version.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
-
-/** The forms one version has at the moment. */
-export interface ObservedVersion {
-  readonly dataVolume?: DataVolume | undefined;
-  readonly volume?: PersistentVolumeClaim | undefined;
-  readonly snapshot?: VolumeSnapshot | undefined;
-}
-
-export interface ObservedCron {
-  readonly dataSource: DataSource | undefined;
-  /** The live cron that the data source is labelled with, where that is another one. */
-  readonly rival: DataImportCron | undefined;
-  /** By name: what carries this cron's label. */
-  readonly versions: ReadonlyMap<string, ObservedVersion>;
-  /** Names in the namespace that are taken by volumes of others. */
-  readonly foreign: ReadonlySet<string>;
-  /** Where the next version lies: the class the template names, or the default one. */
-  readonly storageClass: StorageClass | undefined;
-  readonly profile: StorageProfile | undefined;
-  readonly snapshotClasses: readonly VolumeSnapshotClass[];
-  /** Names of versions that somebody reads from; read only where there is something to collect. */
-  readonly inUse: ReadonlySet<string>;
-  /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */
-  readonly right: { readonly is: 'not needed' } | { readonly is: 'asked'; readonly grant: Grant | undefined };
-}
 
 /** Kinds that a cluster may lack altogether. */
 const listOf = async <T extends KubeObject>(

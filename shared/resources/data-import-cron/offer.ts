@@ -4,8 +4,12 @@ import { type DataSource, type DataSourceSource, dataSourceKind } from '#shared/
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
-import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
-import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type {
+  CronState,
+  CronSubject,
+  ObservedCron,
+  ObservedVersion,
+} from '#shared/resources/data-import-cron/subject.ts';
 import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import { type CronVerdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';

@@ -10,8 +10,12 @@ import { copiedFrom, digestOf } from '#shared/resources/data-import-cron/verifie
 import { countNotes } from '#shared/resources/data-import-cron/verdict.ts';
 import { removeVersion, supersede } from '#shared/resources/data-import-cron/collect.ts';
 import { offer } from '#shared/resources/data-import-cron/offer.ts';
-import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
-import { type CronState, type CronSubject, isRetryWanted } from '#shared/resources/data-import-cron/subject.ts';
+import {
+  type CronState,
+  type CronSubject,
+  isRetryWanted,
+  type ObservedCron,
+} from '#shared/resources/data-import-cron/subject.ts';
 import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type CronVerdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';

@@ -20,11 +20,12 @@ import {
   type Recorded,
 } from '#shared/resources/data-import-cron/due.ts';
 import type { CdiMode } from '#shared/resources/cdi-mode.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { countNote, sayNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const maxRounds = 5;
 

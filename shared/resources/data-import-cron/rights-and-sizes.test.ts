@@ -16,12 +16,13 @@ import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { advisedRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
 import { readCron } from '#shared/resources/data-import-cron/subject.ts';
 import { buildImport } from '#shared/resources/data-import-cron/template.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { rightOf, withAccess } from '#test/support/admission.ts';
 import { aSnapshotClass } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const namespace = 'golden-images';
 const digest = `sha256:${'a'.repeat(64)}`;

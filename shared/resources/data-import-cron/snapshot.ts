@@ -4,8 +4,12 @@ import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
 import { chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
-import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
-import type { CronSubject, SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
+import type {
+  CronSubject,
+  SourceFormat,
+  ObservedCron,
+  ObservedVersion,
+} from '#shared/resources/data-import-cron/subject.ts';
 import { managedMetadata, sizeOf } from '#shared/resources/data-import-cron/template.ts';
 
 /** What the storage profile of the class says; volumes where it says nothing. */

@@ -1,4 +1,12 @@
 // A DataImportCron as the reconciler sees it.
+import type { DataVolume } from '#shared/api/cdi/data-volume.ts';
+import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
+import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
+import type { DataSource } from '#shared/api/cdi/data-source.ts';
+import type { StorageClass } from '#shared/api/foreign/core.ts';
+import type { StorageProfile } from '#shared/api/cdi/storage-profile.ts';
+import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
+import type { Grant } from '#shared/access/grant.ts';
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
 import type { CronCounts, DataImportCron, DataImportCronStatus, PollStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
@@ -11,6 +19,31 @@ import { readSubject } from '#shared/resources/dialect.ts';
 import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
+
+/** The forms one version has at the moment. */
+export interface ObservedVersion {
+  readonly dataVolume?: DataVolume | undefined;
+  readonly volume?: PersistentVolumeClaim | undefined;
+  readonly snapshot?: VolumeSnapshot | undefined;
+}
+
+export interface ObservedCron {
+  readonly dataSource: DataSource | undefined;
+  /** The live cron that the data source is labelled with, where that is another one. */
+  readonly rival: DataImportCron | undefined;
+  /** By name: what carries this cron's label. */
+  readonly versions: ReadonlyMap<string, ObservedVersion>;
+  /** Names in the namespace that are taken by volumes of others. */
+  readonly foreign: ReadonlySet<string>;
+  /** Where the next version lies: the class the template names, or the default one. */
+  readonly storageClass: StorageClass | undefined;
+  readonly profile: StorageProfile | undefined;
+  readonly snapshotClasses: readonly VolumeSnapshotClass[];
+  /** Names of versions that somebody reads from; read only where there is something to collect. */
+  readonly inUse: ReadonlySet<string>;
+  /** Of a source in another namespace: what its service account may clone there; `undefined`: nothing. */
+  readonly right: { readonly is: 'not needed' } | { readonly is: 'asked'; readonly grant: Grant | undefined };
+}
 
 export type SourceFormat = 'pvc' | 'snapshot';
 

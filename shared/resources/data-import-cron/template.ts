@@ -8,8 +8,7 @@ import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
-import type { ObservedCron } from '#shared/resources/data-import-cron/observed.ts';
-import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronSubject, ObservedCron } from '#shared/resources/data-import-cron/subject.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -6,7 +6,7 @@ import { type Action, create, patch, remove } from '#shared/backends/actions.ts'
 import { isoTime } from '#shared/backends/state.ts';
 import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
 import { buildVersionSnapshot, restoreSizeMark } from '#shared/resources/data-import-cron/snapshot.ts';
-import type { CronState, SourceFormat } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronState, SourceFormat, ObservedVersion } from '#shared/resources/data-import-cron/subject.ts';
 import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { dropProvisional, askedMark } from '#shared/resources/data-import-cron/verified.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';
@@ -14,7 +14,6 @@ import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cr
 import type { Note } from '#shared/resources/transitions.ts';
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
-import type { ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
 
 /** One of another class, which is not ready, makes room. */
 const snapshotActions = (wanted: VolumeSnapshot, there: VolumeSnapshot | undefined): readonly Action[] => {

@@ -9,9 +9,10 @@ import { refOf } from '#shared/api/object.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { populatedPatch } from '#shared/populate/volume.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const namespace = 'golden-images';
 const url = 'https://images.example/noble.img';

@@ -6,8 +6,13 @@ import type { Action } from '#shared/backends/actions.ts';
 import { contentName, fileContent } from '#shared/backends/singleflight/content.ts';
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
-import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
-import { type CronSubject, type NamedVersion, askedOf } from '#shared/resources/data-import-cron/subject.ts';
+import {
+  type CronSubject,
+  type NamedVersion,
+  askedOf,
+  type ObservedCron,
+  type ObservedVersion,
+} from '#shared/resources/data-import-cron/subject.ts';
 import { classOf, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
 
 type Named = Pick<ObservedCron, 'versions'>;

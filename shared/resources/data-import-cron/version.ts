@@ -5,8 +5,7 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';
 import { populationOf } from '#shared/populate/volume.ts';
-import type { ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/observed.ts';
-import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronSubject, ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/subject.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 

@@ -7,10 +7,11 @@ import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { annotations, labels } from '#shared/api/names.ts';
 import { apiVersionOf } from '#shared/api/object.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const namespace = 'golden-images';
 const population = JSON.stringify({ inspection: { format: 'raw', compression: 'none' }, digests: {} });

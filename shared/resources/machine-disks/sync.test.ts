@@ -8,12 +8,12 @@ import { type HarvesterImage, harvesterAnnotations, harvesterImageKind } from '#
 import { annotations, finalizers } from '#shared/api/names.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 import { handleObjectEvent } from '#shared/resources/handle.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
 import { sweepMachines } from '#shared/resources/machine-disks/sync.ts';
 import { aHarvesterImage, aVolume } from '#test/support/builders.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 type Backend = 'csi' | 'cdi' | 'backingimage';
 

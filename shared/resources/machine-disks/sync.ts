@@ -10,7 +10,6 @@ import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/i
 import { type KubeObject, type ObjectKey, apiVersionOf, refOf } from '#shared/api/object.ts';
 import type { RootDisk } from '#shared/backends/backend.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { holdMachine, releaseMachine } from '#shared/resources/machine-disks/hold.ts';
@@ -25,6 +24,7 @@ import {
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** Disks of one machine; more are not looked at. */
 const mostDisks = 64;

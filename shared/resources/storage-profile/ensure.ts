@@ -8,9 +8,10 @@ import type { VolumeSnapshotClass } from '#shared/api/foreign/snapshot.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type ClassFacts, describeClass, goldenMarksOf } from '#shared/populate/storage-profile.ts';
-import { type ReconcileDeps, reconcile } from '#shared/resources/reconcile.ts';
+import { reconcile } from '#shared/resources/reconcile.ts';
 import { readVolumesByHand } from '#shared/resources/storage-profile/index.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const ownedBy = ({ apiVersion, kind, metadata: { name, uid = '' } }: StorageClass) => ({ apiVersion, kind, name, uid });
 

@@ -4,7 +4,15 @@ import type { DataSource } from '#shared/api/cdi/data-source.ts';
 import type { ObjectRef } from '#shared/api/object.ts';
 import type { BootSources } from '#shared/golden/templates/expand.ts';
 import type { HyperConverged, Ssp } from '#shared/api/foreign/boot-sources.ts';
-import type { TemplateSettings } from '#shared/resources/templates/sync.ts';
+
+export interface TemplateSettings {
+  /** `auto`: only objects that no operator works on. */
+  readonly mode: 'auto' | 'serve' | 'off';
+  /** Where golden images live. */
+  readonly namespace: string;
+  /** Of this machine, where a cluster does not say its own. */
+  readonly architecture: string;
+}
 
 /** One object with templates, and what it asks for; `undefined`: it contradicts itself, and what it led to stays as it is. */
 export interface TemplateRequest {

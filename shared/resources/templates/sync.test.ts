@@ -5,12 +5,13 @@ import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { type HyperConverged, type Ssp, hyperConvergeds, ssps, sspVersions } from '#shared/api/foreign/boot-sources.ts';
 import { kubeEvents, namespaces, nodes, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { holdsTemplates } from '#shared/resources/templates/observed.ts';
-import { type TemplateSettings, syncTemplates } from '#shared/resources/templates/sync.ts';
+import { syncTemplates } from '#shared/resources/templates/sync.ts';
 import { Denied, NotFound } from '#shared/runtime/errors.ts';
 import { createTestReconciler } from '#test/support/reconcile.ts';
 import type { MemoryKube } from '#test/support/memory-kube.ts';
+import type { TemplateSettings } from '#shared/resources/templates/ask.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const namespace = 'kubevirt-os-images';
 const settings: TemplateSettings = { mode: 'auto', namespace, architecture: 'amd64' };

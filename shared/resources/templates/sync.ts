@@ -15,9 +15,8 @@ import {
   scheduleOf,
 } from '#shared/golden/templates/operators.ts';
 import type { Problem } from '#shared/golden/templates/template.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { type TemplateRequest, isLeft, isPaused } from '#shared/resources/templates/ask.ts';
+import { type TemplateRequest, isLeft, isPaused, type TemplateSettings } from '#shared/resources/templates/ask.ts';
 import { type TemplatesPlan, planTemplates } from '#shared/resources/templates/plan.ts';
 import {
   type TemplateHolders,
@@ -29,15 +28,7 @@ import { toKubeEvent } from '#shared/resources/transitions.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
-
-export interface TemplateSettings {
-  /** `auto`: only objects that no operator works on. */
-  readonly mode: 'auto' | 'serve' | 'off';
-  /** Where golden images live. */
-  readonly namespace: string;
-  /** Of this machine, where a cluster does not say its own. */
-  readonly architecture: string;
-}
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 /** Never repeats a write: a pass over settled templates only reads. */
 export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {

@@ -5,12 +5,12 @@ import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/
 import { labels } from '#shared/api/names.ts';
 import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { findWriter } from '#shared/backends/writer.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
 import { sayNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const serve = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   const { namespace, name } = claim.metadata;

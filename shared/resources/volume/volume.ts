@@ -9,7 +9,7 @@ import type { PodWishes } from '#shared/populate/pod-place.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import { labels } from '#shared/api/names.ts';
 import { contentOf, fileContent } from '#shared/backends/singleflight/content.ts';
-import type { ObservedVolume } from '#shared/resources/volume/observed.ts';
+import type { ObservedSingleflight } from '#shared/backends/singleflight/singleflight.ts';
 
 export interface Volume extends Filled {
   /** `undefined` only where `faults` says why. */
@@ -100,5 +100,5 @@ export const isGolden = ({ claim: { labels: found = {} } }: Volume): boolean =>
 /** Label of its claim by which others find the content. */
 export const contentMark = (
   volume: Volume,
-  { singleflight }: Pick<ObservedVolume, 'singleflight'>,
+  { singleflight }: { readonly singleflight?: ObservedSingleflight | undefined },
 ): string | undefined => (singleflight !== undefined && isGolden(volume) ? singleflight.name : undefined);

@@ -1,11 +1,13 @@
 // Fills an object of a store part by part, in order or with the first part last. It is observed only when it is whole.
-import type { CompletedUpload, S3ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { combineCrc32 } from '#shared/transfer/export/parts.ts';
 import type { Seal, SealRequest } from '#shared/transfer/export/message.ts';
 import { type PartPlan, mostParts } from '#shared/transfer/export/parts.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import type { CompletedUpload } from '#shared/clients/s3/multipart.ts';
+import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 export interface ObjectWriterOptions {
   readonly s3: S3Client;

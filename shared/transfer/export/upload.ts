@@ -1,9 +1,10 @@
 // An unfinished upload is never left behind: what is begun here is completed or aborted, and what a killed process left is aborted first.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { S3ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure } from '#shared/clients/s3/errors.ts';
 import { toStoreFault } from '#shared/transfer/export/store-fault.ts';
 import { type BackOffOptions, createBackOff } from '#shared/transfer/back-off.ts';
+import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 export interface Upload {
   readonly uploadId: string;

@@ -14,7 +14,6 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { defaultSettings } from '#shared/populate/settings.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { toTable } from '#test/bench/table.ts';
@@ -23,6 +22,7 @@ import { type CountedKube, countCalls } from '#test/bench/golden/count.ts';
 import { type Access, startServerProcess } from '#test/support/api-server/process.ts';
 import { pushDisk, retag } from '#test/support/registry/images.ts';
 import { type TestRegistry, hasRegistry, startRegistry } from '#test/support/registry/server.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 const namespace = 'golden-images';
 /** Writers while the crons are made. */

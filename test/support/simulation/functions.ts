@@ -6,13 +6,13 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import type { ObserveRequest } from '#shared/golden/poll/observe.ts';
 import type { Announce } from '#shared/resources/announcer.ts';
-import type { ReconcileDeps } from '#shared/resources/reconcile.ts';
 import { handleChildEvent, handleObjectEvent } from '#shared/resources/handle.ts';
 import { tick } from '#shared/resources/sweep.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import { testSettings } from '#test/support/builders.ts';
 import { type Route, taken } from '#test/support/simulation/eventing.ts';
+import type { ReconcileDeps } from '#shared/resources/deps.ts';
 
 export interface FunctionsOptions {
   /** Milliseconds since the epoch. */

@@ -2,7 +2,9 @@
 import { TransferError } from '#shared/transfer/fault.ts';
 import { type DiskReader, checkInside, corrupt, toSafeNumber } from '#shared/transfer/format/disk.ts';
 import { readExtensions } from '#shared/transfer/format/qcow2/extensions.ts';
-import { maxSnapshots } from '#shared/transfer/format/qcow2/snapshots.ts';
+
+/** As qemu has it. */
+export const maxSnapshots = 65_536;
 
 export interface Qcow2Header {
   readonly version: 2 | 3;

@@ -1,11 +1,10 @@
 // The table of a qcow2's internal snapshots. None of them is imported, but a table that nobody can read is no sound file's.
 import { type DiskReader, corrupt } from '#shared/transfer/format/disk.ts';
-import type { Qcow2Header } from '#shared/transfer/format/qcow2/header.ts';
+import { type Qcow2Header, maxSnapshots } from '#shared/transfer/format/qcow2/header.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 
 const entryBytes = 40;
 /** Bounds that qemu itself has. */
-export const maxSnapshots = 65_536;
 const maxExtraBytes = 1024;
 const maxTableBytes = 1024 * maxSnapshots;
 /** Entries are small: many come with one read. */

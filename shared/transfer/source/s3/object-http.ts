@@ -1,6 +1,6 @@
 // An S3 object as an HTTP file, so that the HTTP source reads it: found once, pinned, resumed and read by ranges in the same way.
 import type { HttpClient, HttpResponse } from '#shared/clients/http/client.ts';
-import type { ObjectContent, S3ObjectKey, S3Client } from '#shared/clients/s3/client.ts';
+import type { ObjectContent, S3Client } from '#shared/clients/s3/client.ts';
 import { S3Failure, type S3Fault } from '#shared/clients/s3/errors.ts';
 import { TransferError } from '#shared/transfer/fault.ts';
 import type { TransferFault } from '#shared/transfer/report.ts';
@@ -8,6 +8,7 @@ import { changedFault } from '#shared/transfer/source/http/answer.ts';
 import type { BackOffOptions } from '#shared/transfer/back-off.ts';
 import { createHttpSource } from '#shared/transfer/source/http/read.ts';
 import type { ByteSource } from '#shared/transfer/source/source.ts';
+import type { S3ObjectKey } from '#shared/clients/s3/send.ts';
 
 const faultOf: Readonly<Record<S3Fault, TransferFault>> = {
   BucketNotFound: 'SourceNotFound',
