@@ -42,7 +42,9 @@ const wishesOf = (values: Values): ClusterWishes => {
   );
   const isTrusted = values['insecure-skip-tls-verify'] === true;
   if (isTrusted && caFile !== undefined)
-    throw new InvalidInput('--certificate-authority means nothing with --insecure-skip-tls-verify: give one of them');
+    throw new InvalidInput(
+      '--certificate-authority cannot be combined with --insecure-skip-tls-verify: give one of them',
+    );
   if (server !== undefined && !/^https?:\/\/./i.test(server))
     throw new InvalidInput(`--server is http(s)://<host>, not ${server}`);
   return { server, caFile, tlsServerName, isTrusted };
@@ -71,7 +73,7 @@ const userOf = (config: KubeConfig, values: Values, name: string): User | undefi
     textOf(values, option),
   );
   if ((certFile === undefined) !== (keyFile === undefined))
-    throw new InvalidInput('--client-certificate and --client-key belong together');
+    throw new InvalidInput('--client-certificate and --client-key must be given together');
   if (as === undefined && listOf(values, 'as-group').length > 0)
     throw new InvalidInput('--as-group needs --as: a group alone is nobody');
   const hasCredentials = token !== undefined || certFile !== undefined;

@@ -26,7 +26,7 @@ describe('the command line', () => {
   it.each([
     ['import', [], '<name> is missing'],
     ['import', ['jammy'], '<source> is missing'],
-    ['why', ['a', 'b'], 'one too many: b'],
+    ['why', ['a', 'b'], 'unexpected argument: b'],
     ['images', ['--colour'], "Unknown option '--colour'"],
     ['images', ['-o', 'xml'], '--output is one of json, yaml, wide, name, not xml'],
     ['import', ['a', 'b', '--group', 'x'], '--group is one of hypercloud, harvester, not x'],

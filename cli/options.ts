@@ -11,8 +11,8 @@ export const commonOptions = {
   cluster: { type: 'string', value: 'NAME', help: "cluster of the kubeconfig (the context's)" },
   user: { type: 'string', value: 'NAME', help: "user of the kubeconfig (the context's)" },
   server: { type: 'string', short: 's', value: 'URL', help: "API server (the cluster's)" },
-  'certificate-authority': { type: 'string', value: 'FILE', help: 'whom to trust as API server' },
-  'insecure-skip-tls-verify': { type: 'boolean', help: 'trust whatever answers as API server' },
+  'certificate-authority': { type: 'string', value: 'FILE', help: 'certificate authority of the API server' },
+  'insecure-skip-tls-verify': { type: 'boolean', help: 'do not verify the certificate of the API server' },
   'tls-server-name': { type: 'string', value: 'NAME', help: "name in the API server's certificate (that of its URL)" },
   token: { type: 'string', value: 'TOKEN', help: "bearer token, in place of the user's credentials" },
   'client-certificate': { type: 'string', value: 'FILE', help: "certificate, in place of the user's credentials" },
@@ -71,5 +71,5 @@ const checkCount = (command: Command, positionals: readonly string[]): void => {
   const least = words.filter((word) => !word.startsWith('[')).length;
   if (positionals.length < least) throw new InvalidInput(`${words[positionals.length]} is missing`);
   if (positionals.length > words.length)
-    throw new InvalidInput(`one too many: ${positionals.slice(words.length).join(' ')}`);
+    throw new InvalidInput(`unexpected argument: ${positionals.slice(words.length).join(' ')}`);
 };

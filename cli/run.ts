@@ -89,7 +89,7 @@ const wordsOf = (error: unknown): string => (error instanceof Error ? (error.sta
 const complain = (command: Command, error: unknown, { terminal, signal }: Surroundings): ExitCode => {
   if (!(error instanceof AppError)) {
     terminal.err(
-      signal.aborted ? 'bullion: interrupted; the same command again goes on\n' : `bullion: ${wordsOf(error)}\n`,
+      signal.aborted ? 'bullion: interrupted; run the same command again to resume\n' : `bullion: ${wordsOf(error)}\n`,
     );
     return exitCodes.failed;
   }

@@ -12,8 +12,8 @@ export const targetOptions = {
     oneOf: ['image', 'datavolume', 'claim'],
   },
   'transfer-url': { type: 'string', value: 'URL', help: 'of the transfer function (the cluster says it)' },
-  'transfer-ca': { type: 'string', value: 'FILE', help: 'whom else to trust as transfer function' },
-  'transfer-insecure': { type: 'boolean', help: 'trust whatever answers as transfer function' },
+  'transfer-ca': { type: 'string', value: 'FILE', help: 'one more certificate authority for the transfer function' },
+  'transfer-insecure': { type: 'boolean', help: 'do not verify the certificate of the transfer function' },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
 export const kindOf = (values: Values): 'image' | 'datavolume' | 'claim' =>
@@ -53,5 +53,5 @@ export const parseSource = (text: string): ImportSource => {
     throw new InvalidInput(
       `${text} is in a registry: an image that follows a registry is a DataImportCron, a volume made from one a DataVolume`,
     );
-  throw new InvalidInput(`${text} is no source: write http://…, https://… or s3://<bucket>/<key>`);
+  throw new InvalidInput(`${text} is not a source: write http://…, https://… or s3://<bucket>/<key>`);
 };

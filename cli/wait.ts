@@ -49,7 +49,7 @@ export const describeProgress = (found: Found): string => {
   const { transfer, progress = 0 } = status;
   const speed = transfer?.bytesPerSecond === undefined ? '' : `, ${formatBytes(transfer.bytesPerSecond)}/s`;
   const left = transfer?.etaSeconds === undefined ? '' : `, ${toSpan(transfer.etaSeconds * 1000)} left`;
-  const message = readyOf(found)?.message ?? 'waiting to be picked up';
+  const message = readyOf(found)?.message ?? 'waiting to be reconciled';
   return `${metadata.name}: ${String(progress).padStart(3)}% ${message}${speed}${left}`;
 };
 
@@ -68,7 +68,7 @@ export const waitUntilOver = async (wait: Wait, { type, image }: Found): Promise
     }
     if (performance.now() >= deadline || wait.signal.aborted) {
       line.end();
-      const why = wait.signal.aborted ? 'No longer waiting' : 'The time is over';
+      const why = wait.signal.aborted ? 'No longer waiting' : 'Timed out';
       wait.terminal.err(`${why}; the ${words.work} goes on: ${words.more}\n`);
       wait.onEnd?.(found.image);
       return wait.signal.aborted ? exitCodes.interrupted : exitCodes.timedOut;

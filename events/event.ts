@@ -73,7 +73,7 @@ const isCore = (name: string): boolean => (coreAttributes as readonly string[]).
 
 const faultOfAttribute = (name: string, value: unknown): string | undefined => {
   if (isCore(name)) return typeof value === 'string' ? undefined : 'must be a string';
-  if (!extensionName.test(name)) return 'is no attribute name: use lower-case letters and digits';
+  if (!extensionName.test(name)) return 'is not a valid attribute name: use lower-case letters and digits';
   if (typeof value === 'string' || typeof value === 'boolean') return undefined;
   return Number.isSafeInteger(value) ? undefined : 'must be a string, a boolean or an integer';
 };
@@ -93,7 +93,7 @@ const faultsOfCore = (core: Record<string, string>, specversion: unknown): Fault
   }
   const { time } = core;
   if (time !== undefined && !(rfc3339.test(time) && Number.isFinite(Date.parse(time)))) {
-    faults.push({ field: 'time', message: 'is no RFC 3339 time' });
+    faults.push({ field: 'time', message: 'is not an RFC 3339 time' });
   }
   return faults;
 };

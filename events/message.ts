@@ -95,13 +95,13 @@ const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw undecodable([{ field: 'body', message: `is no JSON: ${messageOf(error)}` }]);
+    throw undecodable([{ field: 'body', message: `is not valid JSON: ${messageOf(error)}` }]);
   }
 };
 
 const parseBase64 = (value: unknown): Uint8Array => {
   if (typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value)) return Buffer.from(value, 'base64');
-  throw undecodable([{ field: 'data_base64', message: 'is no base64 text' }]);
+  throw undecodable([{ field: 'data_base64', message: 'is not valid base64' }]);
 };
 
 /** CloudEvent → HTTP message. */

@@ -88,10 +88,10 @@ describe.each(['binary', 'structured'] as const)('an event in %s mode', (mode) =
     ['specversion 0.3', { specversion: '0.3' }, 'specversion is "0.3"; only "1.0" is accepted'],
     ['specversion 2.0', { specversion: '2.0' }, 'specversion is "2.0"'],
     ['no specversion', { specversion: undefined }, 'specversion is missing'],
-    ['a garbage time', { time: 'yesterday' }, 'time is no RFC 3339 time'],
+    ['a garbage time', { time: 'yesterday' }, 'time is not an RFC 3339 time'],
     ['a source with spaces', { source: 'not a uri' }, 'source must match format "uri-reference"'],
     ['a relative dataschema', { dataschema: '/schema' }, 'dataschema must match format "uri"'],
-    ['an extension with a dash', { 'my-ext': 'x' }, 'my-ext is no attribute name'],
+    ['an extension with a dash', { 'my-ext': 'x' }, 'my-ext is not a valid attribute name'],
     ['a type nobody handles', { type: 'com.example.other' }, 'which nothing here handles'],
   ])('with %s is refused with words', async (_, wrong, words) => {
     expect(await refusal(make({ attributes: wrong }))).toContain(words);
@@ -168,7 +168,7 @@ describe('binary mode', () => {
   });
 
   it.each([
-    ['{', 'body is no JSON'],
+    ['{', 'body is not valid JSON'],
     [Buffer.from([0x22, 0xff, 0x22]), 'body is no utf-8 text'],
   ])('refuses a broken body', async (body, words) => {
     expect(await refusal(binary({ body }))).toContain(words);
@@ -241,7 +241,7 @@ describe('structured mode', () => {
   });
 
   it.each([
-    ['a capital extension', { apiVersion: 'v1' }, 'apiVersion is no attribute name'],
+    ['a capital extension', { apiVersion: 'v1' }, 'apiVersion is not a valid attribute name'],
     ['a fractional extension', { ratio: 1.5 }, 'ratio must be a string, a boolean or an integer'],
     ['an object as extension', { nested: {} }, 'nested must be'],
     ['a number as id', { id: 7 }, 'id must be a string'],
@@ -254,7 +254,7 @@ describe('structured mode', () => {
     ['an array', '[]', undefined, 'must be one JSON object'],
     ['a batch', '[]', 'application/cloudevents-batch+json', 'send one event as'],
     ['another format', '<e/>', 'application/cloudevents+xml', 'send one event as'],
-    ['an own __proto__', '{"__proto__":{"id":"x"}}', undefined, '__proto__ is no attribute name'],
+    ['an own __proto__', '{"__proto__":{"id":"x"}}', undefined, '__proto__ is not a valid attribute name'],
   ])('refuses %s', async (_, body, contentType, words) => {
     expect(await refusal(structured({ body, ...(contentType === undefined ? {} : { contentType }) }))).toContain(words);
   });

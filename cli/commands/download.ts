@@ -37,7 +37,7 @@ const fileOf = ({ positionals, values }: Call): string | undefined => {
 /** A folder that is there takes the file by the name that the cluster has for it. */
 const placeOf = async (file: string | undefined): Promise<Pick<Fetching, 'file' | 'folder'>> => {
   if (file === undefined) return { file, folder: '' };
-  if (file === '-') throw new InvalidInput('- is no file: what is downloaded goes on after a cut, so it needs one');
+  if (file === '-') throw new InvalidInput('- is not a file: what is downloaded goes on after a cut, so it needs one');
   const found = await stat(file).catch(() => undefined);
   if (found?.isDirectory() === true) return { file: undefined, folder: file };
   if (file.endsWith('/')) throw new InvalidInput(`there is no folder ${file}: make it first`);
@@ -60,7 +60,7 @@ const run = async (call: Call): Promise<ExitCode> => {
       signal,
       tries,
       getTicket: () => getTicket({ kube, bearer, operation: 'download', target, server }),
-      onRetry: (why, seconds) => line.show(`${wanted}: ${why}; again in ${seconds} s`),
+      onRetry: (why, seconds) => line.show(`${wanted}: ${why}; retrying in ${seconds} s`),
       onProgress: (taken, size) => {
         const share = size === undefined ? '' : `${String(Math.floor((100 * taken) / size)).padStart(3)}% `;
         line.count(`${wanted}: ${share}${formatBytes(taken)}${size === undefined ? '' : ` of ${formatBytes(size)}`}`);
@@ -79,7 +79,7 @@ export const downloadCommand: ClusterCommand = {
   name: 'download',
   arguments: '<name> [file]',
   summary: 'Downloads an image or a volume as a file, and prints what it is called.',
-  more: 'What was cut is gone on with: start the same command again. The file has its name only once all of it is there.',
+  more: 'An interrupted download resumes: run the same command again. The file has its name only once all of it is there.',
   completes: 'images',
   options: {
     ...targetOptions,

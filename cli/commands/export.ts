@@ -17,7 +17,9 @@ const destinationOf = (place: string, secretRef: string | undefined): Pick<Spec,
   const object = parseObjectPlace(place);
   if (object !== undefined) return { objectStore: { bucketName: object.bucket, objectName: object.key } };
   if (place === 'local') return { destination: { local: {} } };
-  throw new InvalidInput(`${place} is no place: write s3://<bucket>/<key>, https://<store>/<bucket>/<key> or local`);
+  throw new InvalidInput(
+    `${place} is not a destination: write s3://<bucket>/<key>, https://<store>/<bucket>/<key> or local`,
+  );
 };
 
 /** Throws InvalidInput. */

@@ -27,7 +27,7 @@ const run = async ({ kube, namespace, values, terminal }: Call) => {
 export const imagesCommand: ClusterCommand = {
   name: 'images',
   arguments: '',
-  summary: 'Lists images and where they stand.',
+  summary: 'Lists images and their state.',
   options: {
     'all-namespaces': { type: 'boolean', short: 'A', help: 'of every namespace' },
     ...outputOption,

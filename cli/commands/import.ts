@@ -17,7 +17,7 @@ const defined = (fields: Readonly<Record<string, unknown>>) =>
 
 const refuse = (values: Values, names: readonly string[], group: ImageGroup): void => {
   const given = names.find((name) => values[name] !== undefined);
-  if (given !== undefined) throw new InvalidInput(`--${given} means nothing to a ${group} image`);
+  if (given !== undefined) throw new InvalidInput(`--${given} does not apply to a ${group} image`);
 };
 
 const hyperCloudSpec = (source: ImportSource, values: Values): Spec => {
@@ -78,7 +78,7 @@ const run = async (call: Call) => {
 export const importCommand: ClusterCommand = {
   name: 'import',
   arguments: '<name> <source>',
-  summary: 'Imports an image from http(s)://… or s3://bucket/key and shows how it goes.',
+  summary: 'Imports an image from http(s)://… or s3://bucket/key and shows progress.',
   more: 'Ctrl-C ends the wait, not the import. With -o the image is printed as it is at the end.',
   options: {
     group: { type: 'string', value: 'GROUP', help: 'kind of image (hypercloud)', oneOf: imageGroups },

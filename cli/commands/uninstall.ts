@@ -54,9 +54,11 @@ const run = async (call: Call): Promise<ExitCode> => {
   line.end();
   if (left.length > 0) {
     terminal.err(
-      `Not uninstalled: ${left.length} objects are still held, and need the functions to let go of them.\n${listOf(left)}`,
+      `Not uninstalled: ${left.length} objects are still held, and need the functions to release them.\n${listOf(left)}`,
     );
-    terminal.err('bullion why <image> -n <namespace> says what each waits for; the same command again goes on.\n');
+    terminal.err(
+      'bullion why <image> -n <namespace> says what each waits for; run the same command again to resume.\n',
+    );
     return exitCodes.timedOut;
   }
   signal.throwIfAborted();
@@ -98,7 +100,7 @@ export const uninstallCommand: ClusterCommand = {
   arguments: '',
   summary: 'Removes every image and disk of the kinds we serve, and then Bullion itself.',
   more:
-    'Objects go first, while there are functions to let go of them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
+    'Objects go first, while there are functions to release them; then webhooks, functions, kinds and roles. While an object is still held,\n' +
     'nothing else is touched. Needs the rights of an administrator. What is in an object store stays there. Images in a backup target are noted there\n' +
     'as deleted and restored by nobody, unless the target is taken away first (the ConfigMap or setting backup-target).',
   options: {

@@ -92,7 +92,7 @@ const uploadWith = async (call: Call, work: Work): Promise<ExitCode> => {
     patienceMs: work.timeoutMs,
     connection,
     getTicket: () => getTicket({ kube, bearer, operation: 'upload', target, server: textOf(values, 'transfer-url') }),
-    onRetry: (why, seconds) => line.show(`${name}: ${why}; again in ${seconds} s`),
+    onRetry: (why, seconds) => line.show(`${name}: ${why}; retrying in ${seconds} s`),
     onProgress: (sent) => {
       const share = String(Math.floor((100 * sent) / file.size)).padStart(3);
       line.count(`${name}: ${share}% ${formatBytes(sent)} of ${formatBytes(file.size)}`);
@@ -106,7 +106,7 @@ const run = async (call: Call): Promise<ExitCode> => {
     throw new InvalidInput('files go into an image or a datavolume: a claim alone takes none');
   if (call.positionals[0]?.includes('/') === true)
     throw new InvalidInput(
-      `${call.positionals[0]} is no name: an upload goes into a harvester image, or --kind datavolume`,
+      `${call.positionals[0]} is not a valid name: an upload goes into a harvester image, or --kind datavolume`,
     );
   const timeoutMs = timeoutOf(call.values);
   const line = createLine(call.terminal);
@@ -116,7 +116,7 @@ const run = async (call: Call): Promise<ExitCode> => {
   } catch (error) {
     line.end();
     if (!(error instanceof TimeIsOver)) throw error;
-    call.terminal.err(`The time is over; ${error.message}\n`);
+    call.terminal.err(`Timed out; ${error.message}\n`);
     return exitCodes.timedOut;
   } finally {
     line.end();
@@ -128,7 +128,7 @@ export const uploadCommand: ClusterCommand = {
   name: 'upload',
   arguments: '<name> <file>',
   summary: 'Uploads a disk image of this machine into an image or a volume, which is made where it is missing.',
-  more: 'The file is checked by its sha256. What was cut is gone on with: start the same command again, here or elsewhere.',
+  more: 'The file is checked by its sha256. An interrupted upload resumes: run the same command again, here or on another machine.',
   options: {
     ...targetOptions,
     'storage-class': { type: 'string', value: 'CLASS', help: 'storage class of the volume (the default class)' },

@@ -9,7 +9,7 @@ const hints: Readonly<Record<number, string>> = {
   413: 'it takes no body as large as this: let it take larger ones (of ingress-nginx: the annotation proxy-body-size "0")',
   502: 'it does not reach the transfer function',
   503: 'the transfer function is not there',
-  504: 'it lost patience with the transfer function: let it wait for longer than a minute',
+  504: 'it timed out waiting for the transfer function: raise its timeout above one minute',
 };
 
 const wordsOf = async ({ body, statusCode }: Dispatcher.ResponseData): Promise<string> => {
@@ -78,7 +78,7 @@ export const persist = async (
       await step();
       return;
     } catch (error) {
-      if (signal.aborted) throw new Unavailable('interrupted; start the same command again to go on', { cause: error });
+      if (signal.aborted) throw new Unavailable('interrupted; run the same command again to resume', { cause: error });
       if (error instanceof TimeIsOver || (error instanceof AppError && !error.retryable)) throw error;
       requireTrust(error);
       const hasMoved = progress() > before;

@@ -71,7 +71,9 @@ export const getTicket = async (options: TicketOptions): Promise<Ticket> => {
   const { url = server, token = '' } = status === undefined ? await ownTicket(options) : status;
   const base = server ?? url;
   if (base === undefined)
-    throw new InvalidInput('the cluster does not say where its transfer function is: give its URL with --transfer-url');
+    throw new InvalidInput(
+      'the cluster does not publish the URL of its transfer function: give its URL with --transfer-url',
+    );
   const { plural, namespace, name } = target;
   return {
     url: `${base.replace(/\/+$/, '')}/${folders[operation]}/${plural}/${namespace}/${name}`,

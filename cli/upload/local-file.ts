@@ -19,7 +19,7 @@ export interface LocalFile {
 export const lookAtFile = async (path: string): Promise<LocalFile> => {
   try {
     const found = await stat(path);
-    if (!found.isFile()) throw new InvalidInput('it is no file');
+    if (!found.isFile()) throw new InvalidInput('it is not a file');
     if (found.size === 0) throw new InvalidInput('it is empty');
     const { size } = found;
     const { inspection, stream } = await lookAhead(createReadStream(path), size);
@@ -67,4 +67,4 @@ export const diskBytesOf = ({ values }: Call, file: LocalFile): number | undefin
 };
 
 export const needsSize = (file: LocalFile): InvalidInput =>
-  new InvalidInput(`${file.path} does not tell how large its disk is until all of it was read: say it with --size`);
+  new InvalidInput(`${file.path} says how large its disk is only once all of it was read: give the size with --size`);

@@ -105,7 +105,7 @@ const work = async (
   await leaveReport(config.terminationLog, report, log);
   log.info('transfer ended', { report });
   // Written down already: that clients could not be told changes nothing.
-  await tell().catch((error: unknown) => log.warn('clients were not told', { error: messageOf(error) }));
+  await tell().catch((error: unknown) => log.warn('clients not notified', { error: messageOf(error) }));
   await Promise.race([
     reporter?.close(),
     delay(signal.aborted ? closingMs.cancelled : closingMs.ended, undefined, { ref: false }),

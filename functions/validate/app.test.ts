@@ -55,7 +55,7 @@ describe('creating a HyperCloud image', () => {
       ['spec.source', 'must have exactly one of'],
     ],
     ['a source', image(), image({ source: {} }), ['spec.source', 'and has none']],
-    ['a URL', image(), image({ source: { http: 'images.example/disk' } }), ['spec.source.http', 'is no URL']],
+    ['a URL', image(), image({ source: { http: 'images.example/disk' } }), ['spec.source.http', 'is not a valid URL']],
     [
       'a scheme',
       image({ source: { http: 'http://a/b' } }),
@@ -72,7 +72,7 @@ describe('creating a HyperCloud image', () => {
       'a bucket',
       image({ source: { objectStore } }),
       image({ source: { objectStore: { ...objectStore, bucketName: 'VM_Images' } } }),
-      ['spec.source.objectStore.bucketName', 'is no name of a bucket'],
+      ['spec.source.objectStore.bucketName', 'is not a valid bucket name'],
     ],
     [
       'an object',
@@ -207,7 +207,7 @@ describe('creating a Harvester image', () => {
       image({ url: '' }),
       ['spec.url', 'is required when sourceType is "download"'],
     ],
-    ['a URL that is one (harvester/url-valid)', image(), image({ url: 'nowhere' }), ['spec.url', 'is no URL']],
+    ['a URL that is one (harvester/url-valid)', image(), image({ url: 'nowhere' }), ['spec.url', 'is not a valid URL']],
     [
       'a checksum with its algorithm',
       image({ checksum: `md5:${sha256.slice(0, 32)}` }),

@@ -62,14 +62,14 @@ export const panels: readonly Panel[] = [
     type: 'timeseries',
     queries: [
       ['sum by (resource, reason) (bullion_failed_attempts)', '{{resource}} {{reason}}'],
-      ['sum by (resource) (bullion_retrying_objects)', '{{resource}} tried again'],
+      ['sum by (resource) (bullion_retrying_objects)', '{{resource}} retried'],
       ['kubevirt_cdi_import_pods_high_restart', 'imports that keep failing'],
       ['kubevirt_cdi_upload_pods_high_restart', 'uploads that keep failing'],
       ['kubevirt_cdi_clone_pods_high_restart', 'clones that keep failing'],
     ],
   },
   {
-    title: 'Objects nobody reconciles',
+    title: 'Objects that are not reconciled',
     type: 'timeseries',
     queries: [['sum by (resource) (bullion_overdue_objects)', '{{resource}}']],
   },
@@ -95,7 +95,7 @@ export const panels: readonly Panel[] = [
     queries: [['time() - (bullion_golden_image_last_import_seconds > 0)', '{{ns}}/{{cron_name}}']],
   },
   {
-    title: 'Golden images: since the source was asked',
+    title: 'Golden images: since the last poll',
     type: 'table',
     unit: 's',
     queries: [['time() - (bullion_golden_image_last_poll_seconds > 0)', '{{ns}}/{{cron_name}}']],

@@ -39,7 +39,7 @@ describe('what is said of a start that does not come to its end', () => {
     const file = join(dir, 'file');
     await writeFile(file, '');
     const error = await faultOf(() => mkdir(file, { recursive: true }));
-    expect(complaintOf(error)).toContain(`${file} is no directory: choose another --data-dir`);
+    expect(complaintOf(error)).toContain(`${file} is not a directory: choose another --data-dir`);
   });
 
   it('our own words stay as they are, and a fault of the program is none of them', () => {

@@ -31,7 +31,7 @@ const wordsOf = ({ code, path = 'a file', port }: SystemError): string => {
         : `port ${port} is not for this user: choose another --port`;
     case 'EEXIST':
     case 'ENOTDIR':
-      return `${path} is no directory: choose another --data-dir`;
+      return `${path} is not a directory: choose another --data-dir`;
     case 'ENOSPC':
       return `the disk that holds ${path} is full: make room, or choose another --data-dir`;
     default:

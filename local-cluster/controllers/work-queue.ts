@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface WorkQueueOptions {
   /** Works on one key. Resolves with the milliseconds after which the key is due again, or `undefined` when a change will tell. */
   readonly work: (key: string) => Promise<number | undefined>;
-  /** Told of every failure; the key is tried again by itself. */
+  /** Told of every failure; the key is retried by itself. */
   readonly onFailure: (key: string, error: unknown) => void;
   /** Keys worked on at the same time. */
   readonly concurrency?: number;

@@ -65,7 +65,7 @@ export const createStore = async (root: string): Promise<Store> => {
     return turn;
   };
   const pathsIn = (bucket: string): BucketPaths => {
-    if (!bucketName.test(bucket)) throw new StoreFault('InvalidBucketName', 'that is no name for a bucket');
+    if (!bucketName.test(bucket)) throw new StoreFault('InvalidBucketName', 'that is not a valid bucket name');
     return pathsOf(root, bucket);
   };
   const find = async (bucket: string): Promise<BucketPaths> => {

@@ -84,7 +84,7 @@ describe('a grant', () => {
     ['of claims holds for no snapshot', all, snapshot, false],
     ['is not needed in the own namespace', undefined, { ...claim, namespace: 'tenant' }, true],
     ['that is missing holds for nothing', undefined, claim, false],
-    ['that is no JSON holds for nothing', '{', claim, false],
+    ['that is not valid JSON holds for nothing', '{', claim, false],
     ['that is no list holds for nothing', '{"use":"clone-claim"}', claim, false],
   ])('%s', (_what, text, source, holds) => {
     expect(isGranted(object(text), source)).toBe(holds);

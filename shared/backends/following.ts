@@ -64,7 +64,7 @@ const stateOf = (image: Filled, state: ImageState, followed: Followed, context: 
 /** Attempts that are left are not used for what would end the same way; the message says so, or people wait for them. */
 export const describeFailure = (image: Filled, state: ImageState, message: string): string => {
   const [attempt, allowed] = [Math.max(1, state.attempts), image.retries + 1];
-  const end = attempt < allowed ? 'not tried again' : 'the last';
+  const end = attempt < allowed ? 'not retried' : 'the last';
   return `${message} (attempt ${attempt} of ${allowed}, ${end})`;
 };
 

@@ -58,7 +58,7 @@ interface Asked {
 const notAllowed = (what: string): Origin =>
   waitFor(
     'NotAuthorized',
-    `whoever made this object may not clone what ${what} is now: ask for the right to create datavolumes/source of cdi.kubevirt.io in that namespace, then make it anew`,
+    `the author of this object may not clone what ${what} is now: ask for the right to create datavolumes/source of cdi.kubevirt.io in that namespace, then create it again`,
   );
 
 /** A claim, with a snapshot of it where one is known to be ready. */

@@ -49,7 +49,7 @@ export const releaseSpool = (uploaded: Uploaded, job: Job | undefined): readonly
 export const awaitOffer = ({ state }: Image, { now, settings }: PlanContext): Plan => {
   const known = state.reason === awaiting.reason ? state.deadline : undefined;
   const deadline = known ?? isoTime(now + settings.attemptSeconds * 1000);
-  const fault = 'nobody sent a file in time: POST it to the upload action of this image, which starts it again';
+  const fault = 'no file was sent in time: POST it to the upload action of this image, which starts it again';
   const next = isPast(deadline, now)
     ? failedState(state, 'UploadExpired', fault)
     : { ...state, ...awaiting, deadline, nextAttemptTime: undefined };

@@ -24,7 +24,7 @@ export const noClassStep = (className: string | undefined, what: string): Step =
   message:
     className === undefined
       ? 'no storage class is named and the cluster has no default one: name one in spec, or mark one as default'
-      : `storage class "${className}" does not exist: create it, or make ${what} anew with another`,
+      : `storage class "${className}" does not exist: create it, or create ${what} again with another`,
 });
 
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d{3}Z$/, 'Z');

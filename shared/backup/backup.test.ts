@@ -185,7 +185,7 @@ describe('an image that is kept', () => {
     expect(metadataAt(second!.object!)?.image.name).toBe('b');
   });
 
-  it('is tried again after a while when its backup failed, and says why until then', async () => {
+  it('is retried after a while when its backup failed, and says why until then', async () => {
     const image = one.ready(wanted());
     await one.tick();
     one.failJob(image, 'the object store does not take the export: 503');

@@ -33,7 +33,7 @@ export type DataStep =
   | { readonly is: 'waiting'; readonly reason: string; readonly message: string }
   | { readonly is: 'failed'; readonly reason: string; readonly message: string };
 
-/** Attempts beyond the first: what fails for good is tried again later. */
+/** Attempts beyond the first: what fails for good is retried later. */
 const retries = 3;
 
 const ofLonghorn = (backingImage: string, { status = {} }: BackupBackingImage): DataStep => {
@@ -110,7 +110,7 @@ const startJob = async (
   );
   const marks = { ...job.metadata.annotations, [annotations.backupTarget]: targetMark(target) };
   await startTransfer(deps.kube, { ...job, metadata: { ...job.metadata, annotations: marks } });
-  return { is: 'waiting', reason: 'BackingUp', message: `the disk is on its way to ${target.name}` };
+  return { is: 'waiting', reason: 'BackingUp', message: `the disk is being copied to ${target.name}` };
 };
 
 const removeJob = async ({ kube }: BackupDeps, { metadata }: Job): Promise<void> => {
@@ -139,12 +139,12 @@ const followJob = async (
       const { backup } = run.report;
       if (backup !== undefined)
         return { is: 'kept', data: { kept: 'chunks', disk: backup.disk }, bytes: backup.sentBytes };
-      return { is: 'failed', reason: 'BackupFailed', message: 'the backup Job did not say what it made' };
+      return { is: 'failed', reason: 'BackupFailed', message: 'the backup Job reported no result' };
     }
     case 'failed': {
       const again = endedAt(job) + deps.retrySeconds * 1000;
       if (again <= deps.now()) await removeJob(deps, job);
-      const message = `${run.fault.message}; tried again after ${new Date(again).toISOString()}`;
+      const message = `${run.fault.message}; retrying after ${new Date(again).toISOString()}`;
       return { is: 'failed', reason: run.fault.reason, message };
     }
     case 'waiting': {
@@ -153,7 +153,7 @@ const followJob = async (
       return { is: 'waiting', reason: hindrance?.reason ?? 'BackingUp', message };
     }
     default:
-      return { is: 'waiting', reason: 'BackingUp', message: `the disk is on its way to ${target.name}${attempt}` };
+      return { is: 'waiting', reason: 'BackingUp', message: `the disk is being copied to ${target.name}${attempt}` };
   }
 };
 

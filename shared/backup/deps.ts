@@ -14,7 +14,7 @@ export interface BackupDeps {
   readonly open: OpenTarget;
   /** Secret with credentials of the target in each namespace that has images to back up. */
   readonly secretName: string;
-  /** Seconds until a backup that failed is tried again. */
+  /** Seconds until a backup that failed is retried. */
   readonly retrySeconds: number;
   /** Seconds of silence after which a cluster that shares a target counts as lost. */
   readonly lostSeconds: number;

@@ -91,7 +91,7 @@ const load = (bytes: Buffer): ParsedMetadata<unknown> => {
   try {
     return { value: parse(bytes.toString('utf8'), { maxAliasCount: 0, logLevel: 'error' }) };
   } catch {
-    return { problem: 'the object is no YAML: it may be cut off, or was never metadata' };
+    return { problem: 'the object is not valid YAML: it may be cut off, or was never metadata' };
   }
 };
 

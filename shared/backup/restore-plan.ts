@@ -129,7 +129,7 @@ const judgeSurroundings = (observed: ObservedRestore): RestoreDecision | undefin
   if (hasTable === false)
     return wait(
       'DataMissing',
-      `${targetName} does not hold the disk that the metadata names: it may still be on its way`,
+      `${targetName} does not hold the disk that the metadata names: it may still be being copied`,
     );
   if (missingClass !== undefined)
     return wait('StorageClassNotFound', `storage class "${missingClass}" does not exist here: create it`);

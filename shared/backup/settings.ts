@@ -20,7 +20,7 @@ export const backupSettings = {
   ),
   backupRetrySeconds: setting(
     'BACKUP_RETRY_SECONDS',
-    'Seconds until a backup whose attempts all failed is tried again.',
+    'Seconds until a backup whose attempts all failed is retried.',
     wholeNumber(1).default(600),
   ),
   backupLostHours: setting(

@@ -92,7 +92,7 @@ const unavailable = async (
   target: BackupTarget,
   error: AppError,
 ): Promise<Outcome> => {
-  const message = `${target.name} does not take part: ${error.message}; tried again each minute`;
+  const message = `${target.name} cannot be used: ${error.message}; retrying every minute`;
   const wasKept = findCondition(backed.object.status?.conditions, dataCondition)?.status === 'True';
   const isSamePlace = backed.object.status?.backup?.target === target.name;
   const types = wasKept && isSamePlace ? [metadataCondition] : [dataCondition, metadataCondition];

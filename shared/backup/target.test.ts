@@ -96,9 +96,9 @@ describe('a backup target', () => {
     });
   });
 
-  it.each(['no json', '[]', '"s3://x"'])('that is no JSON object is told without its text: %s', (value) => {
+  it.each(['no json', '[]', '"s3://x"'])('that is not a JSON object is told without its text: %s', (value) => {
     const found = readSettingValue(value, undefined);
-    expect(found).toEqual({ is: 'faulty', message: 'setting backup-target: its value is no JSON object' });
+    expect(found).toEqual({ is: 'faulty', message: 'setting backup-target: its value is not a JSON object' });
   });
 
   it('has the same name whatever its credentials are', () => {

@@ -93,8 +93,8 @@ const credentialsOf = (fields: Fields, secret: TargetText['secret']): S3Credenti
 const refreshFault = 'refreshIntervalInSeconds must be a whole number of seconds';
 
 const namesFault = (bucket: string, region: string): string | undefined => {
-  if (!isBucket(bucket)) return `bucketName "${bucket}" is no name of a bucket`;
-  return /^[A-Za-z0-9-]+$/.test(region) ? undefined : `bucketRegion "${region}" is no name of a region`;
+  if (!isBucket(bucket)) return `bucketName "${bucket}" is not a valid bucket name`;
+  return /^[A-Za-z0-9-]+$/.test(region) ? undefined : `bucketRegion "${region}" is not a valid region name`;
 };
 
 const readS3 = (where: string, fields: Fields, secret: TargetText['secret']): ReadTarget => {
@@ -155,5 +155,5 @@ export const readSettingValue = (value: string | undefined, secret: TargetText['
   } catch {
     // What the text holds is not repeated: it may hold a key.
   }
-  return faulty(where, 'its value is no JSON object');
+  return faulty(where, 'its value is not a JSON object');
 };

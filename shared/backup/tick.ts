@@ -106,7 +106,7 @@ export const tickBackups = async (deps: BackupDeps, signal: AbortSignal): Promis
   return done;
 };
 
-// A restored image that failed is tried again for as long as it fails: what was missing, or down, may have come since.
+// A restored image that failed is retried for as long as it fails: what was missing, or down, may have come since.
 
 /** Each round of attempts is waited for a little longer, up to this many times as long. */
 const mostRounds = 32;
@@ -138,5 +138,5 @@ const retryRestored = async (deps: BackupDeps, backed: BackedImage): Promise<voi
   const { namespace, name, resourceVersion } = object.metadata;
   const change = { resourceVersion, annotations: { [annotations.retry]: isoTime(deps.now()) } };
   await deps.kube.mergePatch(type, { namespace, name }, { metadata: change });
-  deps.log.info('restore is tried again', { image: `${namespace}/${name}`, reason: backed.image.state.reason });
+  deps.log.info('restore is retried', { image: `${namespace}/${name}`, reason: backed.image.state.reason });
 };

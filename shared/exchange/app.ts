@@ -49,7 +49,11 @@ const parametersOf = (parameters: { plural: string; namespace: string; name: str
   // What the cluster could hold: no name leads anywhere else.
   const wrong = [namespace, name].find((text) => !isObjectName(text));
   if (wrong === undefined) return { plural, namespace, name };
-  throw new Problem(404, 'NotFound', `"${wrong.slice(0, 80)}" is no name: lower case letters, digits, - and . are`);
+  throw new Problem(
+    404,
+    'NotFound',
+    `"${wrong.slice(0, 80)}" is not a valid name: use lower-case letters, digits, - and .`,
+  );
 };
 
 const asMuch = { format: 'qcow2', compression: 'none' } as const;

@@ -50,7 +50,7 @@ const listPods = async (kube: KubeClient, { namespace, uid, role }: WorkerWanted
 const notYet = (found: readonly Pod[]): Problem => {
   const hindrance = found.map(hindranceOf).find((one) => one !== undefined);
   const why = hindrance === undefined ? 'its pod is still being started' : hindrance.message;
-  return new Problem(503, 'NotReady', `nobody can take bytes yet: ${why}; try again`, {
+  return new Problem(503, 'NotReady', `not ready to receive the file yet: ${why}; try again`, {
     headers: { 'retry-after': '5' },
   });
 };

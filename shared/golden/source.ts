@@ -87,7 +87,7 @@ const readRegistry: Reader = ({ registry = {} }, field, isShort) => {
 };
 
 const rangeProblem = (tags: string, isOpen: boolean): string | undefined => {
-  if (!isTagRange(tags)) return 'is no range of versions; write one such as ">=39 <41"';
+  if (!isTagRange(tags)) return 'is not a valid range of versions; write one such as ">=39 <41"';
   return isOpen ? undefined : 'cannot stand beside a tag or digest in url';
 };
 

@@ -65,7 +65,7 @@ export const createImportCounter = (): Counter => {
   };
 };
 
-// How many data volumes are tried again and again, under the names of the original: it counts restarts of its pods, we failed attempts of
+// How many data volumes are retried and again, under the names of the original: it counts restarts of its pods, we failed attempts of
 // our Jobs.
 
 /** More than these are unusual, as in the original. */

@@ -22,14 +22,14 @@ type Observed = ReconciledState & Partial<Pick<ImageState, 'lastFailure' | 'atte
 const objects = gauge('bullion_objects', 'Objects, by their phase.');
 const unsettled = gauge('bullion_unsettled_objects', 'Objects that something is still to be done for: the queue.');
 const failed = gauge('bullion_failed_objects', 'Objects that failed for good, by reason.');
-const retrying = gauge('bullion_retrying_objects', 'Objects whose present transfer has failed and is tried again.');
+const retrying = gauge('bullion_retrying_objects', 'Objects whose present transfer has failed and is retried.');
 const failures = gauge(
   'bullion_failed_attempts',
   'Attempts that failed over the life of the objects there are, by how the newest one ended.',
 );
 const overdue = gauge(
   'bullion_overdue_objects',
-  'Objects past their deadline that nobody has failed: nobody reconciles them.',
+  'Objects past their deadline that were not marked as failed: they are not being reconciled.',
 );
 
 /** An attempt after them made it, and what they failed with is not kept. */
@@ -127,7 +127,7 @@ export const createStorageCounter = (): Counter => {
     metrics: () => [
       ...classes.flatMap((storageClass) => {
         const profile = profiles.get(storageClass.metadata.name);
-        // Without a status nobody has looked at it yet: nothing is known of it.
+        // Without a status it has not been reconciled yet: nothing is known of it.
         return profile?.status === undefined ? [] : [infoOf(storageClass, profile, nodeCount === 1)];
       }),
       pending(defaultClassOf(classes) === undefined ? waiting : 0),

@@ -53,7 +53,7 @@ describe('what an image made from an object is called', () => {
 
   it.each([
     [{}, { '.sha256': 'soon' }, 'the .sha256 beside the object holds no SHA-256'],
-    [{}, { '.json': '{' }, 'the .json beside the object is no JSON'],
+    [{}, { '.json': '{' }, 'the .json beside the object is not valid JSON'],
     [{}, { '.json': '{"nam":"x"}' }, 'the .json beside the object: '],
     [{}, { '.json': '{"checksum":"sha256:1"}' }, 'checksum: not <algorithm>:<hex>'],
     [{ 'bullion-name': 'A_B' }, {}, 'metadata of the object: name: lower-case letters, digits and -'],

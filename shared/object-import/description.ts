@@ -73,7 +73,7 @@ const ofJson = (text: string | undefined): Said => {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new InvalidInput(`the .json beside the object is no JSON: ${messageOf(error)}`, [], { cause: error });
+    throw new InvalidInput(`the .json beside the object is not valid JSON: ${messageOf(error)}`, [], { cause: error });
   }
   return parse('the .json beside the object', value);
 };

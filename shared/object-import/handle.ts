@@ -115,7 +115,7 @@ const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new InvalidInput('the body is no JSON', [], { cause: error });
+    throw new InvalidInput('the body is not valid JSON', [], { cause: error });
   }
 };
 

@@ -92,7 +92,7 @@ export const readNotification = (body: unknown): readonly ObjectHint[] => {
     return bridgeTypes.includes(bridged.data['detail-type']) ? [{ bucket: bucket.name, key: object.key }] : [];
   }
   throw new InvalidInput(
-    'the body is no notification of AWS S3, MinIO, Ceph or Cloudflare R2: it has neither Records with s3.bucket.name and s3.object.key, nor account, action, bucket and object.key, nor the detail of an event of EventBridge',
+    'the body is not a notification of AWS S3, MinIO, Ceph or Cloudflare R2: it has neither Records with s3.bucket.name and s3.object.key, nor account, action, bucket and object.key, nor the detail of an event of EventBridge',
   );
 };
 

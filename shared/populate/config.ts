@@ -22,7 +22,9 @@ const pairs = z.string().transform((text, context): Readonly<Record<string, stri
   return Object.fromEntries(entries.map(([key = '', value = '']) => [key, value]));
 });
 
-const quantity = z.string().refine((text) => parseQuantity(text) !== undefined, 'is no quantity such as 100Gi');
+const quantity = z
+  .string()
+  .refine((text) => parseQuantity(text) !== undefined, 'is not a valid quantity such as 100Gi');
 
 const placementSettings = {
   transferNodeSelector: setting(

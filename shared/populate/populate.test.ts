@@ -114,7 +114,7 @@ describe('claimProfileOf', () => {
       annotated('{"Filesystem":["ReadWriteMany"]}'),
       { volumeMode: 'Filesystem', accessModes: ['ReadWriteMany'] },
     ],
-    ['an annotation that is no JSON', annotated('{'), { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] }],
+    ['an annotation that is not valid JSON', annotated('{'), { volumeMode: 'Block', accessModes: ['ReadWriteOnce'] }],
     [
       'an annotation of no known mode',
       annotated('{"Tape":[]}'),

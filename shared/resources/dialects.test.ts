@@ -231,7 +231,7 @@ describe('Harvester', () => {
     });
   });
 
-  it('tells a failure that is tried again', () => {
+  it('tells a failure that is retried', () => {
     const lastFailure = { reason: 'SourceUnavailable', message: 'the server answered 503' };
     expect(conditions({ phase: 'Pending', lastFailure })).toMatchObject({
       Imported: { status: 'Unknown' },

@@ -15,7 +15,7 @@ export const storedObjectFaults = (
     ...faultIf(
       !bucketPattern.test(bucketName),
       `${field}.bucketName`,
-      'is no name of a bucket: 3 to 63 lower-case letters, digits, dots and dashes',
+      'is not a valid bucket name: 3 to 63 lower-case letters, digits, dots and dashes',
     ),
     ...faultIf(bytes === 0 || bytes > mostKeyBytes, `${field}.objectName`, `must have 1 to ${mostKeyBytes} bytes`),
   ];

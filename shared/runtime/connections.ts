@@ -28,7 +28,7 @@ const refuseUnreadable = (error: Error & { readonly code?: string }, socket: Soc
     socket.destroy();
     return;
   }
-  const [code, reason, message] = answers[error.code ?? ''] ?? [400, 'BadRequest', 'the request is no HTTP/1.1'];
+  const [code, reason, message] = answers[error.code ?? ''] ?? [400, 'BadRequest', 'the request is not valid HTTP/1.1'];
   const body = statusBody(code, reason, message);
   const head = [
     `HTTP/1.1 ${code} ${reason}`,

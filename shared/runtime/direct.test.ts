@@ -37,7 +37,7 @@ const given = async () => {
 it.each([
   ['a review', JSON.stringify(review), 200],
   ['what is none', '{}', 400],
-  ['what is no JSON', 'hello', 400],
+  ['what is not valid JSON', 'hello', 400],
   ['a body that is too large', 'x'.repeat(6 * 2 ** 20 + 1), 413],
 ])('answers %s like the app itself', async (_what, body, status) => {
   const { post } = await given();

@@ -1,4 +1,4 @@
-// How often and how long a source is tried again within one attempt.
+// How often and how long a source is retried within one attempt.
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError, isRetryable } from '#shared/runtime/errors.ts';
 

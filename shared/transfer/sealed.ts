@@ -62,7 +62,7 @@ const restore = (value: unknown, texts: readonly string[]): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, restore(inner, texts)]));
 };
 
-/** The spec as one JSON text again; as it is where a part is missing or is no JSON. */
+/** The spec as one JSON text again; as it is where a part is missing or is not valid JSON. */
 export const unsealSpec = (open: string, sealed: string | undefined): string => {
   try {
     return JSON.stringify(restore(JSON.parse(open), JSON.parse(sealed ?? '') as readonly string[]));

@@ -123,7 +123,7 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
       'a stream that cannot go on',
       ['download', 'x', '-o', '-'],
       exitCodes.usage,
-      /- is no file: .* goes on after a cut/,
+      /- is not a file: .* goes on after a cut/,
     ],
     ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
     [
@@ -184,7 +184,10 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
 
   it('says how to go on after Ctrl-C', async () => {
     const { code, err } = await bullionUntil(AbortSignal.abort(), 'upload', 'never', join(dir, 'disk.qcow2'));
-    expect([code, err]).toEqual([exitCodes.interrupted, 'bullion: interrupted; the same command again goes on\n']);
+    expect([code, err]).toEqual([
+      exitCodes.interrupted,
+      'bullion: interrupted; run the same command again to resume\n',
+    ]);
   });
 
   it('exports a volume, telling how it goes', async () => {

@@ -22,7 +22,7 @@ const harvesterRows: readonly AdmissionRow[] = [
     /targetStorageClassName.*differs/,
   ),
   row('harvester/url-given', image(), image({ url: undefined }), /spec\.url.*is required/),
-  row('harvester/url-valid', image(), image({ url: 'nowhere' }), /spec\.url.*is no URL/),
+  row('harvester/url-valid', image(), image({ url: 'nowhere' }), /spec\.url.*is not a valid URL/),
   row('any/address', image(), image({ url: 'https://169.254.169.254/disk' }), /spec\.url.*a metadata service/),
   row('images/backend-served', image(), image({ backend: 'tape' }), /spec\.backend/),
   row(

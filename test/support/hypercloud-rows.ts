@@ -41,7 +41,7 @@ const imageRows: readonly AdmissionRow[] = [
     'hypercloud/stored-object',
     image({ source: { objectStore } }),
     image({ source: { objectStore: { ...objectStore, bucketName: 'VM_Images' } } }),
-    /objectStore\.bucketName.*is no name of a bucket/,
+    /objectStore\.bucketName.*is not a valid bucket name/,
   ),
   row('hypercloud/checksum', image(), image({ checksum: 'crc32:00' }), /spec\.checksum/),
   row(

@@ -126,7 +126,7 @@ const orphansIn = (store: Store): readonly Stored[] => {
   });
 };
 
-/** Whether it could be deleted; what is refused is tried again. */
+/** Whether it could be deleted; what is refused is retried. */
 const collect = (store: Store, orphan: Stored, admit: (request: AdmissionRequest) => void): boolean => {
   try {
     admit({ operation: 'DELETE', type: orphan.type, user: garbageCollector, old: orphan.object });

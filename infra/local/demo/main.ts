@@ -20,11 +20,11 @@ import { AppError, messageOf } from '#shared/runtime/errors.ts';
 /** What to do about an import that failed, by the reason its status gives. */
 const advice: Readonly<Record<string, string>> = {
   SourceNotFound: 'check the address: the server has nothing there',
-  SourceForbidden: 'the server wants credentials, or does not let this machine in',
+  SourceForbidden: 'the server requires credentials, or does not let this machine in',
   SourceAddressRefused: 'only loopback is allowed beside public addresses: choose another server',
   SourceRefused: 'the server refuses this request: try the address with curl',
   SourceUnreachable: 'nothing listens at that address: check host, port and network',
-  SourceUnavailable: 'the server is in trouble: try again later',
+  SourceUnavailable: 'the server failed: try again later',
   SourceInterrupted: 'the connection broke several times: try again, or use a nearer mirror',
   SourceStalled: 'the server stopped sending: try again, or use another mirror',
   SourceChanged: 'the file is being replaced on the server: try again when that is over',

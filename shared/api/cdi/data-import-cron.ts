@@ -66,7 +66,7 @@ export const DataImportCronSpec = z
   })
   .meta(
     withRules(
-      { rule: 'self == oldSelf', message: 'Cannot update DataImportCron Spec: delete it and create it anew' },
+      { rule: 'self == oldSelf', message: 'Cannot update DataImportCron Spec: delete it and create it again' },
       { rule: 'has(self.template) != has(self.source)', message: 'exactly one of template and source must be set' },
     ),
   );

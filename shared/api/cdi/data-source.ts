@@ -14,7 +14,7 @@ export const DataSourceSource = z
   .object({
     pvc: Named.optional().describe('a volume'),
     snapshot: Named.optional().describe('a snapshot of a volume'),
-    dataSource: Named.optional().describe('another DataSource in the same namespace, which is no pointer itself'),
+    dataSource: Named.optional().describe('another DataSource in the same namespace, which is not a pointer itself'),
   })
   .describe('what the name stands for: one of the fields; of several dataSource counts first, then pvc');
 export type DataSourceSource = z.infer<typeof DataSourceSource>;

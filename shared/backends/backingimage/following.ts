@@ -78,7 +78,7 @@ const movingState = (image: Image, state: ImageState, observed: BackingImage, co
 const uploadState = (image: Image, state: ImageState, observed: BackingImage, context: PlanContext): ImageState => {
   const deadline = deadlineOf(observed, context);
   if (isPast(deadline, context.now)) {
-    return failedState(state, 'DeadlineExceeded', 'nobody sent the file in time');
+    return failedState(state, 'DeadlineExceeded', 'no file was sent in time');
   }
   return {
     ...state,
@@ -100,7 +100,7 @@ interface Fault {
   readonly isFinal: boolean;
 }
 
-/** Longhorn tells causes in words only. What is not recognised may be the network, and is tried again. */
+/** Longhorn tells causes in words only. What is not recognised may be the network, and is retried. */
 const causes: readonly (readonly [RegExp, string, boolean])[] = [
   [/checksum.*(mismatch|match|expected)/i, 'ChecksumMismatch', true],
   [/\b404\b/, 'SourceNotFound', true],

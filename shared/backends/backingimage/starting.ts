@@ -53,7 +53,7 @@ const uploadStep = {
 const make = (image: Image, observed: ObservedBackingImage, origin: BackingImageSource, context: PlanContext): Plan => {
   const classParameters = parametersOf(image, observed.template);
   if (copiesIn(classParameters) === undefined) {
-    return fail(image, 'InvalidSpec', 'spec.storageClassParameters.numberOfReplicas is no number above 0');
+    return fail(image, 'InvalidSpec', 'spec.storageClassParameters.numberOfReplicas is not a number above 0');
   }
   const problem = secretProblem(image, classParameters);
   if (problem !== undefined) return fail(image, 'NotAuthorized', problem);

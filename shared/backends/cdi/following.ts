@@ -81,7 +81,7 @@ export const followDataVolume = (image: Image, observed: Following, context: Pla
   const { dataVolume } = observed;
   const state = counted(image, dataVolume, context);
   const { phase = '' } = dataVolume.status ?? {};
-  if (phase === 'Failed') return { actions: [], state: endOf(state, dataVolume, 'not tried again') };
+  if (phase === 'Failed') return { actions: [], state: endOf(state, dataVolume, 'not retried') };
   if (hasUsedUp(image, state)) return stopTrying(image, state, dataVolume);
   if (runningPhases.includes(phase)) return followRunning(image, state, dataVolume, context);
   const hindrance = hindranceOf(observed);
@@ -115,7 +115,7 @@ const endOf = (state: ImageState, dataVolume: DataVolume, end: string): ImageSta
   return failedState(state, reason, `${redact(message)} (attempt ${state.attempts}, ${end}); ${retryHint}`);
 };
 
-const unnamed: Trouble = { reason: 'ImportFailed', message: 'the DataVolume failed and does not say why' };
+const unnamed: Trouble = { reason: 'ImportFailed', message: 'the DataVolume failed without a reason' };
 
 /** Our own DataVolumes name the fault where CDI has one word for all. */
 const namedFaultOf = (dataVolume: DataVolume): Trouble | undefined => {

@@ -52,7 +52,7 @@ const faultsOf = (image: Image): readonly Fault[] => {
     const most = image.ref.name.length - (longest - maxNameLength);
     faults.push({
       field: 'metadata.name',
-      message: `may have ${most} characters at most, so that its volume can be named after it`,
+      message: `must have at most ${most} characters, so that its volume can be named after it`,
     });
   }
   const bytes = image.storage.capacityBytes;
@@ -60,7 +60,7 @@ const faultsOf = (image: Image): readonly Fault[] => {
     faults.push({ field: 'spec.pvc.resources.requests.storage', message: 'must be at least 1Mi' });
   }
   if (image.source?.type === 'export-from-volume' && image.checksum !== undefined) {
-    faults.push({ field: 'spec.checksum', message: 'must be empty: what a disk holds was published by nobody' });
+    faults.push({ field: 'spec.checksum', message: 'must be empty: what a disk holds has no published checksum' });
   }
   return faults;
 };

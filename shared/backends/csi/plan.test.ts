@@ -239,7 +239,7 @@ const rows: readonly Row[] = [
       reason: 'NotADiskImage',
       attempts: 1,
       failures: 1,
-      message: 'an HTML page (attempt 1 of 4, not tried again)',
+      message: 'an HTML page (attempt 1 of 4, not retried)',
     },
   },
   {

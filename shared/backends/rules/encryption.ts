@@ -55,5 +55,5 @@ export const foreignSecretProblem = (
   const denied = foreignSecretsIn(parameters, namespace ?? '').find((secret) => !mayUse(secret));
   return denied === undefined
     ? undefined
-    : `the parameter ${denied.key} names a Secret of namespace ${denied.namespace}, which whoever made this image may not read: use one of its own namespace, or ask for the right to get it, and make the image anew`;
+    : `the parameter ${denied.key} names a Secret of namespace ${denied.namespace}, which the author of this image may not read: use one of its own namespace, or ask for the right to get it, and create the image again`;
 };

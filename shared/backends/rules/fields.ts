@@ -66,7 +66,7 @@ export const parseSourceUrl = (text: string): Parsed<string> => {
   if (trimmed === '') return { problem: 'is empty; write the http or https URL of an image file' };
   const url = URL.parse(trimmed);
   // Nothing of the text is repeated: it may hold a password.
-  if (url === null) return { problem: 'is no URL; write it in full, such as https://host/path/disk.qcow2' };
+  if (url === null) return { problem: 'is not a valid URL; write it in full, such as https://host/path/disk.qcow2' };
   if (!schemes.includes(url.protocol)) {
     return { problem: `has the scheme ${JSON.stringify(url.protocol.slice(0, -1))}; only http and https are served` };
   }

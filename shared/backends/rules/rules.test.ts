@@ -83,8 +83,8 @@ describe('parseSourceUrl', () => {
 
   it.each([
     ['', 'is empty'],
-    ['disk.qcow2', 'is no URL'],
-    ['http://', 'is no URL'],
+    ['disk.qcow2', 'is not a valid URL'],
+    ['http://', 'is not a valid URL'],
     ['https:images.example/disk', 'lacks //'],
     ['ftp://images.example/disk', 'has the scheme "ftp"'],
     ['file:///etc/passwd', 'has the scheme "file"'],

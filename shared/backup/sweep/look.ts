@@ -56,7 +56,7 @@ const checkNamed = (metadata: readonly ListedObject[], listed: readonly ListedOb
   const isEmpty = metadata.every(({ key }) => classify(key).is === 'mark');
   if (isEmpty && listed.some(({ key }) => key !== sweepKey(dataPrefix)))
     throw new Unavailable(
-      `the listing of ${metadataPrefix} is empty, which is not believed where there are disks: look at the target, and remove what is below ${dataPrefix} by hand if nobody wants it`,
+      `the listing of ${metadataPrefix} is empty, which is not believed where there are disks: look at the target, and remove what is below ${dataPrefix} by hand if it is not needed`,
     );
 };
 

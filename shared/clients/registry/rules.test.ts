@@ -231,7 +231,7 @@ describe('ranges of tags', () => {
   });
 
   it('refuses what is no range', () => {
-    expect(() => chooseTag(['1'], 'newest')).toThrow('is no range of versions');
+    expect(() => chooseTag(['1'], 'newest')).toThrow('is not a valid range of versions');
   });
 
   it('takes the greatest release whatever the order of the tags', () => {

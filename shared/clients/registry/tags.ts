@@ -84,7 +84,8 @@ export interface ChosenTag {
  * most tags follow. Throws InvalidInput for a range that cannot be read.
  */
 export const chooseTag = (tags: readonly string[], range: string): ChosenTag | undefined => {
-  if (!isTagRange(range)) throw new InvalidInput(`"${range}" is no range of versions; write one such as ">=39 <41"`);
+  if (!isTagRange(range))
+    throw new InvalidInput(`"${range}" is not a valid range of versions; write one such as ">=39 <41"`);
   const wanted = new semver.Range(range);
   const read = tags.map(readTag).filter((release) => release !== undefined);
   const isIn = ({ version, literal }: Release): boolean =>

@@ -47,7 +47,7 @@ export interface ListedS3Object {
   readonly lastModified: string | undefined;
 }
 
-/** Every method throws S3Failure for what the store says, HttpFailure for connections, or the signal's reason. Nothing is tried again. */
+/** Every method throws S3Failure for what the store says, HttpFailure for connections, or the signal's reason. Nothing is retried. */
 export interface S3Client {
   head(object: S3ObjectKey): Promise<ObjectFacts>;
   get(read: ObjectRead): Promise<ObjectContent>;

@@ -68,7 +68,7 @@ const byName: Readonly<Record<string, Words>> = {
   // Clocks are set right again, and a new signature is made at each try.
   RequestTimeTooSkewed: { fault: 'Unavailable', words: 'the clocks of this machine and of the store differ too much' },
   InvalidObjectState: { fault: 'Refused', words: 'the object lies in an archive: restore it first' },
-  InvalidBucketName: { fault: 'Refused', words: 'that is no name for a bucket' },
+  InvalidBucketName: { fault: 'Refused', words: 'that is not a valid bucket name' },
   AuthorizationHeaderMalformed: { fault: 'Refused', words: 'the region is wrong: check the configuration' },
   PermanentRedirect: { fault: 'Refused', words: 'the bucket is at another endpoint: check the configuration' },
 };

@@ -7,7 +7,7 @@ import { InvalidInput, Unavailable, messageOf } from '#shared/runtime/errors.ts'
 
 const pathOf = (root: string, key: string): string => {
   if (key.split('/').some((part) => part === '' || part === '.' || part === '..'))
-    throw new InvalidInput(`"${key}" is no key of a folder`);
+    throw new InvalidInput(`"${key}" is not a valid key of a file`);
   return join(root, key);
 };
 
@@ -22,7 +22,7 @@ const asked = async <T>(key: string, work: () => Promise<T>): Promise<T> => {
     } catch (error) {
       if (codeOf(error) === 'ESTALE' && round < rounds) continue;
       if (codeOf(error) === undefined || 'retryable' in (error as object)) throw error;
-      throw new Unavailable(`${key}: the mounted folder does not take part: ${messageOf(error)}`, { cause: error });
+      throw new Unavailable(`${key}: the mounted folder cannot be used: ${messageOf(error)}`, { cause: error });
     }
   }
 };

@@ -39,7 +39,7 @@ export const toProblem = (error: unknown): Problem => {
   if (error instanceof AppError && error.retryable) {
     return new Problem(503, 'ServiceUnavailable', `${message}; try again`, { headers: { 'retry-after': '5' } });
   }
-  return new Problem(500, 'InternalError', 'something went wrong here; the log of the transfer function says what');
+  return new Problem(500, 'InternalError', 'internal error; see the log of the transfer function');
 };
 
 /** With its length: of an answer that comes before the end of a body, a client must see the end at once. */

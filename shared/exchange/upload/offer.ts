@@ -19,7 +19,7 @@ const sizeUnknown = (): Problem =>
   new Problem(
     400,
     'SizeUnknown',
-    'the file does not tell how large its disk is until all of it was read: add &virtualSize=<bytes of the disk>',
+    'the size of the disk is known only once all of the file was read: add &virtualSize=<bytes of the disk>',
   );
 
 /** The target as it then is. One that failed is started again by it: an upload may be repeated. */

@@ -69,7 +69,7 @@ export const untilReceived = async (
     requireOpen(observed);
     if (observed.receiver !== undefined || observed.backingImage !== undefined) return observed;
     if (deps.now() >= deadline) {
-      const message = `nobody can take bytes yet: ${observed.message}; try again`;
+      const message = `not ready to receive the file yet: ${observed.message}; try again`;
       throw new Problem(503, 'NotReady', message, { headers: { 'retry-after': '5' } });
     }
     await sleep(pollMs, undefined, { signal });

@@ -41,7 +41,7 @@ const needsDiskSize = (): Problem =>
   new Problem(
     400,
     'SizeUnknown',
-    'the volume is made before the file comes: say the bytes of its disk as virtualSize in Upload-Metadata (`qemu-img info` shows them)',
+    'the volume is created before the file arrives: give the size of its disk in bytes as virtualSize in Upload-Metadata (`qemu-img info` shows them)',
   );
 
 const nothing = Buffer.alloc(0);

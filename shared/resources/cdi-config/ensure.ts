@@ -61,6 +61,6 @@ export const ensureConfig = async (deps: ReconcileDeps): Promise<void> => {
   try {
     await ensure(deps);
   } catch (error) {
-    deps.log.warn('CDIConfig not told', { error: messageOf(error) });
+    deps.log.warn('CDIConfig not updated', { error: messageOf(error) });
   }
 };

@@ -164,7 +164,7 @@ describe('polls', () => {
     expect(all().imports).toContain(nameOf('b'));
   });
 
-  it('that fail are a condition with the words of the source, are tried again sooner, and do no harm', async () => {
+  it('that fail are a condition with the words of the source, are retried sooner, and do no harm', async () => {
     aCron();
     await importVersion('a');
     world.answer = () => ({ is: 'failed', reason: 'Unauthorized', message: 'quay.io answered 401' });

@@ -14,7 +14,7 @@ const isSame: Rule['check'] = ({ object, before }) =>
   faultIf(
     before !== undefined && !isDeepStrictEqual(object.spec, before.spec),
     'spec',
-    'Cannot update DataImportCron Spec: delete it and create it anew',
+    'Cannot update DataImportCron Spec: delete it and create it again',
   );
 
 /** What a template without a source it can follow should be, nobody knows. */
@@ -35,7 +35,7 @@ const mostCharacters = 63;
 
 /** It is a label of all that the cron makes. */
 const nameFits: Check = ({ metadata }) =>
-  faultIf(metadata.name.length > mostCharacters, 'metadata.name', `may have ${mostCharacters} characters at most`);
+  faultIf(metadata.name.length > mostCharacters, 'metadata.name', `must have at most ${mostCharacters} characters`);
 
 const decidedHere = ['sourceRef', 'contentType', 'checkpoints', 'finalCheckpoint'] as const;
 

@@ -78,7 +78,7 @@ const sourceKind: Check = ({ spec: { sourceRef } }) =>
 /** Sources of the original that need programs or services nobody here has, and what to do instead. */
 const unserved = {
   imageio: 'oVirt images are not read by this installation: download the disk from oVirt and import it with http',
-  vddk: "VMware's own library is needed for it, which nobody may pass on: export the disk as vmdk and import it with http",
+  vddk: "VMware's own library is needed for it, which may not be redistributed: export the disk as vmdk and import it with http",
 } as const;
 
 const unservedSources: Check = ({ spec: { source = {} } }) =>

@@ -117,6 +117,6 @@ export const readDataSourceOrigin = async (
   if (pvc !== undefined) return readClaimOrigin(kube, { namespace: key.namespace, ...pvc }, { what, mayUse });
   if (snapshot !== undefined)
     return readSnapshotOrigin(kube, { namespace: key.namespace, ...snapshot }, { what, mayUse });
-  const { message = 'nobody has looked at it yet' } = findCondition(object.status?.conditions, 'Ready') ?? {};
+  const { message = 'it has not been reconciled yet' } = findCondition(object.status?.conditions, 'Ready') ?? {};
   return waitFor('SourceNotReady', `${what} is not ready: ${message}`);
 };

@@ -95,7 +95,7 @@ const toImported = (state: ImageState): DesiredCondition => {
   }
 };
 
-/** True is the original's one sign of a final failure; a failure that is tried again shows its text here. */
+/** True is the original's one sign of a final failure; a failure that is retried shows its text here. */
 const toRetryLimit = (state: ImageState): DesiredCondition => {
   const type = 'RetryLimitExceeded';
   if (state.phase === 'Failed') return { type, status: 'True', reason: '', message: describeFailure(state.message) };

@@ -35,7 +35,7 @@ const storageRequest: Rule['check'] = ({ spec: { pvc } }) => {
       { field: requestField, message: 'is missing; write the size of the volume, such as 10Gi, or leave pvc out' },
     ];
   }
-  return faultIf((parseQuantity(request) ?? 0) <= 0, requestField, 'is no amount of storage; write one such as 10Gi');
+  return faultIf((parseQuantity(request) ?? 0) <= 0, requestField, 'is not a valid quantity; write one such as 10Gi');
 };
 
 const oneStorageClass: Rule['check'] = ({ spec: { storageClassName, pvc } }) =>

@@ -12,7 +12,7 @@ const capacityField = 'spec.capacity.storage';
 const isNoSize = (quantity: string | number | undefined): boolean =>
   quantity !== undefined && (parseQuantity(quantity) ?? 0) <= 0;
 
-const noSize = 'is no amount of storage; write one such as 10Gi, or leave it out for that of the image';
+const noSize = 'is not a valid quantity; write one such as 10Gi, or leave it out for that of the image';
 
 const pvcSize: SpecRule<VirtualMachinePvc>['check'] = ({ spec: { pvc } }) =>
   faultIf(isNoSize(pvc?.resources?.requests?.['storage']), requestField, noSize);
@@ -53,7 +53,7 @@ const nameFits: SpecRule<VirtualMachineVolume>['check'] = ({ metadata }) =>
   faultIf(
     metadata.name.length > 245,
     'metadata.name',
-    'may have 245 characters at most, so that its claim can be named after it',
+    'must have at most 245 characters, so that its claim can be named after it',
   );
 
 export const volumeRules: readonly SpecRule<VirtualMachineVolume>[] = [

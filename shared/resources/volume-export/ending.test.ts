@@ -125,7 +125,7 @@ describe('a Job that does not stop', () => {
     expect(planExport(subject, observedWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
     expect(planExport(subject, observedWith({ job }), late).state).toMatchObject({
       phase: 'Failed',
-      message: expect.stringMatching(/may be left.*was told to stop and does not/),
+      message: expect.stringMatching(/may be left.*does not stop/),
     });
   });
 

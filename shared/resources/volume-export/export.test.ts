@@ -139,7 +139,7 @@ describe('an export that came to nothing', () => {
     const clearJob = aJob('abort-uid-1');
     const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
     const plan = planExport(anExport(failed().state), observedWith({ job, clearJob }), late);
-    expect(plan.state).toMatchObject({ phase: 'Failed', message: expect.stringContaining('does not come to an end') });
+    expect(plan.state).toMatchObject({ phase: 'Failed', message: expect.stringContaining('does not end') });
   });
 });
 

@@ -41,7 +41,7 @@ const clearStore = (subject: Going, observed: ObservedExport, mode: Clearing, co
 const stopJob = (job: Job, { now, settings }: PlanContext): Cleared => {
   const isStuck = Date.parse(job.metadata.deletionTimestamp ?? '') + settings.childSeconds * 1000 < now;
   return isStuck
-    ? { is: 'given-up', because: `Job ${job.metadata.name} was told to stop and does not: look at its pod and node` }
+    ? { is: 'given-up', because: `Job ${job.metadata.name} does not stop: look at its pod and node` }
     : { is: 'waiting', actions: removeJob(job), message: 'stopping the transfer' };
 };
 
@@ -51,7 +51,7 @@ const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanConte
   if (run.is === 'failed') return { is: 'given-up', because: run.fault.message };
   const isStuck = Date.parse(clearJob.metadata.creationTimestamp ?? '') + settings.childSeconds * 1000 < now;
   return isStuck
-    ? { is: 'given-up', because: `Job ${clearJob.metadata.name} does not come to an end` }
+    ? { is: 'given-up', because: `Job ${clearJob.metadata.name} does not end` }
     : { is: 'waiting', actions: [], message };
 };
 

@@ -42,7 +42,7 @@ const nameFits: Rule['check'] = ({ metadata, spec: { destination } }) =>
   faultIf(
     destination?.local !== undefined && metadata.name.length > mostNameLength,
     'metadata.name',
-    `may have ${mostNameLength} characters at most, so that the pod of a local export can be named after it`,
+    `must have at most ${mostNameLength} characters, so that the pod of a local export can be named after it`,
   );
 
 export const volumeExportRules: readonly Rule[] = [

@@ -53,7 +53,7 @@ const sourceModes = ({ origin, stage }: ObservedVolume): Partial<ClaimProfile> =
 /** A class that binds late needs a pod, and nobody uses a golden volume: the pod is that of a Job. */
 const obstacleOf = ({ isBoundAtOnce }: Volume, { metadata, volumeBindingMode }: StorageClass): string | undefined =>
   isBoundAtOnce === true && volumeBindingMode === 'WaitForFirstConsumer'
-    ? `class ${metadata.name} waits for a pod, and nobody uses the volume yet`
+    ? `class ${metadata.name} waits for a pod, and no pod uses the volume yet`
     : undefined;
 
 const planFrom = (volume: Volume, observed: ObservedVolume, context: PlanContext): Plan => {

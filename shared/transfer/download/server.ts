@@ -66,7 +66,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, optio
   const form = formOf(url);
   if (form === undefined) return words(response, 400, 'BadRequest', 'there is no such format');
   const file = await options.shelf.take(form);
-  if (file === undefined) return words(response, 503, 'Busy', 'too many are reading this volume: try again');
+  if (file === undefined) return words(response, 503, 'Busy', 'too many downloads of this volume at once: try again');
   // Its client gave up meanwhile: the next one needs not wait.
   if (response.destroyed) return options.shelf.putBack(form, file);
   try {

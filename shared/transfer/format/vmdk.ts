@@ -66,7 +66,7 @@ const refuseParent = (text: string): void => {
   }
 };
 
-/** VMware's own words for what is in the file itself: `RDONLY` where nobody should write to it, and any name, also one that is no file's. */
+/** VMware's own words for what is in the file itself: `RDONLY` where nobody should write to it, and any name, also one that is not a file's. */
 const extentLine = /^[ \t]*(RW|RDONLY|NOACCESS)[ \t]+(\d+)[ \t]+(\w+)(?:[ \t]|$).*$/gim;
 
 const refusePiece = (): never => {
@@ -97,7 +97,7 @@ const checkExtents = (text: string): void => {
   if (first.access.toUpperCase() === 'NOACCESS')
     throw new TransferError(
       'UnsupportedFormat',
-      'the extent of the vmdk is marked NOACCESS: nobody may read it; export the disk again',
+      'the extent of the vmdk is marked NOACCESS and cannot be read; export the disk again',
     );
 };
 

@@ -67,7 +67,8 @@ const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*:\s*([^\r\n\0]*)$/;
 /** Never repeats the line: it may hold a secret. */
 const parseHeader = (line: string, where: string): readonly [string, string] => {
   const found = header.exec(line.trim());
-  if (found === null) throw new TransferError('InvalidSpec', `${where} is no HTTP header of the form "Name: value"`);
+  if (found === null)
+    throw new TransferError('InvalidSpec', `${where} is not an HTTP header of the form "Name: value"`);
   return [(found[1] ?? '').toLowerCase(), found[2] ?? ''];
 };
 

@@ -5,7 +5,7 @@
 const leastWindowMs = 500;
 /** What more connections must bring to be kept. */
 const worthwhile = 1.1;
-/** Links change: after so long more are tried again. */
+/** Links change: after so long more are retried. */
 const retryMs = 30_000;
 
 export interface Connections {

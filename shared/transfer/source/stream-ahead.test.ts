@@ -37,7 +37,7 @@ describe('the number of connections', () => {
     expect(play(12, network).at(-1)).toBe(expected);
   });
 
-  it('is tried again after half a minute, for links change', () => {
+  it('is retried after half a minute, for links change', () => {
     const tried = play(60, { each: 125, link: 125 }).flatMap((count, step) => (count > 2 ? [step / 20] : []));
     expect(tried.some((second) => second < 5) && tried.some((second) => second > 28)).toBe(true);
     expect(tried.length).toBeLessThan(60);

@@ -39,10 +39,10 @@ interface Answer {
 }
 
 const refusals = {
-  misplaced: [409, 'Misplaced', 'the bytes belong elsewhere: go on at Upload-Offset'],
+  misplaced: [409, 'Misplaced', 'the bytes belong elsewhere: resume at Upload-Offset'],
   closed: [409, 'AlreadyReceived', 'the file is here already'],
   busy: [423, 'Busy', 'another client is sending this file'],
-  interrupted: [400, 'Interrupted', 'the connection ended in the middle of the file: go on at Upload-Offset'],
+  interrupted: [400, 'Interrupted', 'the connection ended in the middle of the file: resume at Upload-Offset'],
 } as const satisfies Record<string, readonly [number, string, string]>;
 
 const toAnswer = (taken: Taken): Answer => {

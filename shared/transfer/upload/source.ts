@@ -16,7 +16,7 @@ export interface UploadSourceOptions {
 }
 
 const begunAnew = (): TransferError =>
-  new TransferError('SourceChanged', 'the client began its upload anew', { startOver: true });
+  new TransferError('SourceChanged', 'the client started its upload over', { startOver: true });
 
 const expired = (idleMs: number, offset: number): TransferError =>
   new TransferError(

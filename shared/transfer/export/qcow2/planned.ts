@@ -83,7 +83,7 @@ const startOf = (layout: ExportLayout, packing: Packing, cluster: number): numbe
 const changed = (): TransferError =>
   new TransferError(
     'SourceChanged',
-    'the volume was written to while it was exported; export it while nobody uses it, or from a snapshot',
+    'the volume was written to while it was exported; export it while it is not in use, or export a snapshot',
   );
 
 const zeroes = new Uint8Array(clusterBytes);

@@ -136,7 +136,7 @@ const checkTables = (header: Qcow2Header): void => {
   if (header.hasExtendedL2 && header.clusterBits < minExtendedClusterBits)
     throw corrupt(`the qcow2 has extended L2 entries for clusters of ${header.clusterSize} bytes; 16384 are the least`);
   if (header.virtualSize % 512 !== 0)
-    throw corrupt(`the qcow2 has a disk of ${header.virtualSize} bytes, which is no whole number of sectors`);
+    throw corrupt(`the qcow2 has a disk of ${header.virtualSize} bytes, which is not a whole number of sectors`);
   const { clusterSize, l1Entries } = header;
   const guestPerL1 = (clusterSize / (header.hasExtendedL2 ? 16 : 8)) * clusterSize;
   if (l1Entries * 8 > maxL1Bytes) throw corrupt(`the qcow2 L1 table has ${l1Entries} entries, more than any real disk`);

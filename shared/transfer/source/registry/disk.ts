@@ -105,5 +105,5 @@ export const findDisk = async (context: LayerContext, layers: readonly Descripto
     const disk = await searchLayer(context, layer, hidden);
     if (disk !== undefined) return disk;
   }
-  throw new TransferError('NotADiskImage', `the image has no file in /${folder}/: it is no containerDisk`);
+  throw new TransferError('NotADiskImage', `the image has no file in /${folder}/: it is not a containerDisk`);
 };
