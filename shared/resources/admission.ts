@@ -12,7 +12,7 @@ import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { type SourcesOf, fillGrants, reviewAccess } from '#shared/resources/access-rule.ts';
 import type { CdiLook } from '#shared/resources/cdi-mode.ts';
 import { dataImportCronRules } from '#shared/resources/data-import-cron/rules.ts';
-import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { type PersistentVolumeClaim, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumeDefaults } from '#shared/resources/data-volume/defaults.ts';
 import { reviewClaim } from '#shared/resources/data-volume/render-claim.ts';
@@ -223,7 +223,7 @@ const toRuleRequest = (
   // What an older schema let in may not be readable, and then there is nothing to compare with.
   const before = old !== undefined && readShape(kind, old).length === 0 ? old : undefined;
   const subjectBefore = before === undefined ? undefined : kind.read(before);
-  return { object, subject: kind.read(object), before, subjectBefore, kube };
+  return { object, resource: kind.read(object), before, subjectBefore, kube };
 };
 
 interface Finding {

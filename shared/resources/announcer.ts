@@ -2,21 +2,21 @@
 import { buildImageFailed, buildImageReady } from '#events/build.ts';
 import type { CloudEvent } from '#events/event.ts';
 import type { Send } from '#events/sender.ts';
-import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
+import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 
 /** Whether the event was taken. Called again for the same transition until it was; its id shows the repeat. */
-export type Announce = (subject: Subject, state: ReconciledState, event?: CloudEvent) => Promise<boolean>;
+export type Announce = (resource: Resource, state: ReconciledState, event?: CloudEvent) => Promise<boolean>;
 
 const source = 'bullion.dev/images';
 
 export const createAnnouncer =
   (send: Send): Announce =>
-  async (subject, state, ending) => {
+  async (resource, state, ending) => {
     if (ending !== undefined) return (await send(ending)).isDelivered;
-    const { namespace, ...ref } = subject.ref;
+    const { namespace, ...ref } = resource.ref;
     const about = {
       image: namespace === undefined ? ref : { ...ref, namespace },
-      generation: subject.generation,
+      generation: resource.generation,
     };
     const event =
       state.phase === 'Available'

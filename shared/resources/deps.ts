@@ -12,7 +12,7 @@ import type { Observe } from '#shared/golden/poll/observe.ts';
 import type { Send } from '#events/sender.ts';
 import type { Reconciler } from '#shared/resources/reconciler.ts';
 import type { KubeObject } from '#shared/api/object.ts';
-import type { Subject } from '#shared/resources/reconciler.ts';
+import type { Resource } from '#shared/resources/reconciler.ts';
 
 export interface ReconcileDeps {
   readonly kube: KubeClient;
@@ -44,5 +44,5 @@ export interface Reconciliation {
   readonly deps: ReconcileDeps;
   readonly reconciler: Reconciler;
   readonly object: KubeObject;
-  readonly subject: Subject;
+  readonly resource: Resource;
 }

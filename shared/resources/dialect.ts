@@ -4,7 +4,7 @@ import type { ServedKind } from '#shared/api/kind.ts';
 import { annotations } from '#shared/api/names.ts';
 import { type KubeObject, refOf } from '#shared/api/object.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
-import type { Subject } from '#shared/resources/reconciler.ts';
+import type { Resource } from '#shared/resources/reconciler.ts';
 
 /** An object of an image kind, as far as all of them are alike. */
 export interface ImageObject extends KubeObject {
@@ -28,13 +28,13 @@ export interface ImageDialect<T extends ImageObject = ImageObject> {
 export const readMetadata = (
   object: KubeObject,
 ): Pick<Image, 'ref' | 'generation' | 'deleting' | 'finalizers' | 'retryToken'> => ({
-  ...readSubject(object),
+  ...readResource(object),
   retryToken: object.metadata.annotations?.[annotations.retry],
 });
 
 // What the reconciler keeps of an object of any kind, from its metadata.
 
-export const readSubject = (object: KubeObject): Pick<Subject, 'ref' | 'generation' | 'deleting' | 'finalizers'> => ({
+export const readResource = (object: KubeObject): Pick<Resource, 'ref' | 'generation' | 'deleting' | 'finalizers'> => ({
   ref: refOf(object),
   generation: object.metadata.generation ?? 1,
   deleting: object.metadata.deletionTimestamp !== undefined,

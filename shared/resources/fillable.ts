@@ -20,11 +20,11 @@ const outcomeOf = ({ phase, reason, message }: ImageState): Outcome => {
   return phase === 'Failed' ? failed(reason, message) : waiting(message);
 };
 
-const refused = (subject: Filled, error: AppError, context: PlanContext): ImageState => {
+const refused = (resource: Filled, error: AppError, context: PlanContext): ImageState => {
   const step = { reason: `Api${error.code}`, message: `refused: ${messageOf(error)}` };
-  if (subject.deleting) return { ...subject.state, ...step, phase: 'Terminating' };
-  const phase = isFinal(subject.state) ? 'Pending' : subject.state.phase;
-  return waitingState(subject, subject.state, { phase, ...step }, context);
+  if (resource.deleting) return { ...resource.state, ...step, phase: 'Terminating' };
+  const phase = isFinal(resource.state) ? 'Pending' : resource.state.phase;
+  return waitingState(resource, resource.state, { phase, ...step }, context);
 };
 
 /** What an object failed with before anything was made for it. */

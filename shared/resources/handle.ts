@@ -71,9 +71,9 @@ const recordAnswer = async (
 
 /** What is told to machines first comes to rest with that. */
 const hasComeToRest = (reconciler: Reconciler, object: KubeObject): boolean => {
-  const subject = reconciler.read(object);
-  const isQuiet = reconciler.announcementOf(subject, subject.state) === undefined;
-  return reconciler.isSettled(subject) || (isQuiet && reconciler.outcomeOf(subject.state).kind === 'done');
+  const resource = reconciler.read(object);
+  const isQuiet = reconciler.announcementOf(resource, resource.state) === undefined;
+  return reconciler.isSettled(resource) || (isQuiet && reconciler.outcomeOf(resource.state).kind === 'done');
 };
 
 /** Data sources are told by what they stand for, which does not know of them. */
@@ -153,16 +153,16 @@ export const handleDeadLetter = async (deps: ReconcileDeps, event: CloudEvent): 
 
 /** Looks for those who wait by label, kind by kind; an event of an object that nobody waits for costs one empty list per kind. */
 const wakeOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
-  const subject = reconciler.read(object);
+  const resource = reconciler.read(object);
   const outcomes: Outcome[] = [];
-  for (const offer of reconciler.links?.offersOf(subject) ?? []) {
+  for (const offer of reconciler.links?.offersOf(resource) ?? []) {
     const labelSelector = `${labels.source}=${sourceLabel(offer)}`;
     for (const waiting of waitersFor(offer.groupKind)) {
       // oxlint-disable-next-line no-await-in-loop
       outcomes.push(await reconcileEach(deps, waiting, deps.kube.listAll(waiting.kind.type, { labelSelector })));
     }
   }
-  const source = reconciler.links?.sourceOf(subject);
+  const source = reconciler.links?.sourceOf(resource);
   const owner = source && reconcilerOfGroupKind(source.groupKind);
   if (source !== undefined && owner !== undefined) {
     const { type } = owner.kind;

@@ -29,7 +29,7 @@ interface Asked {
 const askRule = async (id: string, { registry = backends, image = imageOf(), subjectBefore }: Asked) => {
   const rule = imageRules(registry, { backend: 'spec.backend', source: 'spec.sourceType' }).find((it) => it.id === id);
   const object = aHarvesterImage() as unknown as KubeObject;
-  return rule!.check({ object, subject: image, before: undefined, subjectBefore, kube: clusterOf() });
+  return rule!.check({ object, resource: image, before: undefined, subjectBefore, kube: clusterOf() });
 };
 
 const validator = {

@@ -35,31 +35,31 @@ export const faultsOfRestored = (restored: Restored): readonly Fault[] =>
     : [];
 
 export const imageRules = (backends: BackendRegistry, fields: RuleFields): readonly RequestRule<KubeObject>[] => {
-  const isServed: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
+  const isServed: RequestRule<KubeObject>['check'] = ({ resource: image }) => {
     const registration = registrationOf(backends, image.backend);
     if (registration.served) return [];
     return [{ field: fields.backend, message: `"${image.backend}" is not served: ${registration.because}` }];
   };
 
-  const isThere: RequestRule<KubeObject>['check'] = async ({ subject: image, kube }) => {
+  const isThere: RequestRule<KubeObject>['check'] = async ({ resource: image, kube }) => {
     const registration = registrationOf(backends, image.backend);
     const needs = registration.served ? registration.backend.needs : undefined;
     if (needs === undefined || (await isInstalled(kube, needs))) return [];
     return [{ field: fields.backend, message: `"${image.backend}" cannot be used: ${needs.because}` }];
   };
 
-  const canFill: RequestRule<KubeObject>['check'] = ({ subject: image }) => {
+  const canFill: RequestRule<KubeObject>['check'] = ({ resource: image }) => {
     const registration = registrationOf(backends, image.backend);
     const message = registration.served ? unfitSource(image, registration.backend.capabilities) : undefined;
     return message === undefined ? [] : [{ field: fields.source, message }];
   };
 
-  const canCreate: RequestRule<KubeObject>['check'] = ({ subject: image, kube }) => {
+  const canCreate: RequestRule<KubeObject>['check'] = ({ resource: image, kube }) => {
     const registration = registrationOf(backends, image.backend);
     return registration.served ? registration.backend.validator.create(image, kube) : [];
   };
 
-  const canUpdate: RequestRule<KubeObject>['check'] = ({ subject: image, subjectBefore: imageBefore }) => {
+  const canUpdate: RequestRule<KubeObject>['check'] = ({ resource: image, subjectBefore: imageBefore }) => {
     const registration = registrationOf(backends, image.backend);
     return registration.served && imageBefore !== undefined
       ? registration.backend.validator.update(imageBefore, image)
@@ -67,7 +67,7 @@ export const imageRules = (backends: BackendRegistry, fields: RuleFields): reado
   };
 
   return [
-    { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject: image }) => image.faults },
+    { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource: image }) => image.faults },
     { id: 'backend-served', on: 'CREATE', reason: 'Invalid', check: isServed },
     { id: 'backend-installed', on: 'CREATE', reason: 'Invalid', check: isThere },
     { id: 'backend-source', on: 'CREATE', reason: 'Invalid', check: canFill },

@@ -6,26 +6,26 @@ import { type Lease, leases } from '#shared/api/foreign/coordination.ts';
 import { annotations, systemNamespace } from '#shared/api/names.ts';
 import { type KubeObject, keyOf } from '#shared/api/object.ts';
 import { childMetadata, movedTo } from '#shared/api/owner.ts';
-import type { Reconciler, Refusal, Subject, UniqueName } from '#shared/resources/reconciler.ts';
+import type { Reconciler, Refusal, Resource, UniqueName } from '#shared/resources/reconciler.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 interface Claim {
   readonly kube: KubeClient;
   readonly reconciler: Reconciler;
-  readonly subject: Subject;
+  readonly resource: Resource;
 }
 
 const leaseName = (name: string): string =>
   `bullion-name-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 
 /** It goes with its holder; where it lies apart from that, `releaseName` takes it away. */
-const buildLease = ({ subject }: Claim, { name, isEverywhere }: UniqueName): Lease => {
+const buildLease = ({ resource }: Claim, { name, isEverywhere }: UniqueName): Lease => {
   const lease: Lease = {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: childMetadata(subject.ref, 'name', leaseName(name)),
-    spec: { holderIdentity: subject.ref.uid },
+    metadata: childMetadata(resource.ref, 'name', leaseName(name)),
+    spec: { holderIdentity: resource.ref.uid },
   };
   return isEverywhere === true ? movedTo(lease, systemNamespace) : lease;
 };
@@ -56,15 +56,15 @@ const createOrGet = async ({ kube }: Claim, wanted: Lease): Promise<Lease | unde
  * decide anew.
  */
 export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
-  const { kube, reconciler, subject } = claim;
-  const unique = reconciler.uniqueNameOf?.(subject);
+  const { kube, reconciler, resource } = claim;
+  const unique = reconciler.uniqueNameOf?.(resource);
   if (unique?.isDue !== true) return undefined;
   const { name, what, reason } = unique;
   const wanted = buildLease(claim, unique);
   // Few names are taken, so it is tried before it is looked at.
   const lease = await createOrGet(claim, wanted);
   if (lease === undefined) return undefined;
-  if (lease.spec.holderIdentity === subject.ref.uid) return undefined;
+  if (lease.spec.holderIdentity === resource.ref.uid) return undefined;
   const holder = await holderOf(claim, lease);
   if (holder === undefined) {
     await kube.replace(leases, {
@@ -73,7 +73,7 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
     });
     return undefined;
   }
-  const isNear = holder.metadata.namespace === subject.ref.namespace;
+  const isNear = holder.metadata.namespace === resource.ref.namespace;
   const who = `${holder.kind} ${isNear ? '' : `${holder.metadata.namespace}/`}${holder.metadata.name}`;
   const message =
     `${who} has the ${what} ${JSON.stringify(name)}, and was first: delete this one, ` +
@@ -83,11 +83,11 @@ export const claimName = async (claim: Claim): Promise<Refusal | undefined> => {
 
 /** Of an object that is about to be gone: what would outlive it. */
 export const releaseName = async (claim: Claim): Promise<void> => {
-  const { kube, reconciler, subject } = claim;
-  const unique = reconciler.uniqueNameOf?.(subject);
+  const { kube, reconciler, resource } = claim;
+  const unique = reconciler.uniqueNameOf?.(resource);
   if (unique?.isEverywhere !== true) return;
   const key = keyOf(buildLease(claim, unique));
   const lease = await kube.get(leases, key);
-  if (lease?.spec.holderIdentity !== subject.ref.uid) return;
+  if (lease?.spec.holderIdentity !== resource.ref.uid) return;
   await kube.delete(leases, key, { uid: lease.metadata.uid ?? '' });
 };

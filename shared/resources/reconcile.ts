@@ -6,7 +6,7 @@ import type { PlanContext } from '#shared/backends/backend.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
-import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
+import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { hold, writeMetadata, announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
@@ -77,13 +77,15 @@ const reconcileOnce = async (
 ): Promise<Outcome> => {
   const object = await readTarget(deps, reconciler, target, round);
   if (object === undefined) return done;
-  const subject = reconciler.read(object);
-  if (target.uid !== undefined && target.uid !== subject.ref.uid) return done;
-  const pass = { deps, reconciler, object, subject };
-  if (subject.deleting) return inTrace(pass, () => remove(pass));
-  if (isAtRest(pass, round)) return reconciler.outcomeOf(subject.state);
-  const isTrusted = round.isFirst && !reconciler.isRetryDue(subject) && !reconciler.isSettled(subject);
-  return inTrace(pass, () => advance({ ...pass, subject: { ...subject, trustsStatus: isTrusted } }));
+  const resource = reconciler.read(object);
+  if (target.uid !== undefined && target.uid !== resource.ref.uid) return done;
+  const reconciliation = { deps, reconciler, object, resource };
+  if (resource.deleting) return inTrace(reconciliation, () => remove(reconciliation));
+  if (isAtRest(reconciliation, round)) return reconciler.outcomeOf(resource.state);
+  const isTrusted = round.isFirst && !reconciler.isRetryDue(resource) && !reconciler.isSettled(resource);
+  return inTrace(reconciliation, () =>
+    advance({ ...reconciliation, resource: { ...resource, trustsStatus: isTrusted } }),
+  );
 };
 
 const readTarget = async (
@@ -95,18 +97,18 @@ const readTarget = async (
   isFirst && made !== undefined && isAsMade(reconciler, made) ? made : kube.get(reconciler.kind.type, target);
 
 /** Whether nothing that was asked for can move it on. */
-const isAtRest = ({ reconciler, object, subject }: Reconciliation, { which = 'unsettled', child }: Round): boolean => {
-  if (child !== undefined && reconciler.isMovedBy?.(subject, child) === false) return true;
+const isAtRest = ({ reconciler, object, resource }: Reconciliation, { which = 'unsettled', child }: Round): boolean => {
+  if (child !== undefined && reconciler.isMovedBy?.(resource, child) === false) return true;
   if (which === 'all') return false;
-  return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(subject);
+  return which === 'news' ? isUpToDate(reconciler, object) : reconciler.isSettled(resource);
 };
 
 /** Whether nobody has taken hold of it yet: taking hold is a write that is void if it is no longer so. */
 const isAsMade = (reconciler: Reconciler, object: KubeObject): boolean => {
-  const subject = reconciler.read(object);
-  const finalizer = reconciler.finalizerOf(subject);
-  const isNew = !subject.deleting && statusOf(object) === undefined && object.metadata.resourceVersion !== undefined;
-  return isNew && finalizer !== undefined && !subject.finalizers.includes(finalizer);
+  const resource = reconciler.read(object);
+  const finalizer = reconciler.finalizerOf(resource);
+  const isNew = !resource.deleting && statusOf(object) === undefined && object.metadata.resourceVersion !== undefined;
+  return isNew && finalizer !== undefined && !resource.finalizers.includes(finalizer);
 };
 
 const contextOf = ({ now, settings }: ReconcileDeps): PlanContext => ({ now: now(), settings });
@@ -117,35 +119,35 @@ const settingsFor = async ({ config, ...deps }: ReconcileDeps, isFetching: boole
   return trustedSettings({ ...deps, settings }, isFetching);
 };
 
-const advance = async (pass: Reconciliation): Promise<Outcome> => {
-  const { deps, reconciler, subject } = pass;
-  const refusal = reconciler.refusalOf(subject, deps.backends, deps.settings);
-  if (refusal !== undefined) return conclude(pass, reconciler.failed(subject, refusal));
-  const planner = reconciler.plannerOf(subject, deps.backends);
+const advance = async (reconciliation: Reconciliation): Promise<Outcome> => {
+  const { deps, reconciler, resource } = reconciliation;
+  const refusal = reconciler.refusalOf(resource, deps.backends, deps.settings);
+  if (refusal !== undefined) return conclude(reconciliation, reconciler.failed(resource, refusal));
+  const planner = reconciler.plannerOf(resource, deps.backends);
   if (planner === undefined) return done;
-  const held = await hold({ ...pass, subject: { ...subject, state: reconciler.revived(subject) } });
-  const taken = await claimName({ kube: deps.kube, reconciler, subject: held.subject });
-  if (taken !== undefined) return conclude(held, reconciler.failed(held.subject, taken));
+  const held = await hold({ ...reconciliation, resource: { ...resource, state: reconciler.revived(resource) } });
+  const taken = await claimName({ kube: deps.kube, reconciler, resource: held.resource });
+  if (taken !== undefined) return conclude(held, reconciler.failed(held.resource, taken));
   return conclude(held, await stepOf(held, planner));
 };
 
 /** Plans and acts; gives the state to write down. What the API refuses for good is told the user, not the sender of the event. */
 const stepOf = async (
-  { deps, reconciler, subject }: Reconciliation,
-  planner: Planner<Subject>,
+  { deps, reconciler, resource }: Reconciliation,
+  planner: Planner<Resource>,
 ): Promise<ReconciledState> => {
   const context = contextOf(deps);
   try {
-    const observed = await planner.check(deps.kube, subject);
-    const { actions, state } = planner.plan(subject, observed, {
+    const observed = await planner.check(deps.kube, resource);
+    const { actions, state } = planner.plan(resource, observed, {
       ...context,
-      settings: await settingsFor(deps, reconciler.fetches?.(subject)),
+      settings: await settingsFor(deps, reconciler.fetches?.(resource)),
     });
     await act(deps, actions);
     return state;
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
-    return reconciler.refused(subject, error, context);
+    return reconciler.refused(resource, error, context);
   }
 };
 
@@ -157,35 +159,35 @@ const act = async ({ kube, log }: ReconcileDeps, actions: readonly Action[]): Pr
   await execute(kube, actions);
 };
 
-const remove = async (pass: Reconciliation): Promise<Outcome> => {
-  const { deps, reconciler, subject } = pass;
-  const finalizer = reconciler.finalizerOf(subject);
-  if (finalizer === undefined || !subject.finalizers.includes(finalizer)) return done;
-  const planner = reconciler.plannerOf(subject, deps.backends);
+const remove = async (reconciliation: Reconciliation): Promise<Outcome> => {
+  const { deps, reconciler, resource } = reconciliation;
+  const finalizer = reconciler.finalizerOf(resource);
+  if (finalizer === undefined || !resource.finalizers.includes(finalizer)) return done;
+  const planner = reconciler.plannerOf(resource, deps.backends);
   const { removed, state } =
-    planner === undefined ? { removed: true, state: subject.state } : await removalOf(pass, planner);
+    planner === undefined ? { removed: true, state: resource.state } : await removalOf(reconciliation, planner);
   if (!removed) {
-    await writeStatus(pass, state, isoTime(deps.now()));
+    await writeStatus(reconciliation, state, isoTime(deps.now()));
     return waiting(state.message);
   }
-  await releaseName({ kube: deps.kube, reconciler, subject });
-  await writeMetadata(pass, { finalizers: subject.finalizers.filter((name) => name !== finalizer) });
+  await releaseName({ kube: deps.kube, reconciler, resource });
+  await writeMetadata(reconciliation, { finalizers: resource.finalizers.filter((name) => name !== finalizer) });
   return done;
 };
 
 const removalOf = async (
-  { deps, reconciler, subject }: Reconciliation,
-  planner: Planner<Subject>,
+  { deps, reconciler, resource }: Reconciliation,
+  planner: Planner<Resource>,
 ): Promise<{ readonly removed: boolean; readonly state: ReconciledState }> => {
   const context = contextOf(deps);
   try {
-    const observed = await planner.check(deps.kube, subject);
-    const removal = planner.remove(subject, observed, context);
+    const observed = await planner.check(deps.kube, resource);
+    const removal = planner.remove(resource, observed, context);
     await act(deps, removal.actions);
     return removal;
   } catch (error) {
     if (!(error instanceof AppError) || error.retryable) throw error;
-    return { removed: false, state: reconciler.refused(subject, error, context) };
+    return { removed: false, state: reconciler.refused(resource, error, context) };
   }
 };
 
@@ -193,45 +195,45 @@ const removalOf = async (
  * Tells whom it concerns and writes the new state down. Events come first: they can be said twice without harm, but a step whose state is
  * written is not taken again, so what was not said before a crash would never be.
  */
-const conclude = async (pass: Reconciliation, state: ReconciledState): Promise<Outcome> => {
-  const { deps, reconciler, subject } = pass;
+const conclude = async (reconciliation: Reconciliation, state: ReconciledState): Promise<Outcome> => {
+  const { deps, reconciler, resource } = reconciliation;
   const isQuiet = deps.announce === undefined;
-  const told = isQuiet ? { ...state, announced: reconciler.announcementOf(subject, state) } : state;
+  const told = isQuiet ? { ...state, announced: reconciler.announcementOf(resource, state) } : state;
   const now = isoTime(deps.now());
-  await sayNotes(pass, told);
-  recordLife(pass, state);
-  const written = await writeStatus(pass, told, now);
-  const isTold = isQuiet || (await announceFinal({ ...pass, object: written }, told, now));
+  await sayNotes(reconciliation, told);
+  recordLife(reconciliation, state);
+  const written = await writeStatus(reconciliation, told, now);
+  const isTold = isQuiet || (await announceFinal({ ...reconciliation, object: written }, told, now));
   return isTold ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
 };
 
 // One trace for all that is done for an object: each pass is a span of it, and its life, from its creation to where it came to rest, is the root.
 
-const nameOf = ({ subject: { ref } }: Reconciliation): string =>
+const nameOf = ({ resource: { ref } }: Reconciliation): string =>
   `${ref.kind} ${ref.namespace === undefined ? '' : `${ref.namespace}/`}${ref.name}`;
 
 /** Does `work` in the trace of the object, linked to whatever woke us. */
-const inTrace = <T>(pass: Reconciliation, work: () => Promise<T>): Promise<T> => {
+const inTrace = <T>(reconciliation: Reconciliation, work: () => Promise<T>): Promise<T> => {
   const { trace, tracer } = currentContext();
   if (tracer === undefined) return work();
-  const { ref, state } = pass.subject;
-  const attributes = { 'bullion.object': nameOf(pass), phase: state.phase, reason: state.reason };
+  const { ref, state } = reconciliation.resource;
+  const attributes = { 'bullion.object': nameOf(reconciliation), phase: state.phase, reason: state.reason };
   const links = trace === undefined ? [] : [trace];
   return withSpan('reconcile', { parent: traceOfObject(ref.uid), links, attributes }, work);
 };
 
 /** Told again for the same end it is the same span. */
-const recordLife = (pass: Reconciliation, state: ReconciledState): void => {
+const recordLife = (reconciliation: Reconciliation, state: ReconciledState): void => {
   const { tracer } = currentContext();
   if (tracer === undefined) return;
-  const { reconciler, subject, object } = pass;
-  const ending = reconciler.announcementOf(subject, state);
-  if (ending === undefined || ending === subject.state.announced) return;
-  const { traceId, spanId } = traceOfObject(subject.ref.uid);
+  const { reconciler, resource, object } = reconciliation;
+  const ending = reconciler.announcementOf(resource, state);
+  if (ending === undefined || ending === resource.state.announced) return;
+  const { traceId, spanId } = traceOfObject(resource.ref.uid);
   tracer.record({
     traceId,
     spanId,
-    name: nameOf(pass),
+    name: nameOf(reconciliation),
     kind: 'internal',
     startMs: Date.parse(object.metadata.creationTimestamp ?? '') || spanTime(),
     endMs: spanTime(),

@@ -28,7 +28,7 @@ export interface ReconciledState {
 }
 
 /** One object as its kind reads it. */
-export interface Subject<State extends ReconciledState = ReconciledState> {
+export interface Resource<State extends ReconciledState = ReconciledState> {
   readonly ref: ObjectRef;
   readonly generation: number;
   readonly deleting: boolean;
@@ -62,24 +62,28 @@ export interface PlannedStep<State> {
 }
 
 /** `check` reads and decides nothing; the others decide and talk to nobody. Safe to repeat at any moment. */
-export interface Planner<S extends Subject, Observed = unknown> {
-  check(kube: KubeClient, subject: S): Promise<Observed>;
-  plan(subject: S, observed: Observed, context: PlanContext): PlannedStep<S['state']>;
+export interface Planner<S extends Resource, Observed = unknown> {
+  check(kube: KubeClient, resource: S): Promise<Observed>;
+  plan(resource: S, observed: Observed, context: PlanContext): PlannedStep<S['state']>;
   /** The next step of removal; `removed` once nothing is left that deletion by owner reference would not take in order. */
-  remove(subject: S, observed: Observed, context: PlanContext): PlannedStep<S['state']> & { readonly removed: boolean };
+  remove(
+    resource: S,
+    observed: Observed,
+    context: PlanContext,
+  ): PlannedStep<S['state']> & { readonly removed: boolean };
 }
 
 /** How objects wait for each other without asking again and again. */
-export interface Links<S extends Subject> {
+export interface Links<S extends Resource> {
   /** Kinds, as `<kind>.<group>`, whose objects it may wait for. */
   readonly waitsFor: readonly string[];
   /** What it waits for and takes its content from; it is found by the source label, written before that is first looked at. */
-  sourceOf(subject: S): Omit<Owner, 'uid'> | undefined;
+  sourceOf(resource: S): Omit<Owner, 'uid'> | undefined;
   /** What others may wait for, and becomes ready or fails with it. */
-  offersOf(subject: S): readonly Omit<Owner, 'uid'>[];
+  offersOf(resource: S): readonly Omit<Owner, 'uid'>[];
 }
 
-export interface Reconciler<T extends KubeObject = KubeObject, S extends Subject = Subject> {
+export interface Reconciler<T extends KubeObject = KubeObject, S extends Resource = Resource> {
   readonly kind: ServedKind<T>;
   /** Child kinds that are followed, and kinds that are only read: routing, Triggers and RBAC are made from them. */
   watchedChildren(backends: BackendRegistry): readonly WatchedChild[];
@@ -89,39 +93,39 @@ export interface Reconciler<T extends KubeObject = KubeObject, S extends Subject
   /** Total: what cannot be understood becomes a refusal. */
   read(object: T): S;
   /** The whole status that says `state`; `read` reads the same state back. `now` is RFC 3339. */
-  toStatus(object: T, subject: S, state: S['state'], now: string): object;
-  refusalOf(subject: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
+  toStatus(object: T, resource: S, state: S['state'], now: string): object;
+  refusalOf(resource: S, backends: BackendRegistry, settings: PopulateSettings): Refusal | undefined;
   /** A name nobody else of the kind may have (name-claim.ts); `undefined` where it has none. */
-  uniqueNameOf?(subject: S): UniqueName | undefined;
-  plannerOf(subject: S, backends: BackendRegistry): Planner<S> | undefined;
+  uniqueNameOf?(resource: S): UniqueName | undefined;
+  plannerOf(resource: S, backends: BackendRegistry): Planner<S> | undefined;
   /** Whether a change of a child that is followed can move this owner on; left out: each can. */
-  isMovedBy?(subject: S, child: KubeObject): boolean;
+  isMovedBy?(resource: S, child: KubeObject): boolean;
   /** Whether it may fetch from a server whose certificate has to be trusted; left out: never. */
-  fetches?(subject: S): boolean;
+  fetches?(resource: S): boolean;
   /** Held from before the first child is made; `undefined` where deletion by owner reference is enough. */
-  finalizerOf(subject: S): string | undefined;
+  finalizerOf(resource: S): string | undefined;
   /** Left out where nobody waits for anybody. */
   readonly links?: Links<S> | undefined;
   /** Whether nothing is left to do until its children or the user's mind change. */
-  isSettled(subject: S): boolean;
+  isSettled(resource: S): boolean;
   /** Whether the user asked to start again and nobody has acted on it yet. */
-  isRetryDue(subject: S): boolean;
+  isRetryDue(resource: S): boolean;
   /** Whether a client has told what it is about to upload and nothing was made for that yet; left out where nobody tells. */
-  isOfferDue?(subject: S): boolean;
+  isOfferDue?(resource: S): boolean;
   outcomeOf(state: S['state']): Outcome;
   /** What a step is worth telling people. */
-  notesOf(before: S['state'], after: S['state'], subject: S): readonly Note[];
+  notesOf(before: S['state'], after: S['state'], resource: S): readonly Note[];
   /** Names the final transition that machines are told of; `undefined` while there is none. */
-  announcementOf(subject: S, state: S['state']): string | undefined;
+  announcementOf(resource: S, state: S['state']): string | undefined;
   /** The event of that transition; left out where it is that of an image. */
-  endingOf?(subject: S, state: S['state']): CloudEvent | undefined;
+  endingOf?(resource: S, state: S['state']): CloudEvent | undefined;
   /** An object that was refused before anything was made for it begins like a new one once it is refused no more; others keep their state. */
-  revived(subject: S): S['state'];
-  failed(subject: S, refusal: Refusal): S['state'];
+  revived(resource: S): S['state'];
+  failed(resource: S, refusal: Refusal): S['state'];
   /** What the API refused for good: worth waiting for, not for ever. */
-  refused(subject: S, error: AppError, context: PlanContext): S['state'];
+  refused(resource: S, error: AppError, context: PlanContext): S['state'];
   /** The state with the report of a transfer in it; `undefined` when it tells nothing new. `now` is ms since the epoch. */
-  fold(subject: S, report: TransferProgress, now: number): S['state'] | undefined;
+  fold(resource: S, report: TransferProgress, now: number): S['state'] | undefined;
   /** Whether a report that made this of the state is followed by a pass at once, since others are to be told; left out: never. */
-  isPassDue?(subject: S, state: S['state']): boolean;
+  isPassDue?(resource: S, state: S['state']): boolean;
 }

@@ -7,7 +7,7 @@ import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { readDataSourceOrigin } from '#shared/resources/data-volume/source.ts';
 import { downloaderReconciler } from '#shared/resources/downloader/index.ts';
-import type { Reconciler, Subject } from '#shared/resources/reconciler.ts';
+import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import {
@@ -22,7 +22,7 @@ import { volumeReconciler } from '#shared/resources/volume/reconciler.ts';
 import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-const erased = <T extends KubeObject, S extends Subject>(reconciler: Reconciler<T, S>): Reconciler =>
+const erased = <T extends KubeObject, S extends Resource>(reconciler: Reconciler<T, S>): Reconciler =>
   reconciler as unknown as Reconciler;
 const volume = <T extends KubeObject>(reconciler: Reconciler<T, Volume>): Reconciler<KubeObject, Volume> =>
   reconciler as unknown as Reconciler<KubeObject, Volume>;

@@ -64,14 +64,14 @@ const recordOnce = async (deps: ReconcileDeps, event: CloudEvent, reported: Repo
   const reconciler = reconcilerOf(owner);
   const object = reconciler && (await deps.kube.get(reconciler.kind.type, owner));
   if (reconciler === undefined || object === undefined || object.metadata.uid !== owner.uid) return;
-  const subject = reconciler.read(object);
+  const resource = reconciler.read(object);
   const now = deps.now();
-  const state = reconciler.fold(subject, report, now);
+  const state = reconciler.fold(resource, report, now);
   if (state === undefined) return;
   if (!(await isGenuine(deps, event, reported))) {
     deps.log.warn('progress report refused: no pod of the transfer that is at work signed it', { run: report.run });
     return;
   }
-  await writeStatus({ deps, reconciler, object, subject }, state, isoTime(now));
-  if (reconciler.isPassDue?.(subject, state) === true) await reconcile(deps, owner, { which: 'all' });
+  await writeStatus({ deps, reconciler, object, resource }, state, isoTime(now));
+  if (reconciler.isPassDue?.(resource, state) === true) await reconcile(deps, owner, { which: 'all' });
 };

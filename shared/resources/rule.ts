@@ -26,7 +26,7 @@ export interface RequestRule<T extends KubeObject, S = Image> {
 export interface RuleRequest<T extends KubeObject, S = Image> {
   readonly object: T;
   /** What the object asks for. */
-  readonly subject: S;
+  readonly resource: S;
   /** On UPDATE only, and only where it can be read. */
   readonly before: T | undefined;
   readonly subjectBefore: S | undefined;

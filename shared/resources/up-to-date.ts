@@ -7,14 +7,14 @@ import type { Reconciler } from '#shared/resources/reconciler.ts';
  * progress of its transfer and the tick move it on. Our own writes come back as events, and cost nothing by this.
  */
 export const isUpToDate = (reconciler: Reconciler, object: KubeObject): boolean => {
-  const subject = reconciler.read(object);
+  const resource = reconciler.read(object);
   const { observedGeneration } =
     (object as { readonly status?: { readonly observedGeneration?: number } }).status ?? {};
-  if (subject.deleting || observedGeneration !== subject.generation) return false;
-  if (reconciler.isSettled(subject)) return true;
-  if (reconciler.isRetryDue(subject) || reconciler.isOfferDue?.(subject) === true) return false;
-  const finalizer = reconciler.finalizerOf(subject);
-  return finalizer === undefined || subject.finalizers.includes(finalizer);
+  if (resource.deleting || observedGeneration !== resource.generation) return false;
+  if (reconciler.isSettled(resource)) return true;
+  if (reconciler.isRetryDue(resource) || reconciler.isOfferDue?.(resource) === true) return false;
+  const finalizer = reconciler.finalizerOf(resource);
+  return finalizer === undefined || resource.finalizers.includes(finalizer);
 };
 
 /**
@@ -22,8 +22,8 @@ export const isUpToDate = (reconciler: Reconciler, object: KubeObject): boolean 
  * changes the object meanwhile. Where it died, its event comes again, or the tick does.
  */
 export const isBegun = (reconciler: Reconciler, object: KubeObject): boolean => {
-  const subject = reconciler.read(object);
-  const finalizer = reconciler.finalizerOf(subject);
-  const isHeld = finalizer !== undefined && subject.finalizers.includes(finalizer);
-  return isHeld && !subject.deleting && (object as { readonly status?: object }).status === undefined;
+  const resource = reconciler.read(object);
+  const finalizer = reconciler.finalizerOf(resource);
+  const isHeld = finalizer !== undefined && resource.finalizers.includes(finalizer);
+  return isHeld && !resource.deleting && (object as { readonly status?: object }).status === undefined;
 };

@@ -4,7 +4,7 @@ import { buildVersionEvent } from '#events/build.ts';
 import { kubeEvents } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, refOf } from '#shared/api/object.ts';
 import { isoTime } from '#shared/backends/state.ts';
-import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
+import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
 import { type Note, toKubeEvent } from '#shared/resources/transitions.ts';
 import { isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { labels } from '#shared/api/names.ts';
@@ -20,9 +20,13 @@ export const statusOf = (object: KubeObject): unknown => (object as { readonly s
  * Writes nothing when the status says `state` already. Conflict when what the decision was made from has changed since it was read; labels
  * and annotations of others are no such thing, or people who write often would keep an import from ever going on. `now` is RFC 3339.
  */
-export const writeStatus = async (pass: Reconciliation, state: ReconciledState, now: string): Promise<KubeObject> => {
-  const { deps, reconciler, object, subject } = pass;
-  const status = reconciler.toStatus(object, subject, state, now);
+export const writeStatus = async (
+  reconciliation: Reconciliation,
+  state: ReconciledState,
+  now: string,
+): Promise<KubeObject> => {
+  const { deps, reconciler, object, resource } = reconciliation;
+  const status = reconciler.toStatus(object, resource, state, now);
   if (isDeepStrictEqual(status, statusOf(object))) return object;
   let base = object;
   for (let write = 1; ; write += 1) {
@@ -35,7 +39,7 @@ export const writeStatus = async (pass: Reconciliation, state: ReconciledState, 
       if (!isConflict(error) || write === maxWrites) throw error;
       // oxlint-disable-next-line no-await-in-loop
       const current = await deps.kube.get(reconciler.kind.type, object.metadata);
-      if (current === undefined || !isAsDecidedFrom(pass, current)) throw error;
+      if (current === undefined || !isAsDecidedFrom(reconciliation, current)) throw error;
       base = current;
     }
   }
@@ -47,21 +51,21 @@ const isAsDecidedFrom = ({ reconciler, object }: Reconciliation, current: KubeOb
   inputOf(reconciler.read(current)) === inputOf(reconciler.read(object));
 
 /** What a plan may depend on: data, not functions, and neither the version of the object nor who wrote which of its fields. */
-const inputOf = (subject: Subject): string =>
-  JSON.stringify(subject, (key, value: unknown) =>
+const inputOf = (resource: Resource): string =>
+  JSON.stringify(resource, (key, value: unknown) =>
     key === 'resourceVersion' || key === 'managedFields' ? undefined : value,
   );
 
 /** Says what the step from the object's old state to `state` is worth telling. */
 export const sayNotes = async (
-  { deps, reconciler, subject }: Reconciliation,
+  { deps, reconciler, resource }: Reconciliation,
   state: ReconciledState,
 ): Promise<void> => {
-  for (const note of reconciler.notesOf(subject.state, state, subject)) {
+  for (const note of reconciler.notesOf(resource.state, state, resource)) {
     // oxlint-disable-next-line no-await-in-loop
-    await sayNote(deps, subject.ref, note);
+    await sayNote(deps, resource.ref, note);
     // oxlint-disable-next-line no-await-in-loop
-    await tellVersion(deps, subject.ref, note);
+    await tellVersion(deps, resource.ref, note);
   }
 };
 
@@ -120,12 +124,23 @@ export const countNote = async (
  * Tells the outside of a final transition at least once: it is noted as told only after it was taken, and an object that has not told its
  * end is not settled. Gives whether nothing is left to tell.
  */
-export const announceFinal = async (pass: Reconciliation, state: ReconciledState, now: string): Promise<boolean> => {
-  const { announce } = pass.deps;
-  const announcement = pass.reconciler.announcementOf(pass.subject, state);
+export const announceFinal = async (
+  reconciliation: Reconciliation,
+  state: ReconciledState,
+  now: string,
+): Promise<boolean> => {
+  const { announce } = reconciliation.deps;
+  const announcement = reconciliation.reconciler.announcementOf(reconciliation.resource, state);
   if (announce === undefined || announcement === undefined || announcement === state.announced) return true;
-  if (!(await announce(pass.subject, state, pass.reconciler.endingOf?.(pass.subject, state)))) return false;
-  await writeStatus(pass, { ...state, announced: announcement }, now);
+  if (
+    !(await announce(
+      reconciliation.resource,
+      state,
+      reconciliation.reconciler.endingOf?.(reconciliation.resource, state),
+    ))
+  )
+    return false;
+  await writeStatus(reconciliation, { ...state, announced: announcement }, now);
   return true;
 };
 
@@ -135,22 +150,22 @@ export const announceFinal = async (pass: Reconciliation, state: ReconciledState
  * Takes hold of the object before its first child is made, so that none can outlive it, and lets it be found before anything is looked at
  * that it may have to wait for.
  */
-export const hold = async (pass: Reconciliation): Promise<Reconciliation> => {
-  const { deps, reconciler, object, subject } = pass;
-  const finalizer = reconciler.finalizerOf(subject);
-  const isHeld = finalizer === undefined || subject.finalizers.includes(finalizer);
-  const source = reconciler.links?.sourceOf(subject);
+export const hold = async (reconciliation: Reconciliation): Promise<Reconciliation> => {
+  const { deps, reconciler, object, resource } = reconciliation;
+  const finalizer = reconciler.finalizerOf(resource);
+  const isHeld = finalizer === undefined || resource.finalizers.includes(finalizer);
+  const source = reconciler.links?.sourceOf(resource);
   const label = source && sourceLabel(source);
   const isLabelled = label === undefined || object.metadata.labels?.[labels.source] === label;
-  if (isHeld && isLabelled) return pass;
-  const held = await writeMetadata(pass, {
-    ...(isHeld ? {} : { finalizers: [...subject.finalizers, finalizer] }),
+  if (isHeld && isLabelled) return reconciliation;
+  const held = await writeMetadata(reconciliation, {
+    ...(isHeld ? {} : { finalizers: [...resource.finalizers, finalizer] }),
     ...(isLabelled ? {} : { labels: { [labels.source]: label } }),
   });
-  return { deps, reconciler, object: held, subject: { ...subject, ...metadataOf(reconciler.read(held)) } };
+  return { deps, reconciler, object: held, resource: { ...resource, ...metadataOf(reconciler.read(held)) } };
 };
 
-const metadataOf = ({ ref, generation, finalizers }: Subject) => ({ ref, generation, finalizers });
+const metadataOf = ({ ref, generation, finalizers }: Resource) => ({ ref, generation, finalizers });
 
 /** Void if the object has changed since it was read. */
 export const writeMetadata = ({ deps, reconciler, object }: Reconciliation, change: object): Promise<KubeObject> =>

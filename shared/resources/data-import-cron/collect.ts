@@ -9,10 +9,10 @@ import { type Action, remove, patch } from '#shared/backends/actions.ts';
 import { outdatedVersions } from '#shared/golden/version.ts';
 import type {
   CronState,
-  CronSubject,
+  CronResource,
   ObservedCron,
   ObservedVersion,
-} from '#shared/resources/data-import-cron/subject.ts';
+} from '#shared/resources/data-import-cron/cron.ts';
 import { hasSnapshot, hasVolume, isGoing, isUsable } from '#shared/resources/data-import-cron/version.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import { dataSourceKind } from '#shared/api/cdi/data-source.ts';
@@ -51,7 +51,7 @@ const lastUseOf = ({ volume, snapshot, dataVolume }: ObservedVersion): string =>
 };
 
 /** Imports of other digests that did not end well, or not yet. The version in use is never one of them. */
-export const supersede = (cron: CronSubject, observed: ObservedCron, target: string): Collection => {
+export const supersede = (cron: CronResource, observed: ObservedCron, target: string): Collection => {
   const pointless = [...observed.versions].filter(
     ([name, version]) =>
       name !== target &&
@@ -74,7 +74,7 @@ export const supersede = (cron: CronSubject, observed: ObservedCron, target: str
 };
 
 /** Only once the version in use is the newest. */
-export const collect = (cron: CronSubject, observed: ObservedCron, current: string): Collection => {
+export const collect = (cron: CronResource, observed: ObservedCron, current: string): Collection => {
   if (!cron.collects) return { actions: [], notes: [] };
   const there = [...observed.versions].filter(([, version]) => !isGoing(version));
   const versions = there.map(([name, version]) => ({ name, lastUse: lastUseOf(version) }));
@@ -100,7 +100,7 @@ export const dropOtherForm = (version: ObservedVersion, format: CronState['forma
 // What goes with a cron: everything it manages where its policy says so, else imports that did not end. Pure.
 
 /** Others who own it decide when it goes. */
-const removeDataSource = (cron: CronSubject, { dataSource }: ObservedCron): readonly Action[] => {
+const removeDataSource = (cron: CronResource, { dataSource }: ObservedCron): readonly Action[] => {
   if (dataSource === undefined || dataSource.metadata.labels?.[cdiLabels.cron] !== cron.ref.name) return [];
   const owners = dataSource.metadata.ownerReferences ?? [];
   const others = owners.filter(({ uid }) => uid !== cron.ref.uid);
@@ -111,7 +111,7 @@ const removeDataSource = (cron: CronSubject, { dataSource }: ObservedCron): read
 };
 
 export const planRemoval = (
-  cron: CronSubject,
+  cron: CronResource,
   observed: ObservedCron,
 ): PlannedStep<CronState> & { readonly removed: boolean } => {
   const versions = [...observed.versions.values()];

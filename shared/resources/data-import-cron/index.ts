@@ -21,18 +21,18 @@ import { planRemoval } from '#shared/resources/data-import-cron/collect.ts';
 import { check } from '#shared/resources/data-import-cron/observed.ts';
 import {
   type CronState,
-  type CronSubject,
+  type CronResource,
   askedOf,
   isRetryWanted,
   readCron,
   type ObservedCron,
-} from '#shared/resources/data-import-cron/subject.ts';
+} from '#shared/resources/data-import-cron/cron.ts';
 import { conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import type { Reconciler, Planner, Refusal } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, failed, waiting } from '#shared/runtime/outcome.ts';
 
-const planner: Planner<CronSubject, ObservedCron> = { check, plan, remove: planRemoval };
+const planner: Planner<CronResource, ObservedCron> = { check, plan, remove: planRemoval };
 
 /** Every change may be what the cron waits for; most of them are few. */
 const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: WatchedChild['verbs']): WatchedChild => ({
@@ -47,7 +47,7 @@ const isServed = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>): bo
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
-const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, now: string): DataImportCronStatus => {
+const toStatus = (object: DataImportCron, cron: CronResource, state: CronState, now: string): DataImportCronStatus => {
   const { status = {} } = object;
   const { current, offered, lastPoll } = state;
   return withoutUndefined({
@@ -73,7 +73,7 @@ const toStatus = (object: DataImportCron, cron: CronSubject, state: CronState, n
   });
 };
 
-const inTrouble = (cron: CronSubject, { reason, message }: Refusal): CronState =>
+const inTrouble = (cron: CronResource, { reason, message }: Refusal): CronState =>
   conclude(cron, cron.state, {
     phase: 'Waiting',
     progressing: progressing.none,
@@ -81,13 +81,13 @@ const inTrouble = (cron: CronSubject, { reason, message }: Refusal): CronState =
     trouble: { reason, message },
   });
 
-const refusalOf = ({ faults }: CronSubject): Refusal | undefined =>
+const refusalOf = ({ faults }: CronResource): Refusal | undefined =>
   faults.length === 0
     ? undefined
     : { reason: 'InvalidSpec', message: faults.map(({ field, message }) => `${field} ${message}`).join('; ') };
 
 /** Somebody wrote a digest or a time of their own, or wants a failed import tried again. */
-const isAskedFor = (cron: CronSubject): boolean =>
+const isAskedFor = (cron: CronResource): boolean =>
   isRetryWanted(cron) ||
   cron.digest !== (cron.state.current === undefined ? '' : askedOf(cron.state.current)) ||
   cron.object.metadata.annotations?.['cdi.kubevirt.io/storage.import.nextCronTime'] !== cron.state.nextPoll;
@@ -97,7 +97,7 @@ const outcomeOf = ({ phase, reason, message }: CronState): Outcome => {
   return phase === 'Failed' ? failed(reason, message) : waiting(message);
 };
 
-export const dataImportCronReconciler: Reconciler<DataImportCron, CronSubject> = {
+export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> = {
   kind: dataImportCronKind,
   watchedChildren: () => [
     // A source that watches a kind the cluster does not have never becomes ready, and holds up the others.
@@ -113,7 +113,7 @@ export const dataImportCronReconciler: Reconciler<DataImportCron, CronSubject> =
   read: readCron,
   toStatus,
   refusalOf,
-  plannerOf: () => planner as unknown as Planner<CronSubject>,
+  plannerOf: () => planner as unknown as Planner<CronResource>,
   finalizerOf: () => finalizers.cron,
   isSettled: (cron) =>
     !cron.deleting &&

@@ -3,7 +3,7 @@ import { type DataImportCron, dataImportCronKind } from '#shared/api/cdi/data-im
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { Counter } from '#shared/metrics/metric.ts';
 import { gauge, type Metric } from '#shared/metrics/metric.ts';
-import { type CronSubject, isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { type CronResource, isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 
@@ -38,11 +38,11 @@ const happened = gauge(
 const events = ['polled', 'pollsFailed', 'imported', 'superseded', 'failed', 'collected'] as const;
 
 /** Waiting for a default storage class is no fault of the source, and its alert leaves it out. */
-const isPending = (cron: CronSubject): boolean =>
+const isPending = (cron: CronResource): boolean =>
   cron.object.metadata.annotations?.[cdiAnnotations.storageClass] === undefined && classNameOf(cron) === undefined;
 
 /** An import that was begun and has not failed. */
-const isUnderWay = ({ state }: CronSubject): boolean =>
+const isUnderWay = ({ state }: CronResource): boolean =>
   state.conditions.some(({ type, reason }) => type === 'UpToDate' && reason === upToDate.importing.reason);
 
 /**

@@ -6,7 +6,7 @@ import type { StorageClass } from '#shared/api/foreign/core.ts';
 import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
-import { isUpToDate, readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { isUpToDate, readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import type { StorageFacts } from '#shared/resources/storage-profile/ensure.ts';

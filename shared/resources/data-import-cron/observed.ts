@@ -11,7 +11,7 @@ import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snap
 import type { KubeObject, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient, ListOptions } from '#shared/clients/kube/client.ts';
 import { defaultClassOf } from '#shared/populate/profile.ts';
-import type { CronSubject, ObservedVersion, ObservedCron } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronResource, ObservedVersion, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { readUsers } from '#shared/resources/data-import-cron/users.ts';
 import { possibleNames } from '#shared/resources/data-import-cron/version.ts';
@@ -32,7 +32,7 @@ const listOf = async <T extends KubeObject>(
   return items;
 };
 
-export const check = async (kube: KubeClient, cron: CronSubject): Promise<ObservedCron> => {
+export const check = async (kube: KubeClient, cron: CronResource): Promise<ObservedCron> => {
   const [dataSource, versions, storageClass, snapshotClasses] = await Promise.all([
     kube.get(dataSourceKind.type, { namespace: cron.namespace, name: cron.dataSource }),
     readVersions(kube, cron),
@@ -50,7 +50,10 @@ export const check = async (kube: KubeClient, cron: CronSubject): Promise<Observ
   return { dataSource, rival, versions, foreign, storageClass, profile, snapshotClasses, inUse, right };
 };
 
-const readRight = async (kube: KubeClient, { source, namespace: own }: CronSubject): Promise<ObservedCron['right']> => {
+const readRight = async (
+  kube: KubeClient,
+  { source, namespace: own }: CronResource,
+): Promise<ObservedCron['right']> => {
   if (source?.type !== 'pvc' || source.namespace === undefined || source.namespace === own) return { is: 'not needed' };
   const { namespace, name, account } = source;
   const used = { use: 'clone-claim', namespace, name } as const;
@@ -59,7 +62,7 @@ const readRight = async (kube: KubeClient, { source, namespace: own }: CronSubje
 
 const readVersions = async (
   kube: KubeClient,
-  { namespace, ref }: CronSubject,
+  { namespace, ref }: CronResource,
 ): Promise<ReadonlyMap<string, ObservedVersion>> => {
   const options = { namespace, labelSelector: `${cdiLabels.cron}=${ref.name}` };
   // A data volume is read before its volume: a volume without one was made before, or by somebody else.
@@ -103,7 +106,7 @@ const readClass = async (kube: KubeClient, name: string | undefined): Promise<St
 
 const readRival = async (
   kube: KubeClient,
-  cron: CronSubject,
+  cron: CronResource,
   dataSource: DataSource | undefined,
 ): Promise<DataImportCron | undefined> => {
   const name = dataSource?.metadata.labels?.[cdiLabels.cron] ?? '';
@@ -115,7 +118,7 @@ const readRival = async (
 /** Volumes of the name a version would have, that carry no label of ours. */
 const readForeign = async (
   kube: KubeClient,
-  cron: CronSubject,
+  cron: CronResource,
   versions: ReadonlyMap<string, ObservedVersion>,
 ): Promise<ReadonlySet<string>> => {
   const { namespace } = cron;

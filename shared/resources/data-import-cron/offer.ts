@@ -6,17 +6,17 @@ import type { ObjectMeta, OwnerReference } from '#shared/api/object.ts';
 import { type Action, create, patch } from '#shared/backends/actions.ts';
 import type {
   CronState,
-  CronSubject,
+  CronResource,
   ObservedCron,
   ObservedVersion,
-} from '#shared/resources/data-import-cron/subject.ts';
+} from '#shared/resources/data-import-cron/cron.ts';
 import { managedMetadata } from '#shared/resources/data-import-cron/template.ts';
 import type { PlanContext } from '#shared/backends/backend.ts';
 import { type CronVerdict, conclude } from '#shared/resources/data-import-cron/verdict.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 
 /** Somebody else's data source that works is not taken over: they may put the label on it when they want that. */
-export const isKept = ({ ref }: CronSubject, source: DataSource): boolean => {
+export const isKept = ({ ref }: CronResource, source: DataSource): boolean => {
   const label = source.metadata.labels?.[cdiLabels.cron];
   const isReady = source.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
   return label === undefined && isReady && source.metadata.labels?.['bullion.dev/owner-uid'] !== ref.uid;
@@ -24,7 +24,7 @@ export const isKept = ({ ref }: CronSubject, source: DataSource): boolean => {
 
 /** Until there is a version, one that is adopted keeps what it points to. */
 const wantedSource = (
-  { namespace }: CronSubject,
+  { namespace }: CronResource,
   { offered, format }: CronState,
   before: DataSourceSource | undefined,
 ): DataSourceSource => {
@@ -34,7 +34,7 @@ const wantedSource = (
 };
 
 /** Its creator controls it, whoever adopts it does not; it is collected when all of them are gone. Only where it goes with its cron at all. */
-const ownersOf = (cron: CronSubject, before: readonly OwnerReference[] | undefined): readonly OwnerReference[] => {
+const ownersOf = (cron: CronResource, before: readonly OwnerReference[] | undefined): readonly OwnerReference[] => {
   const isOwn = (reference: OwnerReference): boolean => reference.uid === cron.ref.uid;
   if (cron.retains) return (before ?? []).filter((reference) => !isOwn(reference));
   // In its old place: whoever else owns it must not find the list changed.
@@ -44,7 +44,7 @@ const ownersOf = (cron: CronSubject, before: readonly OwnerReference[] | undefin
   return [...(before ?? []), own];
 };
 
-const metadataOf = (cron: CronSubject, before: DataSource | undefined): ObjectMeta => {
+const metadataOf = (cron: CronResource, before: DataSource | undefined): ObjectMeta => {
   const metadata = managedMetadata(cron, 'data-source', cron.dataSource);
   const owners = ownersOf(cron, before === undefined ? undefined : (before.metadata.ownerReferences ?? []));
   return owners.length === 0 && before?.metadata.ownerReferences === undefined
@@ -71,7 +71,11 @@ const toPatch = ({ pvc, snapshot, dataSource }: DataSourceSource) => ({
 });
 
 /** The actions that make the data source say what `state` says. */
-export const offer = (cron: CronSubject, { dataSource: source }: ObservedCron, state: CronState): readonly Action[] => {
+export const offer = (
+  cron: CronResource,
+  { dataSource: source }: ObservedCron,
+  state: CronState,
+): readonly Action[] => {
   const wanted = wantedSource(cron, state, source?.spec.source);
   const metadata = metadataOf(cron, source);
   if (source === undefined) {
@@ -91,7 +95,7 @@ export type CronStep = PlannedStep<CronState>;
 
 /** One version on its way. */
 export interface Work {
-  readonly cron: CronSubject;
+  readonly cron: CronResource;
   readonly observed: ObservedCron;
   readonly state: CronState;
   readonly name: string;
@@ -105,7 +109,7 @@ export const goOn = ({ cron, observed, state }: Work, actions: readonly Action[]
   state: conclude(cron, state, adviseKept(cron, observed, verdict)),
 });
 
-const adviseKept = (cron: CronSubject, { dataSource }: ObservedCron, verdict: CronVerdict): CronVerdict => {
+const adviseKept = (cron: CronResource, { dataSource }: ObservedCron, verdict: CronVerdict): CronVerdict => {
   if (verdict.trouble !== undefined || dataSource === undefined || !isKept(cron, dataSource)) return verdict;
   const message = `DataSource ${cron.dataSource} is somebody else's and in use: label it cdi.kubevirt.io/dataImportCron=${cron.ref.name} to have it follow this cron`;
   return { ...verdict, trouble: { reason: 'DataSourceUnmanaged', message } };

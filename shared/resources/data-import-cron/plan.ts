@@ -12,10 +12,10 @@ import { removeVersion, supersede } from '#shared/resources/data-import-cron/col
 import { offer } from '#shared/resources/data-import-cron/offer.ts';
 import {
   type CronState,
-  type CronSubject,
+  type CronResource,
   isRetryWanted,
   type ObservedCron,
-} from '#shared/resources/data-import-cron/subject.ts';
+} from '#shared/resources/data-import-cron/cron.ts';
 import { formatOf } from '#shared/resources/data-import-cron/snapshot.ts';
 import { buildImport, classNameOf } from '#shared/resources/data-import-cron/template.ts';
 import { type CronVerdict, conclude, progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
@@ -24,7 +24,7 @@ import { classOf, hasSnapshot, hasVolume, isUsable, targetName } from '#shared/r
 import { type CronStep, type Work, goOn } from '#shared/resources/data-import-cron/offer.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 
-export const plan = (cron: CronSubject, observed: ObservedCron, context: PlanContext): CronStep => {
+export const plan = (cron: CronResource, observed: ObservedCron, context: PlanContext): CronStep => {
   const nextPoll = cron.object.metadata.annotations?.[cdiAnnotations.nextCronTime];
   const state: CronState = { ...cron.state, ...offeredNow(cron, observed), nextPoll };
   if (observed.rival !== undefined) return planRival(cron, state, observed.rival.metadata.name);
@@ -46,7 +46,7 @@ export const plan = (cron: CronSubject, observed: ObservedCron, context: PlanCon
  * A pass may have died, or been overtaken, between the data source and the status: where the version of the status has gone since, the one that
  * the data source stands for is in use.
  */
-const offeredNow = ({ state }: CronSubject, { versions, dataSource }: ObservedCron): Partial<CronState> => {
+const offeredNow = ({ state }: CronResource, { versions, dataSource }: ObservedCron): Partial<CronState> => {
   const isFull = (name: string | undefined): boolean => isUsable(versions.get(name ?? '') ?? {});
   const { pvc, snapshot } = dataSource?.spec.source ?? {};
   const name = pvc?.name ?? snapshot?.name;
@@ -54,7 +54,7 @@ const offeredNow = ({ state }: CronSubject, { versions, dataSource }: ObservedCr
   return { offered: name, format: snapshot === undefined ? 'pvc' : 'snapshot' };
 };
 
-const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep => {
+const planRival = (cron: CronResource, state: CronState, rival: string): CronStep => {
   const message = `DataSource ${cron.dataSource} is already managed by DataImportCron ${rival}: delete one of them, or name another managedDataSource`;
   const note: Note = { type: 'Warning', reason: 'ErrDataSourceAlreadyManaged', message, occurrence: rival };
   const verdict: CronVerdict = {
@@ -69,7 +69,7 @@ const planRival = (cron: CronSubject, state: CronState, rival: string): CronStep
 const isUnauthorized = ({ right }: ObservedCron): boolean => right.is === 'asked' && right.grant === undefined;
 
 /** Nothing is imported; what is in use stays so. */
-const unauthorized = ({ source, namespace }: CronSubject): CronVerdict => {
+const unauthorized = ({ source, namespace }: CronResource): CronVerdict => {
   const place = source?.type === 'pvc' ? source : { account: '', namespace };
   return {
     phase: 'Waiting',
@@ -82,14 +82,14 @@ const unauthorized = ({ source, namespace }: CronSubject): CronVerdict => {
   };
 };
 
-const waitForDigest = (cron: CronSubject, observed: ObservedCron, state: CronState): CronStep => {
+const waitForDigest = (cron: CronResource, observed: ObservedCron, state: CronState): CronStep => {
   if (isUnauthorized(observed))
     return { actions: offer(cron, observed, state), state: conclude(cron, state, unauthorized(cron)) };
   const verdict: CronVerdict = { phase: 'Waiting', progressing: progressing.none, upToDate: upToDate.noDigest };
   return { actions: offer(cron, observed, state), state: conclude(cron, state, verdict) };
 };
 
-const refuseDigest = (cron: CronSubject, observed: ObservedCron, state: CronState, problem: string): CronStep => {
+const refuseDigest = (cron: CronResource, observed: ObservedCron, state: CronState, problem: string): CronStep => {
   const message = `${problem}: "${cron.digest}"; it needs sha256:<64 hex digits>, in annotation ${cdiAnnotations.desiredDigest}`;
   const trouble = { reason: 'InvalidDigest', message };
   const verdict: CronVerdict = {

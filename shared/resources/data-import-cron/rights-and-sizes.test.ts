@@ -14,7 +14,7 @@ import { refOf } from '#shared/api/object.ts';
 import { createObserver } from '#shared/golden/poll/observe.ts';
 import { recordObservation } from '#shared/resources/data-import-cron/poll.ts';
 import { advisedRestoreSize } from '#shared/resources/data-import-cron/snapshot.ts';
-import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { buildImport } from '#shared/resources/data-import-cron/template.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
 import { tick } from '#shared/resources/sweep.ts';

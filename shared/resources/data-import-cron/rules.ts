@@ -1,13 +1,13 @@
 // What admission says of a DataImportCron, in the words its plan would use. Called by admission.ts.
 import { isDeepStrictEqual } from 'node:util';
 import type { DataImportCron } from '#shared/api/cdi/data-import-cron.ts';
-import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { type RequestRule, faultIf, faultsOf, type SpecRule } from '#shared/resources/rule.ts';
 import { type DataVolume, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { dataVolumeRules } from '#shared/resources/data-volume/rules.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
 
-type Rule = RequestRule<DataImportCron, CronSubject>;
+type Rule = RequestRule<DataImportCron, CronResource>;
 
 /** The CRD compares the fields it knows; a template holds others as well. */
 const isSame: Rule['check'] = ({ object, before }) =>
@@ -18,11 +18,11 @@ const isSame: Rule['check'] = ({ object, before }) =>
   );
 
 /** What a template without a source it can follow should be, nobody knows. */
-const isGoodTemplate: Rule['check'] = ({ object, subject: { source } }) =>
+const isGoodTemplate: Rule['check'] = ({ object, resource: { source } }) =>
   source === undefined ? [] : faultsOf(cronTemplateRules, object);
 
 export const dataImportCronRules: readonly Rule[] = [
-  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
   { id: 'template', on: 'CREATE', reason: 'Invalid', check: isGoodTemplate },
   { id: 'fixed-spec', on: 'UPDATE', reason: 'Invalid', check: isSame },
 ];

@@ -5,11 +5,11 @@ import { chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate
 import { populationOf } from '#shared/populate/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type {
-  CronSubject,
+  CronResource,
   SourceFormat,
   ObservedCron,
   ObservedVersion,
-} from '#shared/resources/data-import-cron/subject.ts';
+} from '#shared/resources/data-import-cron/cron.ts';
 import { managedMetadata, sizeOf } from '#shared/resources/data-import-cron/template.ts';
 
 /** What the storage profile of the class says; volumes where it says nothing. */
@@ -47,7 +47,10 @@ export const advisedRestoreSize = ({ asked, volume, restore }: KnownSizes): stri
 };
 
 /** The driver tells what it needs when it is done; its word counts where it is larger. Annotations of the snapshot. */
-export const restoreSizeMark = (cron: CronSubject, { snapshot }: ObservedVersion): Readonly<Record<string, string>> => {
+export const restoreSizeMark = (
+  cron: CronResource,
+  { snapshot }: ObservedVersion,
+): Readonly<Record<string, string>> => {
   const volume = snapshot?.metadata.annotations?.[cdiAnnotations.advisedRestoreSize];
   const size = advisedRestoreSize({ asked: sizeOf(cron), volume, restore: snapshot?.status?.restoreSize });
   return size === undefined ? {} : { [cdiAnnotations.advisedRestoreSize]: size };
@@ -55,7 +58,7 @@ export const restoreSizeMark = (cron: CronSubject, { snapshot }: ObservedVersion
 
 /** `undefined` where the driver makes no snapshots. */
 export const buildVersionSnapshot = (
-  cron: CronSubject,
+  cron: CronResource,
   observed: ObservedCron,
   { volume }: ObservedVersion,
 ): VolumeSnapshot | undefined => {

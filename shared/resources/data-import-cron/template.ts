@@ -8,23 +8,23 @@ import type { ObjectMeta } from '#shared/api/object.ts';
 import { childMetadata } from '#shared/api/owner.ts';
 import { pinReference } from '#shared/clients/registry/reference.ts';
 import { isValidator } from '#shared/golden/version.ts';
-import type { CronSubject, ObservedCron } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronResource, ObservedCron } from '#shared/resources/data-import-cron/cron.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 
-const templateOf = ({ object }: CronSubject): Fields => fieldsOf(object.spec.template?.spec);
+const templateOf = ({ object }: CronResource): Fields => fieldsOf(object.spec.template?.spec);
 
 /** The storage class the template names. */
-export const classNameOf = (cron: CronSubject): string | undefined => {
+export const classNameOf = (cron: CronResource): string | undefined => {
   const { storage, pvc } = templateOf(cron);
   const name = fieldsOf(storage)['storageClassName'] ?? fieldsOf(pvc)['storageClassName'];
   return typeof name === 'string' && name !== '' ? name : undefined;
 };
 
 /** The size the template asks for. */
-export const sizeOf = (cron: CronSubject): string | undefined => {
+export const sizeOf = (cron: CronResource): string | undefined => {
   const { storage, pvc } = templateOf(cron);
   const { resources } = pvc === undefined ? fieldsOf(storage) : fieldsOf(pvc);
   const size = fieldsOf(fieldsOf(resources)['requests'])['storage'];
@@ -32,7 +32,7 @@ export const sizeOf = (cron: CronSubject): string | undefined => {
 };
 
 /** Found by label, and kept by its cron alone: it may outlive it, so there is no owner reference. */
-export const managedMetadata = (cron: CronSubject, role: string, name: string): ObjectMeta => {
+export const managedMetadata = (cron: CronResource, role: string, name: string): ObjectMeta => {
   const { ownerReferences: _, ...metadata } = childMetadata(cron.ref, role, name);
   return {
     ...metadata,
@@ -45,7 +45,7 @@ export const managedMetadata = (cron: CronSubject, role: string, name: string): 
   };
 };
 
-const sourceOf = (cron: CronSubject, copied: string | undefined): Fields => {
+const sourceOf = (cron: CronResource, copied: string | undefined): Fields => {
   if (copied !== undefined) return { pvc: { namespace: cron.namespace, name: copied } };
   const { source, object, digest } = cron;
   const written = fieldsOf(object.spec.source ?? object.spec.template?.spec.source);
@@ -67,7 +67,7 @@ const sourceOf = (cron: CronSubject, copied: string | undefined): Fields => {
   }
 };
 
-const storageOf = (cron: CronSubject, profile: StorageProfile | undefined): Fields => {
+const storageOf = (cron: CronResource, profile: StorageProfile | undefined): Fields => {
   const { storage, pvc } = templateOf(cron);
   if (pvc !== undefined) return { pvc };
   const isSingleWriter = profile?.metadata.annotations?.[cdiAnnotations.singleWriter] === 'true';
@@ -88,12 +88,12 @@ const grantOf = ({ right }: Pick<ObservedCron, 'right'>): Readonly<Record<string
 };
 
 /** What others share a download by, where the source does not say it. */
-const contentOf = (cron: CronSubject, copied: { readonly digest: string } | undefined): Fields => {
+const contentOf = (cron: CronResource, copied: { readonly digest: string } | undefined): Fields => {
   const content = copied?.digest ?? (isValidator(cron.digest) ? cron.digest : undefined);
   return content === undefined ? {} : { [annotations.content]: content };
 };
 
-export const buildImport = (cron: CronSubject, name: string, observed: Importing): DataVolume => {
+export const buildImport = (cron: CronResource, name: string, observed: Importing): DataVolume => {
   const { copied } = observed;
   const template = cron.object.spec.template;
   const metadata = managedMetadata(cron, 'version', name);

@@ -7,7 +7,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { KubeObject, ObjectMeta, ResourceType } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { populationOf } from '#shared/populate/volume.ts';
-import type { CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { recordOf } from '#shared/populate/clone.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 
@@ -19,7 +19,7 @@ interface Named {
 /** Names of `versions` that are read from. */
 export const readUsers = async (
   kube: KubeClient,
-  cron: CronSubject,
+  cron: CronResource,
   versions: readonly string[],
 ): Promise<ReadonlySet<string>> => {
   const used = new Set<string>();
@@ -57,7 +57,7 @@ export const readUsers = async (
 /** Its user wants it kept, as images say it. */
 const isBackedUp = ({ annotations: found }: ObjectMeta): boolean => found?.[annotations.backup] === 'true';
 
-const isFromOurs = ({ spec: { sourceRef }, metadata }: DataVolume, cron: CronSubject): boolean =>
+const isFromOurs = ({ spec: { sourceRef }, metadata }: DataVolume, cron: CronResource): boolean =>
   sourceRef?.name === cron.dataSource && (sourceRef.namespace ?? metadata.namespace) === cron.namespace;
 
 /** What a claim is made from, while it is being made. */

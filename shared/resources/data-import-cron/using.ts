@@ -6,7 +6,7 @@ import { type Action, create, patch, remove } from '#shared/backends/actions.ts'
 import { isoTime } from '#shared/backends/state.ts';
 import { collect, dropOtherForm } from '#shared/resources/data-import-cron/collect.ts';
 import { buildVersionSnapshot, restoreSizeMark } from '#shared/resources/data-import-cron/snapshot.ts';
-import type { CronState, SourceFormat, ObservedVersion } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronState, SourceFormat, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { progressing, upToDate } from '#shared/resources/data-import-cron/verdict.ts';
 import { dropProvisional, askedMark } from '#shared/resources/data-import-cron/verified.ts';
 import { classOf } from '#shared/resources/data-import-cron/version.ts';

@@ -1,6 +1,6 @@
 // What a cron says of itself: the original's conditions with its reasons and texts, and ours beside them. Pure.
 import type { WantedCondition } from '#shared/api/cdi/conditions.ts';
-import type { CronState, CronSubject } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronState, CronResource } from '#shared/resources/data-import-cron/cron.ts';
 import { type VersionEventType, buildVersionEvent } from '#events/build.ts';
 import { eventTypes } from '#events/catalogue.ts';
 import type { CloudEvent } from '#events/event.ts';
@@ -64,7 +64,7 @@ const readyOf = (offered: string | undefined, { trouble, upToDate: fresh, progre
 };
 
 /** The state that says a verdict. `next` is the state so far. */
-export const conclude = (cron: CronSubject, next: CronState, verdict: CronVerdict): CronState => {
+export const conclude = (cron: CronResource, next: CronState, verdict: CronVerdict): CronState => {
   const trouble = verdict.trouble ?? pollTrouble({ ...cron.state, nextPoll: next.nextPoll });
   const told = { ...verdict, trouble };
   const ready = readyOf(next.offered, told);
@@ -91,7 +91,7 @@ export const endNameOf = ({ phase, current, importedAt, handledRetryToken }: Cro
   return phase === 'Failed' ? `failed/${current.name}/${handledRetryToken ?? ''}` : undefined;
 };
 
-export const buildEnding = (cron: CronSubject, state: CronState): CloudEvent | undefined => {
+export const buildEnding = (cron: CronResource, state: CronState): CloudEvent | undefined => {
   const name = endNameOf(state);
   if (name === undefined || state.current === undefined) return undefined;
   const type: VersionEventType = state.phase === 'Ready' ? eventTypes.versionImported : eventTypes.versionFailed;

@@ -7,22 +7,22 @@ import { contentName, fileContent } from '#shared/backends/singleflight/content.
 import { isValidator } from '#shared/golden/version.ts';
 import { removeVersion } from '#shared/resources/data-import-cron/collect.ts';
 import {
-  type CronSubject,
+  type CronResource,
   type NamedVersion,
   askedOf,
   type ObservedCron,
   type ObservedVersion,
-} from '#shared/resources/data-import-cron/subject.ts';
+} from '#shared/resources/data-import-cron/cron.ts';
 import { classOf, verifiedDigest } from '#shared/resources/data-import-cron/version.ts';
 
 type Named = Pick<ObservedCron, 'versions'>;
 
 /** Name under which the file was fetched. */
-const provisionalName = ({ targets }: CronSubject): string => targets.at(-1) ?? '';
+const provisionalName = ({ targets }: CronResource): string => targets.at(-1) ?? '';
 
 /** The version that one under its own name is copied from, and its digest; `undefined` where bytes are fetched. */
 export const copiedFrom = (
-  cron: CronSubject,
+  cron: CronResource,
   { versions }: Named,
   name: string,
 ): { readonly name: string; readonly digest: string } | undefined => {
@@ -32,7 +32,7 @@ export const copiedFrom = (
 };
 
 /** What the version of this name is known to hold, or what stands for that. */
-export const digestOf = (cron: CronSubject, observed: Named, name: string): Omit<NamedVersion, 'name'> => {
+export const digestOf = (cron: CronResource, observed: Named, name: string): Omit<NamedVersion, 'name'> => {
   if (!isValidator(cron.digest) || name === provisionalName(cron)) return { digest: cron.digest };
   const { current } = cron.state;
   const known = current?.name === name && askedOf(current) === cron.digest ? current.digest : undefined;
@@ -45,7 +45,7 @@ const isProvisional = ({ dataVolume }: ObservedVersion): boolean =>
 
 /** What was fetched goes once it is there under its own name, and so does what newer ones overtook on the way to theirs. */
 export const dropProvisional = (
-  cron: CronSubject,
+  cron: CronResource,
   { versions, inUse }: ObservedCron,
   name: string,
 ): readonly Action[] => {
@@ -57,7 +57,7 @@ export const dropProvisional = (
 };
 
 /** Place of a version: its volume says it, or the cron noted it. */
-const placeOf = ({ object }: CronSubject, { storageClass }: Placing, { volume }: ObservedVersion): string =>
+const placeOf = ({ object }: CronResource, { storageClass }: Placing, { volume }: ObservedVersion): string =>
   classOf({ volume }) ??
   object.metadata.annotations?.[cdiAnnotations.storageClass] ??
   storageClass?.metadata.name ??
@@ -70,7 +70,7 @@ type Placing = Pick<ObservedCron, 'storageClass'>;
  * bytes may change: the newest counts. For volume and snapshot of a version.
  */
 export const askedMark = (
-  cron: CronSubject,
+  cron: CronResource,
   observed: Placing,
   version: ObservedVersion,
 ): Readonly<Record<string, string>> => {

@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { isValidator, placedName, shortDigest, versionName } from '#shared/golden/version.ts';
 import { populationOf } from '#shared/populate/volume.ts';
-import type { CronSubject, ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/subject.ts';
+import type { CronResource, ObservedCron, ObservedVersion } from '#shared/resources/data-import-cron/cron.ts';
 import { snapshotClassFor } from '#shared/resources/data-import-cron/snapshot.ts';
 import { classNameOf } from '#shared/resources/data-import-cron/template.ts';
 
@@ -45,7 +45,7 @@ export const classOf = ({ volume, dataVolume }: ObservedVersion): string | undef
 };
 
 /** Where a version lies: its volume says so, or the cron noted it for the one in use. */
-const placeOf = (cron: CronSubject, name: string, version: ObservedVersion): string | undefined =>
+const placeOf = (cron: CronResource, name: string, version: ObservedVersion): string | undefined =>
   classOf(version) ??
   (cron.state.offered === name ? cron.object.metadata.annotations?.[cdiAnnotations.storageClass] : undefined);
 
@@ -56,7 +56,7 @@ interface Places {
   readonly placed: (name: string) => string;
 }
 
-const placesFor = (cron: CronSubject, observed: ObservedCron): Places => {
+const placesFor = (cron: CronResource, observed: ObservedCron): Places => {
   const wanted = classNameOf(cron) === undefined ? observed.storageClass?.metadata.name : undefined;
   const snapshotClass = snapshotClassFor(observed);
   const isElsewhere = (name: string): boolean => {
@@ -72,7 +72,7 @@ const placesFor = (cron: CronSubject, observed: ObservedCron): Places => {
  * The name of the version to have. A usable version in another class than the default one, or of another snapshot class, keeps its name and
  * its users until the same bytes are ready where they belong, under a name of their own.
  */
-export const targetName = (cron: CronSubject, observed: ObservedCron): string => {
+export const targetName = (cron: CronResource, observed: ObservedCron): string => {
   const plain = cron.targets.at(-1) ?? '';
   const present = cron.targets[0] ?? plain;
   const { isElsewhere, placed } = placesFor(cron, observed);
@@ -91,12 +91,12 @@ export const verifiedDigest = (version: ObservedVersion | undefined): string | u
 };
 
 /** Every name that the version asked for may come to have, as far as that is known. */
-export const possibleNames = (cron: CronSubject, versions: ObservedCron['versions']): readonly string[] => {
+export const possibleNames = (cron: CronResource, versions: ObservedCron['versions']): readonly string[] => {
   const verified = isValidator(cron.digest) ? verifiedDigest(versions.get(cron.targets.at(-1) ?? '')) : undefined;
   return verified === undefined ? cron.targets : [...cron.targets, versionOf(cron, verified)];
 };
 
-const versionOf = ({ dataSource, targets }: CronSubject, digest: string): string => {
+const versionOf = ({ dataSource, targets }: CronResource, digest: string): string => {
   const short = shortDigest(digest);
   return 'value' in short ? versionName(dataSource, short.value) : (targets.at(-1) ?? '');
 };

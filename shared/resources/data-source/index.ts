@@ -8,14 +8,18 @@ import { type ResourceType, type KubeObject, type ObjectRef, apiVersionOf, refOf
 import { groupKindOf } from '#shared/api/owner.ts';
 import { plan } from '#shared/resources/data-source/plan.ts';
 import { type ObservedDataSource, check } from '#shared/resources/data-source/observed.ts';
-import { type DataSourceState, type DataSourceSubject, readDataSource } from '#shared/resources/data-source/subject.ts';
+import {
+  type DataSourceState,
+  type DataSourceResource,
+  readDataSource,
+} from '#shared/resources/data-source/resource.ts';
 import type { Reconciler, Planner } from '#shared/resources/reconciler.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 
-const planner: Planner<DataSourceSubject, ObservedDataSource> = {
+const planner: Planner<DataSourceResource, ObservedDataSource> = {
   check,
   plan,
   remove: ({ state }) => ({ actions: [], state, removed: true }),
@@ -23,7 +27,7 @@ const planner: Planner<DataSourceSubject, ObservedDataSource> = {
 
 const toStatus = (
   { status }: DataSource,
-  { generation }: DataSourceSubject,
+  { generation }: DataSourceResource,
   state: DataSourceState,
   now: string,
 ): DataSourceStatus => {
@@ -38,14 +42,14 @@ const toStatus = (
 
 const unusable = (reason: string, message: string): DataSourceState => ({ phase: 'NotReady', reason, message });
 
-export const dataSourceReconciler: Reconciler<DataSource, DataSourceSubject> = {
+export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = {
   kind: dataSourceKind,
   watchedChildren: () => [],
   reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots].map((type) => type as unknown as ResourceType),
   read: readDataSource,
   toStatus,
   refusalOf: () => undefined,
-  plannerOf: () => planner as unknown as Planner<DataSourceSubject>,
+  plannerOf: () => planner as unknown as Planner<DataSourceResource>,
   finalizerOf: () => undefined,
   // Nobody tells when a volume of the user's own comes or goes: the tick looks. What a cron keeps is told by the cron's children.
   isSettled: ({ state, isManaged, deleting }) => !deleting && isManaged && state.phase === 'Ready',

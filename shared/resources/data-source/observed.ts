@@ -5,7 +5,7 @@ import { type DataVolume, dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import type { ObjectKey } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import type { DataSourceSubject } from '#shared/resources/data-source/subject.ts';
+import type { DataSourceResource } from '#shared/resources/data-source/resource.ts';
 
 /** `key` names what was looked for. */
 export type Followed =
@@ -28,7 +28,7 @@ export type ObservedDataSource =
 /** One hop, in the same namespace. */
 export const check = async (
   kube: KubeClient,
-  { object, namespace }: DataSourceSubject,
+  { object, namespace }: DataSourceResource,
 ): Promise<ObservedDataSource> => {
   const pointer = object.spec.source.dataSource;
   if (pointer === undefined) return follow(kube, object.spec.source, namespace);

@@ -7,7 +7,7 @@ import type { KubeObject } from '#shared/api/object.ts';
 import { type Action, patch } from '#shared/backends/actions.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import type { ObservedDataSource, Followed } from '#shared/resources/data-source/observed.ts';
-import type { DataSourceState, DataSourceSubject } from '#shared/resources/data-source/subject.ts';
+import type { DataSourceState, DataSourceResource } from '#shared/resources/data-source/resource.ts';
 import type { PlannedStep } from '#shared/resources/reconciler.ts';
 
 interface Verdict {
@@ -79,14 +79,14 @@ const judge = (observed: ObservedDataSource): Verdict => {
 };
 
 /** Labels that say how to run what is in the volume, where they are not there yet. */
-const takeLabels = ({ object }: DataSourceSubject, target: KubeObject | undefined): readonly Action[] => {
+const takeLabels = ({ object }: DataSourceResource, target: KubeObject | undefined): readonly Action[] => {
   const wanted = travellingLabels(target?.metadata.labels);
   const isMissing = Object.entries(wanted).some(([key, value]) => object.metadata.labels?.[key] !== value);
   return isMissing ? [patch(dataSourceKind.type, object, { metadata: { labels: wanted } })] : [];
 };
 
-export const plan = (subject: DataSourceSubject, observed: ObservedDataSource): PlannedStep<DataSourceState> => {
+export const plan = (resource: DataSourceResource, observed: ObservedDataSource): PlannedStep<DataSourceState> => {
   const { reason, message, source, target } = judge(observed);
   const phase = source === undefined ? 'NotReady' : 'Ready';
-  return { actions: takeLabels(subject, target), state: { phase, reason, message, source } };
+  return { actions: takeLabels(resource, target), state: { phase, reason, message, source } };
 };

@@ -38,7 +38,7 @@ const dataVolumeClaimRules: readonly SpecRule<DataVolume>[] = [
 ];
 
 /** One that is on its way out is waited for. */
-const claimIsFree: RequestRule<KubeObject, Volume>['check'] = async ({ object, subject: { claim }, kube }) => {
+const claimIsFree: RequestRule<KubeObject, Volume>['check'] = async ({ object, resource: { claim }, kube }) => {
   const key = { namespace: object.metadata.namespace ?? 'default', name: claim.name };
   const found = await kube.get(persistentVolumeClaims, key);
   const isTaken =
@@ -217,6 +217,6 @@ export const dataVolumeRules: readonly SpecRule<DataVolume>[] = [
 ];
 
 export const dataVolumeRequestRules: readonly RequestRule<KubeObject, Volume>[] = [
-  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
   freeClaim,
 ];

@@ -6,8 +6,8 @@ import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { remove } from '#shared/backends/actions.ts';
 import { follow } from '#shared/backends/watched-child.ts';
-import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/dialect.ts';
+import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
+import { readResource } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
@@ -18,18 +18,18 @@ interface DownloaderState extends ReconciledState {
   readonly downloadUrl?: string | undefined;
 }
 
-export interface DownloaderSubject extends Subject<DownloaderState> {
+export interface DownloaderResource extends Resource<DownloaderState> {
   readonly object: Downloader;
 }
 
 const images = harvesterImageKind.type;
 const imageGroupKind = groupKindOf({ apiVersion: apiVersionOf(images), kind: images.kind });
 
-const read = (object: Downloader): DownloaderSubject => {
+const read = (object: Downloader): DownloaderResource => {
   const { status, downloadUrl, conditions } = object.status ?? {};
   const ready = findCondition(conditions, 'Ready');
   return {
-    ...readSubject(object),
+    ...readResource(object),
     object,
     state: {
       phase: status ?? 'Progressing',
@@ -43,7 +43,7 @@ const read = (object: Downloader): DownloaderSubject => {
 const progressing = (reason: string, message: string): DownloaderState => ({ phase: 'Progressing', reason, message });
 
 const stateFor = (
-  { object }: DownloaderSubject,
+  { object }: DownloaderResource,
   image: HarvesterImage | undefined,
   transferUrl: string | undefined,
 ): DownloaderState => {
@@ -65,18 +65,18 @@ const stateFor = (
   };
 };
 
-const isExpired = ({ object }: DownloaderSubject, now: number): boolean =>
+const isExpired = ({ object }: DownloaderResource, now: number): boolean =>
   now - Date.parse(object.metadata.creationTimestamp ?? '') >= lifetimeMs;
 
-export const downloaderPlanner: Planner<DownloaderSubject, HarvesterImage | undefined> = {
+export const downloaderPlanner: Planner<DownloaderResource, HarvesterImage | undefined> = {
   check: (kube, { object }) => {
     const { namespace } = object.metadata;
     return kube.get(images, { namespace, name: object.spec.imageName });
   },
-  plan: (subject, image, { now, settings }) =>
-    isExpired(subject, now)
-      ? { actions: remove(downloaderKind.type, subject.object), state: subject.state }
-      : { actions: [], state: stateFor(subject, image, settings.transferUrl) },
+  plan: (resource, image, { now, settings }) =>
+    isExpired(resource, now)
+      ? { actions: remove(downloaderKind.type, resource.object), state: resource.state }
+      : { actions: [], state: stateFor(resource, image, settings.transferUrl) },
   remove: ({ state }) => ({ actions: [], state, removed: true }),
 };
 
@@ -97,7 +97,7 @@ const conditionsOf = ({ status }: Downloader, generation: number, state: Downloa
   return setConditions((status?.conditions ?? []) as readonly StatusCondition[], wanted, now);
 };
 
-export const downloaderReconciler: Reconciler<Downloader, DownloaderSubject> = {
+export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = {
   kind: downloaderKind,
   // It has no children; declared for the right to remove what nobody wants any more.
   watchedChildren: () => [follow(downloaderKind.type, ['delete'], () => false)],
@@ -110,7 +110,7 @@ export const downloaderReconciler: Reconciler<Downloader, DownloaderSubject> = {
     conditions: [...conditionsOf(object, generation, state, now)],
   }),
   refusalOf: () => undefined,
-  plannerOf: () => downloaderPlanner as unknown as Planner<DownloaderSubject>,
+  plannerOf: () => downloaderPlanner as unknown as Planner<DownloaderResource>,
   finalizerOf: () => undefined,
   // Its time is up one day: the tick looks.
   isSettled: () => false,

@@ -98,7 +98,7 @@ const displayNameFree: RequestRule<HarvesterImage>['check'] = async ({ object, k
   return faultIf(holder !== undefined, 'spec.displayName', message);
 };
 
-const exportedClaimThere: RequestRule<HarvesterImage>['check'] = async ({ subject: { source }, kube }) => {
+const exportedClaimThere: RequestRule<HarvesterImage>['check'] = async ({ resource: { source }, kube }) => {
   if (source?.type !== 'export-from-volume') return [];
   const { namespace, claimName } = source;
   const claim = await kube.get(persistentVolumeClaims, { namespace, name: claimName });

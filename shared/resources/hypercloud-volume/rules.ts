@@ -65,7 +65,7 @@ export const volumeRules: readonly SpecRule<VirtualMachineVolume>[] = [
 /** An image that is not there yet, or does not know its size yet, is compared once it does. */
 const fitsImage =
   (field: string): RequestRule<KubeObject, Volume>['check'] =>
-  async ({ subject: { source, claim }, kube }) => {
+  async ({ resource: { source, claim }, kube }) => {
     if (claim.bytes === undefined || source?.type !== 'object') return [];
     const image: HyperCloudImage | undefined = await kube.get(hyperCloudImageKind.type, source);
     const needed = image?.status?.virtualSize;
@@ -75,7 +75,7 @@ const fitsImage =
   };
 
 export const hyperCloudVolumeRules = (kind: 'pvc' | 'volume'): readonly RequestRule<KubeObject, Volume>[] => [
-  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
   {
     id: 'fits-image',
     on: 'CREATE',

@@ -14,8 +14,8 @@ import { follow } from '#shared/backends/watched-child.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { isMadeByHand } from '#shared/populate/profile.ts';
 import { type ClassFacts, describeClass } from '#shared/populate/storage-profile.ts';
-import type { Reconciler, ReconciledState, Planner, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/dialect.ts';
+import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
+import { readResource } from '#shared/resources/dialect.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { done, waiting } from '#shared/runtime/outcome.ts';
 
@@ -23,17 +23,17 @@ interface ProfileState extends ReconciledState {
   readonly status: Omit<StorageProfileStatus, 'conditions' | 'observedGeneration'>;
 }
 
-interface ProfileSubject extends Subject<ProfileState> {
+interface ProfileResource extends Resource<ProfileState> {
   readonly object: StorageProfile;
 }
 
 type ObservedProfile = Omit<ClassFacts, 'storageClass'> & { readonly storageClass: StorageClass | undefined };
 
-const read = (object: StorageProfile): ProfileSubject => {
+const read = (object: StorageProfile): ProfileResource => {
   const { conditions = [], observedGeneration: _, ...status } = object.status ?? {};
   const recognized = conditions.find(({ type }) => type === 'Recognized');
   return {
-    ...readSubject(object),
+    ...readResource(object),
     object,
     state: {
       phase: recognized?.status === 'True' ? 'Recognized' : 'Unrecognized',
@@ -44,7 +44,7 @@ const read = (object: StorageProfile): ProfileSubject => {
   };
 };
 
-const plan: Planner<ProfileSubject, ObservedProfile>['plan'] = ({ object, state }, { storageClass, ...observed }) => {
+const plan: Planner<ProfileResource, ObservedProfile>['plan'] = ({ object, state }, { storageClass, ...observed }) => {
   if (storageClass === undefined) {
     const message = `there is no storage class ${object.metadata.name}: a profile has the name of its class`;
     return { actions: [], state: { ...state, phase: 'Unrecognized', reason: 'StorageClassNotFound', message } };
@@ -60,7 +60,7 @@ export const readVolumesByHand = async (
 ): Promise<readonly PersistentVolume[]> =>
   classes.some(isMadeByHand) ? (await kube.list(persistentVolumes)).items : [];
 
-const planner: Planner<ProfileSubject, ObservedProfile> = {
+const planner: Planner<ProfileResource, ObservedProfile> = {
   check: async (kube, { ref }) => {
     const storageClass = await kube.get(storageClasses, { name: ref.name });
     const volumes = storageClass === undefined ? [] : await readVolumesByHand(kube, [storageClass]);
@@ -76,7 +76,7 @@ const refusedWith = (state: ProfileState, reason: string, message: string): Prof
   message,
 });
 
-export const storageProfileReconciler: Reconciler<StorageProfile, ProfileSubject> = {
+export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResource> = {
   kind: storageProfileKind,
   // They have no owner of ours; declared for the right to make and to annotate them.
   watchedChildren: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
@@ -100,7 +100,7 @@ export const storageProfileReconciler: Reconciler<StorageProfile, ProfileSubject
     ),
   }),
   refusalOf: () => undefined,
-  plannerOf: () => planner as unknown as Planner<ProfileSubject>,
+  plannerOf: () => planner as unknown as Planner<ProfileResource>,
   finalizerOf: () => undefined,
   // Changes of the class are observed by the tick, which compares all of them at once.
   isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,

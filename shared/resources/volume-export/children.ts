@@ -19,14 +19,14 @@ const form = { format: 'qcow2', compression: 'none' } as const;
 
 /** The disk as it was when the snapshot was taken. */
 export const buildCopy = (
-  subject: VolumeExport,
+  resource: VolumeExport,
   origin: ReadyOrigin,
   snapshot: VolumeSnapshot,
 ): PersistentVolumeClaim => {
   return buildFromSnapshot(snapshot, {
-    owner: subject.ref,
+    owner: resource.ref,
     role: 'disk',
-    name: exportName(subject),
+    name: exportName(resource),
     storageClassName: origin.className,
     volumeMode: origin.clone.volumeMode,
     accessModes: origin.accessModes ?? ['ReadWriteOnce'],
@@ -86,9 +86,9 @@ export const buildExportJob = (
   );
 
 /** What a Job reads: told by itself, since it may run before anything is written down of it. */
-export const readBy = (subject: VolumeExport, { spec }: Job): NonNullable<ExportState['from']> => {
+export const readBy = (resource: VolumeExport, { spec }: Job): NonNullable<ExportState['from']> => {
   const claims = spec.template.spec.volumes?.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName) ?? [];
-  return claims.includes(exportName(subject)) ? 'snapshot' : 'claim';
+  return claims.includes(exportName(resource)) ? 'snapshot' : 'claim';
 };
 
 /** `abort` ends what unfinished uploads left, `discard` removes the object, too. */

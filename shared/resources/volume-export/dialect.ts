@@ -82,26 +82,26 @@ const objectStatus = ({ destination }: VolumeExport, { object }: ExportState): E
 
 export const toExportStatus = (
   object: VirtualMachineVolumeExport,
-  subject: VolumeExport,
+  resource: VolumeExport,
   state: ExportState,
   now: string,
 ): ExportStatus => {
-  const { destination } = subject;
+  const { destination } = resource;
   const isHere = destination?.is === 'local' && state.phase === 'Available';
   return finishStatus(
     {
       ...object.status,
-      ...toCommonStatus(subject, state),
+      ...toCommonStatus(resource, state),
       state: stateOf(state),
       phase: state.phase,
       from: state.from,
       failing: state.failing,
-      object: objectStatus(subject, state),
+      object: objectStatus(resource, state),
       claimName: isHere ? destination.claimName : undefined,
       podName: isHere ? destination.podName : undefined,
     },
-    [toReadyToUse(subject, state), ...toOwnConditions(state)],
-    subject,
+    [toReadyToUse(resource, state), ...toOwnConditions(state)],
+    resource,
     now,
   );
 };

@@ -63,20 +63,20 @@ describe('an export that read a claim itself', () => {
 
   it('looks at pods that have ended, too, and whatever was written down of what is read', async () => {
     const kube = createMemoryKube();
-    const subject = anExport({ ...running, from: undefined });
-    kube.seed(jobs, { ...job, metadata: { ...job.metadata, ...childMetadata(subject.ref, 'export', name) } });
+    const resource = anExport({ ...running, from: undefined });
+    kube.seed(jobs, { ...job, metadata: { ...job.metadata, ...childMetadata(resource.ref, 'export', name) } });
     kube.seed(podType, aWriter(20, 40));
-    expect((await checkExport(kube, subject)).writers?.map(({ metadata }) => metadata.name)).toEqual(['vm']);
+    expect((await checkExport(kube, resource)).writers?.map(({ metadata }) => metadata.name)).toEqual(['vm']);
   });
 });
 
 it.each(['claim', 'snapshot'] as const)('an export tells from its Job that it reads a %s', (from) => {
-  const subject = anExport({ phase: 'Pending' });
-  const { destination } = subject;
+  const resource = anExport({ phase: 'Pending' });
+  const { destination } = resource;
   const claimName = from === 'claim' ? 'root' : name;
   const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: claimName }, spec: {} };
-  const job = buildExportJob(subject, { destination: destination!, claim }, context.settings);
-  expect(planExport(subject, observedWith({ job }), context).state.from).toBe(from);
+  const job = buildExportJob(resource, { destination: destination!, claim }, context.settings);
+  expect(planExport(resource, observedWith({ job }), context).state.from).toBe(from);
 });
 
 describe('a worker that has ended before its Job says so', () => {
@@ -85,21 +85,21 @@ describe('a worker that has ended before its Job says so', () => {
 
   it('is the end: what it was read from is looked at and removed', async () => {
     const kube = createMemoryKube();
-    const subject = anExport({ ...running, from: 'snapshot' });
+    const resource = anExport({ ...running, from: 'snapshot' });
     const { metadata } = kube.seed(jobs, {
       ...job,
-      metadata: { ...job.metadata, ...childMetadata(subject.ref, 'export', name) },
+      metadata: { ...job.metadata, ...childMetadata(resource.ref, 'export', name) },
     });
     const made = podOf({ ...job, metadata }, success, 'Succeeded');
-    const { labels } = childMetadata(subject.ref, 'export', name);
+    const { labels } = childMetadata(resource.ref, 'export', name);
     kube.seed(podType, { ...made, metadata: { ...made.metadata, namespace: 'ns', ...(labels && { labels }) } });
     kube.seed(persistentVolumeClaims, {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: childMetadata(subject.ref, 'disk', name),
+      metadata: childMetadata(resource.ref, 'disk', name),
       spec: {},
     });
-    const plan = planExport(subject, await checkExport(kube, subject), context);
+    const plan = planExport(resource, await checkExport(kube, resource), context);
     expect(plan.state.phase).toBe('Available');
     expect(plan.actions).toMatchObject([
       { do: 'delete', type: { kind: 'PersistentVolumeClaim' }, key: { name } },
@@ -121,9 +121,9 @@ describe('a Job that does not stop', () => {
   const late = { ...context, now: testTime + (testSettings.childSeconds + 1) * 1000 };
 
   it('is waited for, and not for ever', () => {
-    const subject = anExport({ ...running, failing: { reason: 'SourceChanged', message: 'x' } });
-    expect(planExport(subject, observedWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
-    expect(planExport(subject, observedWith({ job }), late).state).toMatchObject({
+    const resource = anExport({ ...running, failing: { reason: 'SourceChanged', message: 'x' } });
+    expect(planExport(resource, observedWith({ job }), context).state).toMatchObject({ reason: 'Aborting' });
+    expect(planExport(resource, observedWith({ job }), late).state).toMatchObject({
       phase: 'Failed',
       message: expect.stringMatching(/may be left.*does not stop/),
     });

@@ -24,14 +24,14 @@ type Cleared =
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
 /** Nothing writes any more before the store is cleared, or it would have to be again. */
-const clearStore = (subject: Going, observed: ObservedExport, mode: Clearing, context: PlanContext): Cleared => {
+const clearStore = (resource: Going, observed: ObservedExport, mode: Clearing, context: PlanContext): Cleared => {
   const { job, clearJob, pods } = observed;
-  const isUntouched = job === undefined && subject.state.children?.job === undefined;
+  const isUntouched = job === undefined && resource.state.children?.job === undefined;
   if (job !== undefined && !isFinished(job)) return stopJob(job, context);
-  if (isUntouched || subject.destination.is !== 'store') return { is: 'done' };
+  if (isUntouched || resource.destination.is !== 'store') return { is: 'done' };
   const message = 'removing what the export began in the object store';
   if (clearJob === undefined) {
-    const made = buildClearJob(subject, subject.destination, mode, context.settings);
+    const made = buildClearJob(resource, resource.destination, mode, context.settings);
     return { is: 'waiting', actions: [create(jobs, made)], message };
   }
   return isLeaving(clearJob) ? { is: 'waiting', actions: [], message } : endOf(clearJob, pods, context, message);
@@ -56,16 +56,16 @@ const endOf = (clearJob: Job, pods: readonly Pod[], { now, settings }: PlanConte
 };
 
 export const planFailing = (
-  subject: Going,
+  resource: Going,
   observed: ObservedExport,
   failing: NonNullable<ExportState['failing']>,
   context: PlanContext,
 ): PlannedStep<ExportState> => {
   const { reason, message } = failing;
-  const cleared = clearStore(subject, observed, reason === tornReason ? 'discard' : 'abort', context);
+  const cleared = clearStore(resource, observed, reason === tornReason ? 'discard' : 'abort', context);
   if (cleared.is === 'waiting') {
     const state: ExportState = {
-      ...subject.state,
+      ...resource.state,
       phase: 'Exporting',
       reason: 'Aborting',
       message: `${cleared.message}, since it failed with ${reason}`,
@@ -87,19 +87,19 @@ export const planFailing = (
     ...remove(volumeSnapshots, observed.snapshot),
     ...remove(persistentVolumeClaims, observed.file),
   ];
-  return { actions, state: { ...failedState(subject.state, reason, `${message}${left}`), failing: undefined } };
+  return { actions, state: { ...failedState(resource.state, reason, `${message}${left}`), failing: undefined } };
 };
 
 /** What is complete stays in the store; what is not goes. Owner references take the rest. */
 export const removeExport = (
-  subject: VolumeExport,
+  resource: VolumeExport,
   observed: ObservedExport,
   context: PlanContext,
 ): PlannedStep<ExportState> & { readonly removed: boolean } => {
-  const { state, destination } = subject;
+  const { state, destination } = resource;
   if (destination === undefined || isFinal(state) || observed.isNamespaceLeaving === true)
     return { actions: [], state, removed: true };
-  const cleared = clearStore({ ...subject, destination }, observed, 'abort', context);
+  const cleared = clearStore({ ...resource, destination }, observed, 'abort', context);
   if (cleared.is !== 'waiting') return { actions: [], state, removed: true };
   return { actions: cleared.actions, state: terminatingState(state, 'Aborting', cleared.message), removed: false };
 };

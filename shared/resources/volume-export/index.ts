@@ -44,15 +44,15 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
   ...fillable,
   kind: volumeExportKind,
   read: toExport,
-  toStatus: (object, subject, state, now) => toExportStatus(object, subject, state, now),
+  toStatus: (object, resource, state, now) => toExportStatus(object, resource, state, now),
   watchedChildren: () => watchedChildren,
   reads: () => reads as readonly ResourceType[],
   // The pod that shows a local export: nobody waits for it.
   makes: [{ type: erased(pods), verbs: ['create', 'delete'] }],
-  refusalOf: (subject, _, { objectStore }) => {
-    const { destination } = subject;
+  refusalOf: (resource, _, { objectStore }) => {
+    const { destination } = resource;
     const hasNoStore = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;
-    return refusalOfFaults(subject) ?? (hasNoStore ? noObjectStore('the destination') : undefined);
+    return refusalOfFaults(resource) ?? (hasNoStore ? noObjectStore('the destination') : undefined);
   },
   // Whoever exports to a key aborts unfinished uploads of it: there must be one, and the store knows no namespaces.
   uniqueNameOf: ({ destination, state }) =>
@@ -67,8 +67,8 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
       : undefined,
   plannerOf: () => ({
     check: checkExport,
-    plan: (subject, observed, context) => planExport(subject, observed as ObservedExport, context),
-    remove: (subject, observed, context) => removeExport(subject, observed as ObservedExport, context),
+    plan: (resource, observed, context) => planExport(resource, observed as ObservedExport, context),
+    remove: (resource, observed, context) => removeExport(resource, observed as ObservedExport, context),
   }),
   finalizerOf: ({ destination }) => (destination?.is === 'store' ? finalizers.export : undefined),
   links: {
@@ -81,5 +81,5 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
     offersOf: () => [],
   },
   announcementOf: (): undefined => undefined,
-  isSettled: (subject) => !subject.deleting && isFinal(subject.state as ImageState) && !isRetryDue(subject),
+  isSettled: (resource) => !resource.deleting && isFinal(resource.state as ImageState) && !isRetryDue(resource),
 };

@@ -46,20 +46,21 @@ export interface ObservedExport {
 
 const nothing: ObservedExport = { pods: [], foreign: [] };
 
-export const checkExport = async (kube: KubeClient, subject: VolumeExport): Promise<ObservedExport> => {
-  const { state, deleting, ref } = subject;
-  if (isFinal(state) && (deleting || !isRetryDue(subject))) return nothing;
-  const { own: job, foreign } = await readOwn(kube, jobs, ref, exportName(subject));
-  if (job === undefined && state.failing === undefined && !deleting) return readForStart(kube, subject, foreign);
+export const checkExport = async (kube: KubeClient, resource: VolumeExport): Promise<ObservedExport> => {
+  const { state, deleting, ref } = resource;
+  if (isFinal(state) && (deleting || !isRetryDue(resource))) return nothing;
+  const { own: job, foreign } = await readOwn(kube, jobs, ref, exportName(resource));
+  if (job === undefined && state.failing === undefined && !deleting) return readForStart(kube, resource, foreign);
   const observed = { job, foreign, pods: await readWorkers(kube, ref) };
-  if (deleting) return { ...observed, ...(await readClearJob(kube, subject)), ...(await readNamespace(kube, subject)) };
-  return isUnderWay(subject, job, observed.pods)
-    ? { ...observed, warnings: await readWarnings(kube, subject, [job, ...observed.pods]) }
-    : readForEnd(kube, subject, observed);
+  if (deleting)
+    return { ...observed, ...(await readClearJob(kube, resource)), ...(await readNamespace(kube, resource)) };
+  return isUnderWay(resource, job, observed.pods)
+    ? { ...observed, warnings: await readWarnings(kube, resource, [job, ...observed.pods]) }
+    : readForEnd(kube, resource, observed);
 };
 
-const isUnderWay = (subject: VolumeExport, job: Job | undefined, workers: readonly Pod[]): job is Job =>
-  job !== undefined && !hasEnded(job, workers) && subject.state.failing === undefined && !isRetryDue(subject);
+const isUnderWay = (resource: VolumeExport, job: Job | undefined, workers: readonly Pod[]): job is Job =>
+  job !== undefined && !hasEnded(job, workers) && resource.state.failing === undefined && !isRetryDue(resource);
 
 /** As the plan will judge it: a worker that has ended is the end, also before its Job says so. */
 const hasEnded = (job: Job, workers: readonly Pod[]): boolean =>
@@ -68,34 +69,34 @@ const hasEnded = (job: Job, workers: readonly Pod[]): boolean =>
 /** A retry may find the Job that cleared the store after the last try. */
 const readForStart = async (
   kube: KubeClient,
-  subject: VolumeExport,
+  resource: VolumeExport,
   foreign: readonly KubeObject[],
 ): Promise<ObservedExport> => {
-  const made = await readMade(kube, subject);
-  const cleared = isRetryDue(subject) ? await readClearJob(kube, subject) : {};
-  const origin = await readOrigin(kube, subject);
+  const made = await readMade(kube, resource);
+  const cleared = isRetryDue(resource) ? await readClearJob(kube, resource) : {};
+  const origin = await readOrigin(kube, resource);
   return { pods: [], ...made, ...cleared, origin, foreign: [...foreign, ...made.foreign] };
 };
 
 const readForEnd = async (
   kube: KubeClient,
-  subject: VolumeExport,
+  resource: VolumeExport,
   observed: ObservedExport,
 ): Promise<ObservedExport> => {
-  const made = await readMade(kube, subject);
-  const writers = await readWriters(kube, subject, observed.job);
+  const made = await readMade(kube, resource);
+  const writers = await readWriters(kube, resource, observed.job);
   return {
     ...observed,
     ...made,
-    ...(await readClearJob(kube, subject)),
+    ...(await readClearJob(kube, resource)),
     writers,
     foreign: [...observed.foreign, ...made.foreign],
   };
 };
 
-const readMade = async (kube: KubeClient, subject: VolumeExport) => {
-  const { ref, destination } = subject;
-  const name = exportName(subject);
+const readMade = async (kube: KubeClient, resource: VolumeExport) => {
+  const { ref, destination } = resource;
+  const name = exportName(resource);
   const [snapshot, copy, file, filePod] = await Promise.all([
     readOwn(kube, volumeSnapshots, ref, name),
     readOwn(kube, persistentVolumeClaims, ref, name),
@@ -121,9 +122,9 @@ const readNamespace = async (kube: KubeClient, { ref }: VolumeExport) => {
 };
 
 /** A claim that was read itself must not have been written to meanwhile. */
-const readWriters = async (kube: KubeClient, subject: VolumeExport, job: Job | undefined): Promise<readonly Pod[]> => {
-  if (job === undefined || readBy(subject, job) === 'snapshot') return [];
-  const { ref, source } = subject;
+const readWriters = async (kube: KubeClient, resource: VolumeExport, job: Job | undefined): Promise<readonly Pod[]> => {
+  if (job === undefined || readBy(resource, job) === 'snapshot') return [];
+  const { ref, source } = resource;
   return Array.fromAsync(writersOf(kube, { namespace: ref.namespace, name: claimNameOf(source) }));
 };
 

@@ -48,12 +48,12 @@ type ExportPlan = PlannedStep<ExportState>;
 type Going = VolumeExport & { readonly destination: ExportDestination };
 
 /** Whatever it fails with, what it began is removed before that is said. */
-export const planExport = (subject: VolumeExport, observed: ObservedExport, context: PlanContext): ExportPlan => {
-  const { destination, state } = subject;
-  if (destination === undefined || (isFinal(state) && (state.phase === 'Available' || !isRetryDue(subject))))
+export const planExport = (resource: VolumeExport, observed: ObservedExport, context: PlanContext): ExportPlan => {
+  const { destination, state } = resource;
+  if (destination === undefined || (isFinal(state) && (state.phase === 'Available' || !isRetryDue(resource))))
     return { actions: [], state };
-  const going = { ...subject, destination };
-  if (isRetryDue(subject)) return planRestart(going, observed, context);
+  const going = { ...resource, destination };
+  if (isRetryDue(resource)) return planRestart(going, observed, context);
   if (state.failing !== undefined) return planFailing(going, observed, state.failing, context);
   const plan = advance(going, observed, context);
   if (plan.state.phase !== 'Failed') return plan;
@@ -62,67 +62,67 @@ export const planExport = (subject: VolumeExport, observed: ObservedExport, cont
   return planFailing(failing, observed, { reason, message }, context);
 };
 
-const advance = (subject: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
+const advance = (resource: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const [taken] = observed.foreign;
-  if (taken !== undefined) return { actions: [], state: takenState(subject, taken, context) };
+  if (taken !== undefined) return { actions: [], state: takenState(resource, taken, context) };
   const { job } = observed;
-  if (job === undefined) return planStart(subject, observed, context);
-  const state = { ...subject.state, from: readBy(subject, job) };
-  return planFollow({ ...subject, state }, { ...observed, job }, context);
+  if (job === undefined) return planStart(resource, observed, context);
+  const state = { ...resource.state, from: readBy(resource, job) };
+  return planFollow({ ...resource, state }, { ...observed, job }, context);
 };
 
-const wait = (subject: Going, step: Parameters<typeof waitingState>[2], context: PlanContext): ExportState =>
-  waitingState(subject, subject.state, step, context);
+const wait = (resource: Going, step: Parameters<typeof waitingState>[2], context: PlanContext): ExportState =>
+  waitingState(resource, resource.state, step, context);
 
-const leaving = (subject: Going, name: string, context: PlanContext): ExportPlan => {
+const leaving = (resource: Going, name: string, context: PlanContext): ExportPlan => {
   const message = `${name} is being deleted; starting again once it is gone`;
-  return { actions: [], state: wait(subject, { phase: 'Pending', reason: 'ChildDeleted', message }, context) };
+  return { actions: [], state: wait(resource, { phase: 'Pending', reason: 'ChildDeleted', message }, context) };
 };
 
-const planStart = (subject: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
+const planStart = (resource: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const { origin, snapshot } = observed;
-  if (origin === undefined) return { actions: [], state: subject.state };
-  if (origin.is === 'waiting') return rest(subject, origin);
+  if (origin === undefined) return { actions: [], state: resource.state };
+  if (origin.is === 'waiting') return rest(resource, origin);
   const { snapshotClass, inUseBy, what } = origin.clone;
   if (snapshot !== undefined || snapshotClass !== undefined)
-    return planSnapshot(subject, { ...observed, origin }, snapshotClass ?? '', context);
+    return planSnapshot(resource, { ...observed, origin }, snapshotClass ?? '', context);
   if (inUseBy !== undefined) {
     const message = `pod ${inUseBy} may write to ${what}, and its driver takes no snapshots: stop the virtual machine; the export then begins by itself`;
-    return rest(subject, { reason: 'SourceInUse', message });
+    return rest(resource, { reason: 'SourceInUse', message });
   }
   return origin.claim === undefined
-    ? { actions: [], state: subject.state }
-    : startJob(subject, { ...observed, origin }, { claim: origin.claim, from: 'claim' }, context);
+    ? { actions: [], state: resource.state }
+    : startJob(resource, { ...observed, origin }, { claim: origin.claim, from: 'claim' }, context);
 };
 
 type Starting = ObservedExport & { readonly origin: ReadyOrigin };
 
 /** Whatever may be written to it meanwhile, the export is of one moment. */
-const planSnapshot = (subject: Going, observed: Starting, className: string, context: PlanContext): ExportPlan => {
+const planSnapshot = (resource: Going, observed: Starting, className: string, context: PlanContext): ExportPlan => {
   const { origin, snapshot, copy } = observed;
-  const name = exportName(subject);
-  const next = { ...subject.state, children: { ...subject.state.children, snapshot: name } };
+  const name = exportName(resource);
+  const next = { ...resource.state, children: { ...resource.state.children, snapshot: name } };
   const taking = { reason: 'Snapshotting', message: `taking a snapshot of ${origin.clone.what}` };
   const waitFor = (step: { readonly reason: string; readonly message: string }): ExportState =>
     storageWaitingState(
-      subject,
+      resource,
       next,
       { ...step, phase: 'Snapshotting', child: snapshot, isComplaining: step.reason !== taking.reason },
       context,
     );
   if (snapshot === undefined) {
-    const made = buildSnapshot(subject.ref, name, claimNameOf(subject.source), className);
+    const made = buildSnapshot(resource.ref, name, claimNameOf(resource.source), className);
     return { actions: [create(volumeSnapshots, made)], state: waitFor(taking) };
   }
   const gone = [snapshot, copy].find((child) => child !== undefined && isLeaving(child));
-  if (gone !== undefined) return leaving(subject, `${gone.kind} ${gone.metadata.name}`, context);
+  if (gone !== undefined) return leaving(resource, `${gone.kind} ${gone.metadata.name}`, context);
   const error = snapshot.status?.error?.message;
   if (snapshot.status?.readyToUse !== true) {
     const message = `the snapshot of ${origin.clone.what} is in error: ${error ?? ''}`;
     return { actions: [], state: waitFor(error === undefined ? taking : { reason: 'SnapshotFailed', message }) };
   }
-  const claim = copy ?? buildCopy(subject, origin, snapshot);
-  const started = startJob({ ...subject, state: next }, observed, { claim, from: 'snapshot' }, context);
+  const claim = copy ?? buildCopy(resource, origin, snapshot);
+  const started = startJob({ ...resource, state: next }, observed, { claim, from: 'snapshot' }, context);
   const made = copy === undefined ? [create(persistentVolumeClaims, claim)] : [];
   return { ...started, actions: [...made, ...started.actions] };
 };
@@ -133,31 +133,31 @@ interface Reading {
 }
 
 const startJob = (
-  subject: Going,
+  resource: Going,
   { origin, file }: Starting,
   { claim, from }: Reading,
   context: PlanContext,
 ): ExportPlan => {
-  const { destination } = subject;
-  if (file !== undefined && isLeaving(file)) return leaving(subject, `claim ${file.metadata.name}`, context);
-  const job = buildExportJob(subject, { destination, claim }, context.settings);
+  const { destination } = resource;
+  if (file !== undefined && isLeaving(file)) return leaving(resource, `claim ${file.metadata.name}`, context);
+  const job = buildExportJob(resource, { destination, claim }, context.settings);
   const step = { phase: 'Pending', reason: 'Starting', message: 'the export is being started' } as const;
-  const next = { ...withJob(subject.state, { job: job.metadata.name }), from };
+  const next = { ...withJob(resource.state, { job: job.metadata.name }), from };
   const target =
     destination.is === 'local' && file === undefined
-      ? [create(persistentVolumeClaims, buildFileClaim(subject, destination, origin, context.settings))]
+      ? [create(persistentVolumeClaims, buildFileClaim(resource, destination, origin, context.settings))]
       : [];
-  return { actions: [...target, create(jobs, job)], state: waitingState(subject, next, step, context) };
+  return { actions: [...target, create(jobs, job)], state: waitingState(resource, next, step, context) };
 };
 
 type Following = ObservedExport & { readonly job: Job };
 
-const planFollow = (subject: Going, observed: Following, context: PlanContext): ExportPlan => {
+const planFollow = (resource: Going, observed: Following, context: PlanContext): ExportPlan => {
   const { job, warnings } = observed;
-  if (isLeaving(job)) return leaving(subject, `Job ${job.metadata.name}`, context);
+  if (isLeaving(job)) return leaving(resource, `Job ${job.metadata.name}`, context);
   const run = readTransfer(job, observed.pods, context.now);
-  if (run.is === 'succeeded') return planDone(subject, observed, run, context);
-  return followTransfer(subject, { job, run, warnings }, context);
+  if (run.is === 'succeeded') return planDone(resource, observed, run, context);
+  return followTransfer(resource, { job, run, warnings }, context);
 };
 
 /** Whoever came before the end of the export and was there after its begin may have written into what was read. */
@@ -173,13 +173,13 @@ const writerDuring = ({ writers = [], job }: Following, now: number): Pod | unde
 };
 
 const planDone = (
-  subject: Going,
+  resource: Going,
   observed: Following,
   run: Extract<TransferRun, { is: 'succeeded' }>,
   context: PlanContext,
 ): ExportPlan => {
-  const { destination } = subject;
-  const counted = countAttempts(subject.state, run);
+  const { destination } = resource;
+  const counted = countAttempts(resource.state, run);
   const writer = writerDuring(observed, context.now);
   if (writer !== undefined) {
     const message = `pod ${writer.metadata.name} began to use the disk while it was exported, so what was made may mix two states of it and was removed`;
@@ -189,28 +189,28 @@ const planDone = (
   const where = destination.is === 'store' ? locationOf(destination) : `claim ${destination.claimName}`;
   const how = destination.is === 'store' ? '' : `; fetch it with: ${fetchHint(destination)}`;
   const state: ExportState = {
-    ...usableState(subject, { ...counted, inspection, digests, lastFailure: undefined }),
+    ...usableState(resource, { ...counted, inspection, digests, lastFailure: undefined }),
     message: `exported to ${where}${how}`,
     object,
   };
   // Last: its pods hold what it read and wrote, also once they have ended. Were it gone before the state is written, the export is made again.
   return {
-    actions: [...shownActions(subject, observed, context), ...removeReading(observed), ...removeJob(observed.job)],
+    actions: [...shownActions(resource, observed, context), ...removeReading(observed), ...removeJob(observed.job)],
     state,
   };
 };
 
 /** A local export can be fetched from a pod, and its claim says that it is complete. */
 const shownActions = (
-  subject: Going,
+  resource: Going,
   { file, filePod }: ObservedExport,
   { settings }: PlanContext,
 ): readonly Action[] => {
-  const { destination } = subject;
+  const { destination } = resource;
   if (destination.is !== 'local' || file === undefined) return [];
   return [
     patch(persistentVolumeClaims, file, { metadata: { annotations: { completed: 'yes' } } }),
-    ...(filePod === undefined ? [create(pods, buildFilePod(subject, destination, settings))] : []),
+    ...(filePod === undefined ? [create(pods, buildFilePod(resource, destination, settings))] : []),
   ];
 };
 
@@ -220,10 +220,10 @@ const removeReading = ({ snapshot, copy }: ObservedExport): readonly Action[] =>
   ...remove(volumeSnapshots, snapshot),
 ];
 
-const planRestart = (subject: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
+const planRestart = (resource: Going, observed: ObservedExport, context: PlanContext): ExportPlan => {
   const { job, clearJob, pods: workers, copy, snapshot, file, filePod } = observed;
   const left = [job, clearJob, ...workers, copy, snapshot, filePod, file].filter((child) => child !== undefined);
-  if (left.length === 0) return advance({ ...subject, state: restartedState(subject) }, observed, context);
+  if (left.length === 0) return advance({ ...resource, state: restartedState(resource) }, observed, context);
   const actions = [
     ...removeJob(job),
     ...removeJob(clearJob),
@@ -231,5 +231,5 @@ const planRestart = (subject: Going, observed: ObservedExport, context: PlanCont
     ...remove(pods, filePod),
     ...remove(persistentVolumeClaims, file),
   ];
-  return { actions, state: restartingState(subject, left, context) };
+  return { actions, state: restartingState(resource, left, context) };
 };

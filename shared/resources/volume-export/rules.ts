@@ -54,7 +54,7 @@ export const volumeExportRules: readonly Rule[] = [
 ];
 
 export const volumeExportRequestRules: readonly RequestRule<KubeObject, VolumeExport>[] = [
-  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ subject }) => subject.faults },
+  { id: 'spec', on: 'CREATE', reason: 'Invalid', check: ({ resource }) => resource.faults },
 ];
 
 // `destination.s3.url` of an export: `https://bucket.store/key`, as the released operator asked for it, or with the bucket in the path.

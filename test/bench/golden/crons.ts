@@ -1,7 +1,7 @@
 // Crons as they are at rest between two polls. Called by the benchmark of golden images.
 import type { DataImportCron, DataImportCronStatus } from '#shared/api/cdi/data-import-cron.ts';
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
-import { readCron } from '#shared/resources/data-import-cron/subject.ts';
+import { readCron } from '#shared/resources/data-import-cron/cron.ts';
 import { endNameOf } from '#shared/resources/data-import-cron/verdict.ts';
 
 /** When all of them are due, in ms since the epoch. */

@@ -14,8 +14,8 @@ import { annotations } from '#shared/api/names.ts';
 import { type CronSource, readCronSource } from '#shared/golden/source.ts';
 import { parseSchedule } from '#shared/golden/schedule.ts';
 import { shortDigest, versionName } from '#shared/golden/version.ts';
-import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/dialect.ts';
+import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
+import { readResource } from '#shared/resources/dialect.ts';
 import { faultOf } from '#shared/resources/rule.ts';
 import type { Note } from '#shared/resources/transitions.ts';
 import type { Fault } from '#shared/runtime/errors.ts';
@@ -86,7 +86,7 @@ export interface CronState extends ReconciledState {
   readonly notes?: readonly Note[];
 }
 
-export interface CronSubject extends Subject<CronState> {
+export interface CronResource extends Resource<CronState> {
   readonly object: DataImportCron;
   readonly namespace: string;
   readonly faults: readonly Fault[];
@@ -154,12 +154,12 @@ const targetsOf = ({ spec, status }: DataImportCron, digest: string): readonly s
   return [...new Set([...before, versionName(spec.managedDataSource, short.value)])];
 };
 
-export const readCron = (object: DataImportCron): CronSubject => {
+export const readCron = (object: DataImportCron): CronResource => {
   const { metadata, spec } = object;
   const source = readCronSource(spec);
   const digest = metadata.annotations?.[cdiAnnotations.desiredDigest] ?? '';
   return {
-    ...readSubject(object),
+    ...readResource(object),
     state: readState(object),
     object,
     namespace: metadata.namespace ?? '',
@@ -179,5 +179,5 @@ export const readCron = (object: DataImportCron): CronSubject => {
 export const isUpToDate = ({ status }: DataImportCron): boolean =>
   status?.conditions?.some((one) => one.type === 'UpToDate' && one.status === 'True') === true;
 
-export const isRetryWanted = ({ retryToken, state }: CronSubject): boolean =>
+export const isRetryWanted = ({ retryToken, state }: CronResource): boolean =>
   retryToken !== undefined && retryToken !== state.handledRetryToken;

@@ -1,8 +1,8 @@
 // A DataSource as the reconciler sees it.
 import type { DataSource, DataSourceSource } from '#shared/api/cdi/data-source.ts';
 import { cdiLabels } from '#shared/api/cdi/names.ts';
-import type { ReconciledState, Subject } from '#shared/resources/reconciler.ts';
-import { readSubject } from '#shared/resources/dialect.ts';
+import type { ReconciledState, Resource } from '#shared/resources/reconciler.ts';
+import { readResource } from '#shared/resources/dialect.ts';
 
 export interface DataSourceState extends ReconciledState {
   readonly phase: 'Ready' | 'NotReady';
@@ -10,7 +10,7 @@ export interface DataSourceState extends ReconciledState {
   readonly source?: DataSourceSource | undefined;
 }
 
-export interface DataSourceSubject extends Subject<DataSourceState> {
+export interface DataSourceResource extends Resource<DataSourceState> {
   readonly object: DataSource;
   readonly namespace: string;
   /** A cron keeps it, so that the cron's children tell of changes. */
@@ -27,8 +27,8 @@ const readState = ({ status }: DataSource): DataSourceState => {
   };
 };
 
-export const readDataSource = (object: DataSource): DataSourceSubject => ({
-  ...readSubject(object),
+export const readDataSource = (object: DataSource): DataSourceResource => ({
+  ...readResource(object),
   state: readState(object),
   object,
   namespace: object.metadata.namespace ?? '',
