@@ -29,7 +29,7 @@ import { whyCommand } from '#cli/commands/why.ts';
 export const runCommandLine = async (args: readonly string[], around: Surroundings): Promise<ExitCode> => {
   const { terminal } = around;
   const { name, rest } = splitCommand(args);
-  if (args.includes('--version') && name === undefined) return tellVersion(terminal);
+  if (args.includes('--version') && name === undefined) return announceVersion(terminal);
   if (name === 'help') return explain(rest[0], terminal);
   if (name === undefined) return explain(undefined, terminal);
   const command = commands.find((known) => known.name === name);
@@ -49,7 +49,7 @@ const refuse = (name: string, terminal: Terminal): ExitCode => {
   return exitCodes.usage;
 };
 
-const tellVersion = (terminal: Terminal): ExitCode => {
+const announceVersion = (terminal: Terminal): ExitCode => {
   terminal.out(`bullion ${packageFile.version}\n`);
   return exitCodes.done;
 };

@@ -109,12 +109,19 @@ const remedyOf = (found: Found): string => {
 };
 
 /** Of a backup, of content that changed, of a cron: what Ready does not say. The original's summaries say it in other words. */
-const toldConditions = ['MetadataReady', 'DataReady', 'RestoreConflict', 'ContentChanged', 'UpToDate', 'Progressing'];
+const reportedConditions = [
+  'MetadataReady',
+  'DataReady',
+  'RestoreConflict',
+  'ContentChanged',
+  'UpToDate',
+  'Progressing',
+];
 
 const otherConditions = (found: Found): readonly Row[] => {
   const said = readyOf(found)?.message ?? '';
   const tells = ({ type, message = '' }: StatusCondition): boolean =>
-    toldConditions.includes(type) && message !== '' && message !== said;
+    reportedConditions.includes(type) && message !== '' && message !== said;
   return (found.image.status?.conditions ?? [])
     .filter(tells)
     .map(({ type, status, reason, message }): Row => [type, `${status}, ${reason}: ${message}`]);
@@ -129,8 +136,8 @@ const stateOf = (found: Found, now: Date): string => {
 /** Where Ready does not say it. */
 const lastFaultOf = (found: Found): string | undefined => {
   const fault = found.image.status?.lastFailure;
-  const isSaid = readyOf(found)?.message?.includes(fault?.message ?? '') === true;
-  return fault === undefined || isSaid ? undefined : `${fault.reason}: ${fault.message}`;
+  const isStated = readyOf(found)?.message?.includes(fault?.message ?? '') === true;
+  return fault === undefined || isStated ? undefined : `${fault.reason}: ${fault.message}`;
 };
 
 const summaryOf = (found: Found, now: Date): readonly Row[] => {
@@ -213,7 +220,7 @@ const shownOf = ({ found, events }: Story, hasAll: boolean): readonly KubeEvent[
   return sorted.filter((event) => event.type !== 'Warning' || timeOf(event) >= since).slice(-shownEvents);
 };
 
-export const tellStory = (
+export const renderStory = (
   story: Story,
   now: Date,
   { hasAllEvents = false }: { readonly hasAllEvents?: boolean } = {},

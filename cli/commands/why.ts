@@ -2,7 +2,7 @@
 import { type Call, type ClusterCommand, exitCodes } from '#cli/command.ts';
 import { type Found, type AnyImage, findImage, isImage } from '#cli/image.ts';
 import { outputOf, outputOption, printedList } from '#cli/output.ts';
-import { type Story, tellStory } from '#cli/why.ts';
+import { type Story, renderStory } from '#cli/why.ts';
 import { type KubeEvent, kubeEvents, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { servedKinds } from '#shared/api/kinds.ts';
@@ -125,7 +125,7 @@ const run = async ({ kube, namespace, positionals, values, terminal }: Call) => 
   const story = await gather(kube, found);
   const format = outputOf(values);
   const printed = printedList([story.found.image, ...story.children, ...story.events], format);
-  terminal.out(printed ?? tellStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
+  terminal.out(printed ?? renderStory(story, terminal.now(), { hasAllEvents: format === 'wide' }));
   return exitCodes.done;
 };
 

@@ -157,8 +157,8 @@ describe.skipIf(!canRun)('on a real API server with the kinds of everybody', { t
     // The namespace last: what lives in it is refused the first time.
     const { said } = await apply(objects.toReversed());
     expect(said.replaceAll(/^.*namespaces "bullion-system" not found\n/gm, '')).toBe('');
-    const { applied, said: saidAgain } = await apply(objects.toReversed());
-    expect([saidAgain, applied.map(idOf).toSorted()]).toEqual(['', objects.map(idOf).toSorted()]);
+    const { applied, said: repeatedNote } = await apply(objects.toReversed());
+    expect([repeatedNote, applied.map(idOf).toSorted()]).toEqual(['', objects.map(idOf).toSorted()]);
     const after = await kubectl(['get', 'crd', 'datavolumes.cdi.kubevirt.io', '-o', 'jsonpath={.metadata.generation}']);
     expect(after).toEqual(before);
     await removeAll(objects);

@@ -10,7 +10,7 @@ import { type ApiServerHandle, startApiServer } from '#local-cluster/api.ts';
 import { freePorts } from '#local-cluster/free-ports.ts';
 import { installCrds } from '#local-cluster/install.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
-import { servedKinds, toldKinds } from '#shared/api/kinds.ts';
+import { servedKinds, reportedKinds } from '#shared/api/kinds.ts';
 import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
@@ -73,7 +73,7 @@ const columnsOf = (original: OriginalCrd | undefined): readonly string[] => {
 };
 
 /** A kind that was designed and never released has no original. */
-const kinds = [...servedKinds, ...toldKinds];
+const kinds = [...servedKinds, ...reportedKinds];
 const pairs = kinds.flatMap((kind) => {
   const original = originalOf(kind);
   return original === undefined ? [] : [{ kind, original }];

@@ -27,7 +27,7 @@ import { buildCertificate, buildCertificateAccess } from '#infra/generate/certif
 import { buildAdmissionWorkload, buildWebhookConfiguration } from '#infra/generate/webhooks.ts';
 import { backupHolders, eventFunctions } from '#infra/generate/event-functions.ts';
 import { admissionFunctions, diskUsers, templateHolders, transferFunction } from '#infra/generate/wiring.ts';
-import { servedKinds, toldKinds } from '#shared/api/kinds.ts';
+import { servedKinds, reportedKinds } from '#shared/api/kinds.ts';
 import { systemNamespace } from '#shared/api/names.ts';
 
 /** Path from the root of the repository → content. */
@@ -49,7 +49,7 @@ const namespace: GeneratedManifest = {
 
 const crds = (): Outputs =>
   Object.fromEntries(
-    [...servedKinds, ...toldKinds].map((kind) => [
+    [...servedKinds, ...reportedKinds].map((kind) => [
       `infra/crds/${kind.type.group}_${kind.type.plural}.yaml`,
       toYaml('shared/api', [buildCrd(kind)]),
     ]),

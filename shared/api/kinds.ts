@@ -28,4 +28,4 @@ export const servedKinds: readonly ServedKind[] = [
 ];
 
 /** Kinds that only tell something: they have a CRD, and nothing is done for their objects. */
-export const toldKinds: readonly ServedKind[] = [served(cdiConfigKind)];
+export const reportedKinds: readonly ServedKind[] = [served(cdiConfigKind)];

@@ -195,7 +195,7 @@ const phaseOfTransfer = {
   Verifying: 'Verifying',
 } as const satisfies Record<TransferPhase, ImagePhase>;
 
-const sayOfTransfer = {
+const transferMessages = {
   Inspecting: 'looking at the source',
   Downloading: 'downloading',
   Converting: 'converting to raw',
@@ -226,7 +226,7 @@ const stepOf = (transfer: TransferState): { phase: ImagePhase; reason: string; s
   }
   const isLook = transfer.phase === 'Inspecting' && !isInspection(transfer);
   const phase = isLook ? 'Downloading' : transfer.phase;
-  return { phase: phaseOfTransfer[phase], reason: phase, say: sayOfTransfer[phase] };
+  return { phase: phaseOfTransfer[phase], reason: phase, say: transferMessages[phase] };
 };
 
 /** `attempt 2 of 4: downloading; the attempt before failed: …` */

@@ -10,7 +10,7 @@ import { clusterOf } from '#shared/backup/clusters.ts';
 import type { BackupDeps } from '#shared/backup/deps.ts';
 import { type BackedImage, imageTypeOf, imageTypes, readImage } from '#shared/backup/image.ts';
 import { findCondition } from '#shared/api/conditions.ts';
-import { dataCondition } from '#shared/backup/say.ts';
+import { dataCondition } from '#shared/backup/report.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
 import { tickBackups } from '#shared/backup/tick.ts';
 import { isFinished } from '#shared/populate/attempts.ts';

@@ -4,7 +4,7 @@ import {
   type ImageMetadata,
   parseMetadata,
   parseReleased,
-  saysTheSame,
+  isSameMetadata,
   serializeMetadata,
 } from '#shared/backup/metadata.ts';
 import { classify, metadataKeys, tombstoneKey } from '#shared/backup/place.ts';
@@ -81,8 +81,8 @@ describe('metadata of an image', () => {
       image: { ...metadata.image, uid: 'u-2', cluster: 'c-2' },
       spec: { displayName: 'Leap', sourceType: 'restore', url: 's3://b@r/k', retry: 3 },
     };
-    expect(saysTheSame(metadata, restored)).toBe(true);
-    expect(saysTheSame(metadata, { ...restored, displayName: 'Other' })).toBe(false);
+    expect(isSameMetadata(metadata, restored)).toBe(true);
+    expect(isSameMetadata(metadata, { ...restored, displayName: 'Other' })).toBe(false);
   });
 
   it('of Harvester needs the name of its backing image', () => {

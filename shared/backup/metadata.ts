@@ -177,7 +177,7 @@ const withoutOrigin = ({ image, spec, ...known }: ImageMetadata): unknown => {
 };
 
 /** Whether two documents say the same of an image, whichever cluster wrote them, and whether it was restored or not. */
-export const saysTheSame = (a: ImageMetadata, b: ImageMetadata): boolean =>
+export const isSameMetadata = (a: ImageMetadata, b: ImageMetadata): boolean =>
   JSON.stringify(withoutOrigin(a)) === JSON.stringify(withoutOrigin(b));
 
 /** Whether the disks are the same, as far as both say. */

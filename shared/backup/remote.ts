@@ -4,7 +4,7 @@ import {
   type ImageMetadata,
   haveSameBytes,
   parseMetadata,
-  saysTheSame,
+  isSameMetadata,
   serializeMetadata,
 } from '#shared/backup/metadata.ts';
 
@@ -51,7 +51,7 @@ const isOurs = (own: ImageMetadata, { image }: ImageMetadata): boolean =>
   image.name === own.image.name;
 
 const isSame = (own: ImageMetadata, there: ImageMetadata): boolean =>
-  saysTheSame(own, there) && haveSameBytes(own.data, there.data);
+  isSameMetadata(own, there) && haveSameBytes(own.data, there.data);
 
 /** What can be done with one place; `undefined`: it is somebody else's. */
 const judge = (own: ImageMetadata, remote: Remote): Choice | undefined => {

@@ -17,11 +17,11 @@ import { classify, tombstoneKey } from '#shared/backup/place.ts';
 import { writeTombstone } from '#shared/backup/removal.ts';
 import { type Judged, type RestoreContext, restoreEntry } from '#shared/backup/restore.ts';
 import { restoreWord } from '#shared/backup/restore-plan.ts';
-import { conflictCondition, tell } from '#shared/backup/say.ts';
+import { conflictCondition, tell } from '#shared/backup/report.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
 import { isoTime } from '#shared/backends/state.ts';
 import type { Store } from '#shared/clients/store/store.ts';
-import { sayNote } from '#shared/resources/write.ts';
+import { recordNote } from '#shared/resources/write.ts';
 import { AppError } from '#shared/runtime/errors.ts';
 
 export interface RestorePass {
@@ -52,7 +52,7 @@ const noteHere = async (context: RestoreContext, metadata: ImageMetadata): Promi
 };
 
 /** Said where the image would be, once for each reason: it has no status that could tell. */
-const sayPending = async (
+const reportPending = async (
   { deps }: RestoreContext,
   judged: Judged,
   item: Item,
@@ -63,7 +63,7 @@ const sayPending = async (
   const { result, message } = item;
   const reason = result === 'conflict' ? conflictCondition : result;
   const { cluster: _, ...ref } = judged.metadata.image;
-  await sayNote(deps, ref, { type: 'Warning', reason, message, occurrence: shortHashOf(`${result} ${message}`) });
+  await recordNote(deps, ref, { type: 'Warning', reason, message, occurrence: shortHashOf(`${result} ${message}`) });
 };
 
 interface Came {
@@ -87,7 +87,7 @@ const restoreAll = async (
     if (judged.is === 'deleted') await noteHere(context, judged.metadata);
     if (judged.is === 'conflict' && judged.holder !== undefined) holders.add(judged.holder.image.ref.uid);
     if (!isPending(judged)) continue;
-    await sayPending(context, judged, item, memory.pending);
+    await reportPending(context, judged, item, memory.pending);
     pending.push(item);
   }
   return { pending, holders };

@@ -17,7 +17,7 @@ import {
   decideRestore,
 } from '#shared/backup/restore-plan.ts';
 import { type MissingSecret, missingAccess, missingOfClass } from '#shared/backup/secret.ts';
-import { conflictCondition, sayBackupEvent, tell } from '#shared/backup/say.ts';
+import { conflictCondition, recordBackupEvent, tell } from '#shared/backup/report.ts';
 import type { BackupTarget } from '#shared/backup/target.ts';
 import { toDisplayNameLabel } from '#shared/backends/rules/fields.ts';
 import { registrationOf } from '#shared/backends/registry.ts';
@@ -167,10 +167,10 @@ const create = async (context: RestoreContext, key: string, metadata: ImageMetad
   const message = `restored from ${key} in ${target.name}`;
   deps.log.info('image restored', { image: `${namespace}/${name}`, target: target.name, object: key });
   const said = { reason: 'Restored', message, occurrence: `restored/${uid}` };
-  await sayBackupEvent(deps, 'dev.bullion.backup.restored', { apiVersion, kind, namespace, name, uid }, said);
+  await recordBackupEvent(deps, 'dev.bullion.backup.restored', { apiVersion, kind, namespace, name, uid }, said);
 };
 
-const sayConflict = async ({ deps }: RestoreContext, holder: BackedImage, message: string): Promise<void> =>
+const reportConflict = async ({ deps }: RestoreContext, holder: BackedImage, message: string): Promise<void> =>
   tell(deps, holder, { conditions: [{ type: conflictCondition, status: 'True', reason: 'NameTaken', message }] });
 
 /** Judges, and acts. What goes wrong with this entry is its result, and no other's. */
@@ -179,7 +179,7 @@ export const restoreEntry = async (context: RestoreContext, entry: Entry): Promi
     const judged = await judgeEntry(context, entry);
     if (judged.is === 'create') await create(context, entry.key, judged.metadata);
     if (judged.is === 'conflict' && judged.holder !== undefined)
-      await sayConflict(context, judged.holder, judged.message);
+      await reportConflict(context, judged.holder, judged.message);
     if (judged.is === 'waiting' && judged.reason === 'SecretMissing')
       await ensureNamespace(context, judged.metadata.image.namespace);
     return judged;

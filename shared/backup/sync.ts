@@ -8,7 +8,7 @@ import { type BackedImage, type BackupImageObject, imageTypeOf, readImage } from
 import { type BackupData, type ImageMetadata, serializeMetadata, shortHashOf } from '#shared/backup/metadata.ts';
 import { findTarget } from '#shared/backup/open.ts';
 import { removeBackup } from '#shared/backup/removal.ts';
-import { type Told, dataCondition, metadataCondition, tell } from '#shared/backup/say.ts';
+import { type BackupReport, dataCondition, metadataCondition, tell } from '#shared/backup/report.ts';
 import { outsideSweeps } from '#shared/backup/sweep/guard.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import type { BackupStatus } from '#shared/api/image-status.ts';
@@ -41,7 +41,7 @@ export const syncImage = async (deps: BackupDeps, ref: Ref, found?: ReadTarget):
   }
 };
 
-const both = (status: 'True' | 'False', reason: string, message: string): Told => ({
+const both = (status: 'True' | 'False', reason: string, message: string): BackupReport => ({
   conditions: [dataCondition, metadataCondition].map((type) => ({ type, status, reason, message })),
 });
 
@@ -54,7 +54,7 @@ const advance = async (deps: BackupDeps, backed: BackedImage, read: ReadTarget):
       ? rest(deps, backed, 'ImageNotReady', 'the image is kept once it is ready to use')
       : done;
   const held = await hold(deps, backed);
-  const opened = openOrSay(deps, read.target);
+  const opened = openOrReport(deps, read.target);
   if (typeof opened === 'string') return rest(deps, held, 'BackupTargetInvalid', opened);
   try {
     return await keep({ deps, backed: held, target: read.target, store: opened.store });
@@ -76,7 +76,7 @@ const rest = async (deps: BackupDeps, backed: BackedImage, reason: string, messa
   return waiting(message);
 };
 
-const openOrSay = (deps: BackupDeps, target: BackupTarget) => {
+const openOrReport = (deps: BackupDeps, target: BackupTarget) => {
   try {
     return deps.open(target);
   } catch (error) {

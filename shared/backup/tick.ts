@@ -10,7 +10,7 @@ import { type BackedImage, imageTypes, readImage } from '#shared/backup/image.ts
 import { inParallel } from '#shared/backup/look.ts';
 import { type Memory, readMemory, remember } from '#shared/backup/memory.ts';
 import { findTarget } from '#shared/backup/open.ts';
-import { dataCondition, metadataCondition } from '#shared/backup/say.ts';
+import { dataCondition, metadataCondition } from '#shared/backup/report.ts';
 import { hasNews, syncImage } from '#shared/backup/sync.ts';
 import type { ReadTarget, BackupTarget } from '#shared/backup/target.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';

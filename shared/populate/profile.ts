@@ -64,12 +64,12 @@ export const claimProfileOf = (
   storageClass: StorageClass | undefined,
   asked: StorageProfileSpec = {},
 ): ClaimProfile => {
-  const isTold =
+  const isReported =
     (asked.claimPropertySets ?? []).length > 0 || (storageClass && annotatedSets(storageClass)) !== undefined;
   const [first] = claimSetsOf(storageClass, { spec: asked });
   return {
     volumeMode: first?.volumeMode ?? 'Block',
-    accessModes: isTold ? oneOf(first?.accessModes ?? []) : ['ReadWriteOnce'],
+    accessModes: isReported ? oneOf(first?.accessModes ?? []) : ['ReadWriteOnce'],
   };
 };
 
@@ -80,7 +80,7 @@ export const leastBytesOf = (storageClass: StorageClass | undefined, profile?: S
 };
 
 /** The class of snapshots that a profile has found to fit its driver; `undefined`: it was not looked for yet, or there is none. */
-export const toldSnapshotClass = ({ spec = {}, status = {} }: Partial<StorageProfile> = {}): string | undefined =>
+export const namedSnapshotClass = ({ spec = {}, status = {} }: Partial<StorageProfile> = {}): string | undefined =>
   spec.snapshotClass === undefined || spec.snapshotClass === status.snapshotClass ? status.snapshotClass : undefined;
 
 /**

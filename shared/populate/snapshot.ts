@@ -62,7 +62,7 @@ export const contentMarkOf = ({ metadata }: PersistentVolumeClaim): string | und
   metadata.labels?.[labels.content];
 
 /** A snapshot that says what it holds, as its volume does or did: it may outlive it. */
-export const sayContent = (
+export const describeContent = (
   snapshot: VolumeSnapshot,
   content: string | undefined,
   population: Population | undefined,

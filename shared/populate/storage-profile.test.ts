@@ -9,7 +9,7 @@ import {
   claimSetsOf,
   completeClaim,
   leastBytesOf,
-  toldSnapshotClass,
+  namedSnapshotClass,
 } from '#shared/populate/profile.ts';
 import { describeClass } from '#shared/populate/storage-profile.ts';
 import { aSnapshotClass, aStorageClass, aStorageProfile } from '#test/support/builders.ts';
@@ -191,6 +191,6 @@ describe('the snapshot class that a profile tells', () => {
     ['is none while another is asked for', { spec: { snapshotClass: 'b' }, status: { snapshotClass: 'a' } }, undefined],
     ['is none before anybody looked', {}, undefined],
   ])('%s', (_what, profile, told) => {
-    expect(toldSnapshotClass(aStorageProfile(profile))).toBe(told);
+    expect(namedSnapshotClass(aStorageProfile(profile))).toBe(told);
   });
 });

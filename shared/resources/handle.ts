@@ -34,7 +34,7 @@ export const handleObjectEvent = async (deps: ReconcileDeps, event: KnownEvent):
     return reconcile(deps, ref, { which: 'news' });
   const object = event.data as KubeObject;
   const own = await reconcileChanged(deps, reconciler, { ref, object, isNew: event.type === eventTypes.objectAdded });
-  const woken = hasComeToRest(reconciler, object) ? await tellOthers(deps, reconciler, object) : done;
+  const woken = hasComeToRest(reconciler, object) ? await notifyOthers(deps, reconciler, object) : done;
   return worstOf([own, woken, await pollIfDue(deps, object), await reconcileConcerned(deps, object)]);
 };
 
@@ -54,7 +54,7 @@ const reconcileChanged = async (
   return isOurs ? done : reconcile(deps, ref, { which: 'news', made: isNew ? object : undefined });
 };
 
-const tellOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
+const notifyOthers = async (deps: ReconcileDeps, reconciler: Reconciler, object: KubeObject): Promise<Outcome> => {
   const woken = await wakeOthers(deps, reconciler, object);
   await makeDisksOf(deps, object);
   return woken;

@@ -8,7 +8,7 @@ import { configuredSettings } from '#shared/resources/cdi-config/look.ts';
 import { isUpToDate } from '#shared/resources/up-to-date.ts';
 import type { Reconciler, ReconciledState, Planner, Resource } from '#shared/resources/reconciler.ts';
 import { execute } from '#shared/resources/execute.ts';
-import { hold, writeMetadata, announceFinal, sayNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
+import { hold, writeMetadata, announceFinal, recordNotes, statusOf, writeStatus } from '#shared/resources/write.ts';
 import { claimName, releaseName } from '#shared/resources/name-claim.ts';
 import { reconcilerOf } from '#shared/resources/registry.ts';
 import { trustedSettings } from '#shared/resources/trust.ts';
@@ -200,11 +200,11 @@ const conclude = async (reconciliation: Reconciliation, state: ReconciledState):
   const isQuiet = deps.announce === undefined;
   const told = isQuiet ? { ...state, announced: reconciler.announcementOf(resource, state) } : state;
   const now = isoTime(deps.now());
-  await sayNotes(reconciliation, told);
+  await recordNotes(reconciliation, told);
   recordLife(reconciliation, state);
   const written = await writeStatus(reconciliation, told, now);
-  const isTold = isQuiet || (await announceFinal({ ...reconciliation, object: written }, told, now));
-  return isTold ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
+  const isReported = isQuiet || (await announceFinal({ ...reconciliation, object: written }, told, now));
+  return isReported ? reconciler.outcomeOf(state) : retry(10, 'the event sink does not take events');
 };
 
 // One trace for all that is done for an object: each pass is a span of it, and its life, from its creation to where it came to rest, is the root.

@@ -25,7 +25,7 @@ const reportOf = (run: string, over: Partial<TransferProgress> = {}): TransferPr
 });
 
 /** What the status says of the transfer once a look at the source has reported. */
-const saidAfter = async (note: string | undefined): Promise<string | undefined> => {
+const reportedAfter = async (note: string | undefined): Promise<string | undefined> => {
   const driver = createTestReconciler();
   const seeded = driver.kube.seed(type, aHyperCloudImage());
   const owner = refOf(seeded);
@@ -47,7 +47,7 @@ it.each([
   ['what keeps it from its end', 'cannot connect to the server'],
   ['nothing while all is well: that is no news', undefined],
 ])('a look at a source tells %s', async (_what, note) => {
-  expect(await saidAfter(note)).toBe(note);
+  expect(await reportedAfter(note)).toBe(note);
 });
 
 const imageOf = (driver: ReturnType<typeof createTestReconciler>) => driver.kube.all(type)[0]!;

@@ -57,19 +57,19 @@ const inputOf = (resource: Resource): string =>
   );
 
 /** Says what the step from the object's old state to `state` is worth telling. */
-export const sayNotes = async (
+export const recordNotes = async (
   { deps, reconciler, resource }: Reconciliation,
   state: ReconciledState,
 ): Promise<void> => {
   for (const note of reconciler.notesOf(resource.state, state, resource)) {
     // oxlint-disable-next-line no-await-in-loop
-    await sayNote(deps, resource.ref, note);
+    await recordNote(deps, resource.ref, note);
     // oxlint-disable-next-line no-await-in-loop
-    await tellVersion(deps, resource.ref, note);
+    await announceVersion(deps, resource.ref, note);
   }
 };
 
-const tellVersion = async (
+const announceVersion = async (
   { send, log, now }: ReconcileDeps,
   cron: ObjectRef,
   { version, reason, message, occurrence }: Note,
@@ -82,7 +82,7 @@ const tellVersion = async (
 };
 
 /** Events are for people: one that cannot be written is logged, and nothing waits for it. */
-export const sayNote = async (
+export const recordNote = async (
   deps: Pick<ReconcileDeps, 'kube' | 'now' | 'log'>,
   about: ObjectRef,
   note: Note,

@@ -9,7 +9,7 @@ import { type TLSSocket, connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ensureControlPlaneFiles } from '#local-cluster/real-api-server/certificates.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
-import { closeOnceHeard } from '#shared/runtime/connections.ts';
+import { closeOnceRead } from '#shared/runtime/connections.ts';
 
 const many = 200;
 const soon = { timeout: 15_000, interval: 100 };
@@ -18,7 +18,7 @@ afterEach(() => ends.splice(0).forEach((end) => end()));
 
 const limits = { headersTimeout: 300, requestTimeout: 0, connectionsCheckingInterval: 50 };
 const refuse: RequestListener = (request, response) => {
-  closeOnceHeard(request, response);
+  closeOnceRead(request, response);
   response.writeHead(409).end('no more of it');
   request.resume();
 };

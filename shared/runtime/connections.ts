@@ -76,7 +76,7 @@ export const dropUnread = (request: IncomingMessage): void => {
  * Call when a request arrives. A connection that its client wants closed behind the answer, as proxies do of every one, is closed by Node with the
  * last byte of that, whatever is still arriving: it is kept until the client has heard the answer, and closed then.
  */
-export const closeOnceHeard = (request: IncomingMessage, response: ServerResponse): void => {
+export const closeOnceRead = (request: IncomingMessage, response: ServerResponse): void => {
   if (response.shouldKeepAlive) return;
   const writeHead = response.writeHead.bind(response) as (...all: readonly unknown[]) => ServerResponse;
   response.writeHead = (...all: readonly unknown[]) => {

@@ -12,7 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { type TlsFiles, readCertificate, reloadCertificate } from '#shared/runtime/certificate.ts';
 import { type DirectApp, answerDirectly } from '#shared/runtime/direct.ts';
 import type { Logger } from '#shared/runtime/log.ts';
-import { closeOnceHeard, dropUnread } from '#shared/runtime/connections.ts';
+import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
 import { boundConnections, handshakeTimeoutMs } from '#shared/runtime/connections.ts';
 
 /** Above the 90 s for which Knative's queue-proxy keeps idle connections, so that it never writes into one we just closed. */
@@ -182,7 +182,7 @@ const createListener = (
   };
   return (request, response) => {
     const { method = '', url = '' } = request;
-    closeOnceHeard(request, response);
+    closeOnceRead(request, response);
     response.once('finish', () => dropUnread(request));
     const path = url.split('?')[0];
     if (path !== '/healthz' && path !== '/readyz') {

@@ -24,7 +24,7 @@ export const createTracer = ({ endpoint, service, log }: TracerOptions): Tracer 
   let waiting: Span[] = [];
   let timer: NodeJS.Timeout | undefined;
   let sending = Promise.resolve();
-  let isTold = false;
+  let isReported = false;
   const send = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
@@ -34,11 +34,11 @@ export const createTracer = ({ endpoint, service, log }: TracerOptions): Tracer 
     try {
       const { exportSpans } = await import('#shared/runtime/otlp.ts');
       await exportSpans({ endpoint, service }, spans);
-      isTold = false;
+      isReported = false;
     } catch (error) {
       // Once for each outage.
-      if (!isTold) log.warn('spans were lost', { count: spans.length, error: messageOf(error) });
-      isTold = true;
+      if (!isReported) log.warn('spans were lost', { count: spans.length, error: messageOf(error) });
+      isReported = true;
     }
   };
   // One after the other: what comes while one is on its way waits, and is counted.

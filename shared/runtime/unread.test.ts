@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { closeOnceHeard, dropUnread } from '#shared/runtime/connections.ts';
+import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
 
 const length = 16 * 1024 * 1024;
 
@@ -48,7 +48,7 @@ describe('a body that is answered before its end', () => {
     'lets a client of %s send it that wants the connection closed, and then closes it',
     async (version) => {
       const server = createServer((request, response) => {
-        closeOnceHeard(request, response);
+        closeOnceRead(request, response);
         response.once('finish', () => dropUnread(request));
         response.writeHead(413, { 'content-length': '4' }).end('said');
       });

@@ -71,8 +71,8 @@ const startClient = (args: readonly string[], clients: Set<ChildProcess>): Clien
 export const endClient = async (client: Client, random: Random): Promise<void> => {
   const signal = random.pick(['SIGKILL', 'SIGINT'] as const);
   const { code, said } = await client.kill(signal);
-  const isTold = /same command again/.test(said);
-  const isAsExpected = signal === 'SIGKILL' ? code === null : code !== 0 && isTold;
+  const isReported = /same command again/.test(said);
+  const isAsExpected = signal === 'SIGKILL' ? code === null : code !== 0 && isReported;
   if (!isAsExpected) throw new Error(`after ${signal} the client ended with ${code}: ${said}`);
 };
 

@@ -83,7 +83,7 @@ const importAndProve = async (cluster: Cluster, source: DemoSource, dir: string)
   await cluster.kube.create(hyperCloudImageKind.type, image);
   const begun = performance.now();
   const status = await followImage(cluster, image.metadata, (observed) => screen.progress(progressLine(observed)));
-  if (status.state !== 'Available') return tellFailure(status, cluster.logFile);
+  if (status.state !== 'Available') return reportFailure(status, cluster.logFile);
   const seconds = secondsSince(begun);
   screen.say(
     `image:   available after ${formatSeconds(seconds)}: ${status.format ?? ''}, ${formatBytes(status.size ?? 0)} published, ${formatBytes(status.virtualSize ?? 0)} for the guest`,
@@ -117,7 +117,7 @@ class BootFailure extends AppError {
   override readonly retryable = false;
 }
 
-const tellFailure = (status: NonNullable<HyperCloudImage['status']>, logFile: string): number => {
+const reportFailure = (status: NonNullable<HyperCloudImage['status']>, logFile: string): number => {
   const { reason = 'Unknown', message = 'no message' } = readyOf(status) ?? {};
   screen.say(`demo: failed: ${reason}: ${message}`);
   screen.say(`what to do: ${adviceFor(reason)}`);

@@ -1,7 +1,7 @@
 // One batch of R2's notifications: each object is told of once, each message ends acknowledged, retried or with the dead letters. Called by worker.ts.
 import type { MessageBatch, QueueMessage, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
-import type { Tell } from '#infra/workers/r2-notifications/tell.ts';
-import { type QueueVerdict, verdictOf } from '#infra/workers/r2-notifications/tell.ts';
+import type { Tell } from '#infra/workers/r2-notifications/notify.ts';
+import { type QueueVerdict, verdictOf } from '#infra/workers/r2-notifications/notify.ts';
 import { shortHash } from '#shared/object-import/description.ts';
 import { type ObjectHint, readNotification } from '#shared/object-import/notification.ts';
 import { InvalidInput, messageOf } from '#shared/runtime/errors.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTell } from '#infra/workers/r2-notifications/tell.ts';
+import { createNotifier } from '#infra/workers/r2-notifications/notify.ts';
 import { silentLogger } from '#shared/runtime/log.ts';
 import { startServer } from '#shared/runtime/serve.ts';
 
@@ -9,7 +9,7 @@ const about = { id: '1', time: new Date(0) };
 it('says that nobody is there, and does not throw', async () => {
   const server = await startServer({ app: { fetch: () => new Response() }, log: silentLogger, port: 0, drainMs: 100 });
   await server.close();
-  expect(await createTell({ url: server.url, token: 't' })(hint, about)).toEqual({
+  expect(await createNotifier({ url: server.url, token: 't' })(hint, about)).toEqual({
     kind: 'unreachable',
     words: expect.stringContaining('import-object cannot be reached: ') as string,
   });
@@ -24,7 +24,7 @@ it('follows no redirect with its token, and keeps answers short', async () => {
     },
   };
   const server = await startServer({ app, log: silentLogger, port: 0, drainMs: 100 });
-  const answer = await createTell({ url: server.url, token: 't' })(hint, about);
+  const answer = await createNotifier({ url: server.url, token: 't' })(hint, about);
   await server.close();
   expect(answer).toMatchObject({ kind: 'answered', status: 302, words: 'x'.repeat(300) });
   expect(observed).toEqual(['/']);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type QueueAnswer, verdictOf } from '#infra/workers/r2-notifications/tell.ts';
+import { type QueueAnswer, verdictOf } from '#infra/workers/r2-notifications/notify.ts';
 
 const answered = (status: number, more: Partial<Extract<QueueAnswer, { kind: 'answered' }>> = {}): QueueAnswer => ({
   kind: 'answered',

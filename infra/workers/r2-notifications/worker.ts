@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { MessageBatch, QueueProducer } from '#infra/workers/r2-notifications/queue.ts';
 import { relay } from '#infra/workers/r2-notifications/relay.ts';
-import { createTell } from '#infra/workers/r2-notifications/tell.ts';
+import { createNotifier } from '#infra/workers/r2-notifications/notify.ts';
 import { type WorkerEnvironment, beginWorker, safeUrl, workerSettings } from '#infra/workers/settings.ts';
 import { setting, wholeNumber } from '#shared/runtime/config.ts';
 
@@ -26,6 +26,6 @@ export default {
   async queue(batch: MessageBatch, env: Environment): Promise<void> {
     const { config, log } = beginWorker('r2-notifications', Config, env);
     const { url, token, retrySeconds } = config;
-    await relay({ tell: createTell({ url, token }), deadLetters: env.DEAD_LETTERS, retrySeconds, log }, batch);
+    await relay({ tell: createNotifier({ url, token }), deadLetters: env.DEAD_LETTERS, retrySeconds, log }, batch);
   },
 };

@@ -4,7 +4,7 @@ import { annotations } from '#shared/api/names.ts';
 import type { Image } from '#shared/backends/image.ts';
 import type { ClassAndProfile } from '#shared/backends/reading.ts';
 import { type CloneRecord, recordAnnotation, recordOf } from '#shared/populate/clone.ts';
-import { type ClaimProfile, claimProfileOf, toldSnapshotClass } from '#shared/populate/profile.ts';
+import { type ClaimProfile, claimProfileOf, namedSnapshotClass } from '#shared/populate/profile.ts';
 import type { PopulateSettings } from '#shared/populate/settings.ts';
 import { diskBytesIn } from '#shared/populate/volume.ts';
 import { type JobSource, isForJob } from '#shared/populate/source.ts';
@@ -60,7 +60,7 @@ export const modesOf = ({ storage }: Image, { storageClass, profile }: ClassAndP
 
 /** Noted while it is known: nobody need be asked again once the volume is filled. */
 const snapshotMark = ({ storage }: Image, { profile }: ClassAndProfile): Readonly<Record<string, string>> => {
-  const told = storage.snapshotClassName === undefined ? toldSnapshotClass(profile) : undefined;
+  const told = storage.snapshotClassName === undefined ? namedSnapshotClass(profile) : undefined;
   return told === undefined ? {} : { [annotations.snapshotClass]: told };
 };
 

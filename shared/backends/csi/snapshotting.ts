@@ -11,7 +11,7 @@ import {
   buildSnapshot,
   chooseSnapshotClass,
   contentMarkOf,
-  sayContent,
+  describeContent,
 } from '#shared/populate/snapshot.ts';
 import { type Population, provisionerOf } from '#shared/populate/volume.ts';
 
@@ -35,7 +35,7 @@ export const planSnapshot = (image: Image, observed: Filled, population: Populat
       return { actions: [], state: failedState(state, 'SnapshotClassInvalid', `${choice.message}; ${retryHint}`) };
     case 'found': {
       const { snapshot: name } = image.childNames;
-      const snapshot = sayContent(
+      const snapshot = describeContent(
         buildSnapshot(image.ref, name, observed.volume.metadata.name, choice.name),
         contentMarkOf(observed.volume),
         population,

@@ -65,7 +65,7 @@ const takeOver = (ref: ObjectRef, lease: Lease): readonly Action[] => [
 export const isAwaited = (lease: Lease | undefined, holder: Pick<ObjectRef, 'uid'>): boolean =>
   lease?.spec.holderIdentity === holder.uid && lease.metadata.annotations?.[annotations.awaited] === 'true';
 
-const sayAwaited = (lease: Lease): readonly Action[] =>
+const markAwaited = (lease: Lease): readonly Action[] =>
   lease.metadata.annotations?.[annotations.awaited] === 'true'
     ? []
     : [patch(leases, lease, { metadata: { annotations: { [annotations.awaited]: 'true' } } })];
@@ -102,7 +102,7 @@ export const decideSingleflight = (ref: ObjectRef, observed: ObservedSinglefligh
   if (isOut(fetcher)) return { is: 'leading', actions: takeOver(ref, lease), because };
   const what = `${fetcher?.kind ?? ''} ${fetcher?.metadata.name ?? ''} fetches the same image`;
   const origin = waitFor('SameContent', `${what}: this volume is cloned from it once it is there`);
-  return { is: 'following', origin, actions: sayAwaited(lease) };
+  return { is: 'following', origin, actions: markAwaited(lease) };
 };
 
 // Reference counting of what is kept for others of a fetched disk (resources/volume/retained-copy.ts): it is owned by all who have their bytes from it, and goes

@@ -21,7 +21,7 @@ import {
 } from '#shared/resources/data-import-cron/due.ts';
 import type { CdiMode } from '#shared/resources/cdi-mode.ts';
 import { reconcile } from '#shared/resources/reconcile.ts';
-import { countNote, sayNote } from '#shared/resources/write.ts';
+import { countNote, recordNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 import { type Outcome, done, retry } from '#shared/runtime/outcome.ts';
 import { annotations } from '#shared/api/names.ts';
@@ -159,7 +159,7 @@ const tell = async (
   const decision = `${decisions[poll.outcome]}: ${poll.message}`;
   await countNote(deps, ref, { ...said, reason: 'SourcePolled', message: decision, occurrence: 'polls' });
   if (poll.outcome === 'Same' || poll.failures > 1) return;
-  await sayNote(deps, ref, {
+  await recordNote(deps, ref, {
     ...said,
     reason: isFailure ? 'PollFailed' : 'SourceChanged',
     occurrence: `poll/${poll.time}/${before.metadata.uid ?? ''}`,

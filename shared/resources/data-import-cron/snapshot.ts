@@ -1,7 +1,7 @@
 // Golden images kept as snapshots: whether the class asks for it, and the snapshot of an imported volume. Pure.
 import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import type { VolumeSnapshot } from '#shared/api/foreign/snapshot.ts';
-import { chooseSnapshotClass, contentMarkOf, sayContent } from '#shared/populate/snapshot.ts';
+import { chooseSnapshotClass, contentMarkOf, describeContent } from '#shared/populate/snapshot.ts';
 import { populationOf } from '#shared/populate/volume.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type {
@@ -83,5 +83,5 @@ export const buildVersionSnapshot = (
     },
     spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: volume.metadata.name } },
   };
-  return sayContent(snapshot, contentMarkOf(volume), populationOf(volume));
+  return describeContent(snapshot, contentMarkOf(volume), populationOf(volume));
 };

@@ -69,7 +69,7 @@ type Fault = NonNullable<ImageState['lastFailure']>;
 const newestFault = ({ phase, reason, message, lastFailure }: ImageState): Fault | undefined =>
   lastFailure ?? (phase === 'Failed' ? { reason, message } : undefined);
 
-const toldFault = ({ reason, message }: Fault): Pick<WantedCondition, 'reason' | 'message'> => ({
+const reportedFault = ({ reason, message }: Fault): Pick<WantedCondition, 'reason' | 'message'> => ({
   reason: faultReasons[reason] ?? 'Error',
   message: tooSmall.includes(reason) ? `DataVolume too small to contain image: ${message}` : message,
 });
@@ -82,7 +82,7 @@ const toRunning = (state: ImageState): WantedCondition => {
     return { type, status: 'False', reason: 'Completed', message };
   }
   const fault = newestFault(state);
-  return { type, status: 'False', ...(fault === undefined ? hindranceOf(state) : toldFault(fault)) };
+  return { type, status: 'False', ...(fault === undefined ? hindranceOf(state) : reportedFault(fault)) };
 };
 
 const toReady = (state: ImageState): WantedCondition => ({

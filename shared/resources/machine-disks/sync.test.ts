@@ -50,12 +50,12 @@ const aMachine = (templates: readonly unknown[] | string, more: Record<string, s
     },
   },
 });
-const tellOf = (type: string, data: unknown) =>
+const eventAbout = (type: string, data: unknown) =>
   handleObjectEvent(deps, { specversion: '1.0', id: '1', source: 'test', type, data } as never);
 /** A machine is told of by name. */
 const tell = ({ apiVersion, kind, metadata: { namespace, name } }: KubeObject) =>
-  tellOf('dev.knative.apiserver.ref.update', { apiVersion, kind, namespace, name });
-const tellOfImage = (image: HarvesterImage) => tellOf('dev.knative.apiserver.resource.update', image);
+  eventAbout('dev.knative.apiserver.ref.update', { apiVersion, kind, namespace, name });
+const imageEventOf = (image: HarvesterImage) => eventAbout('dev.knative.apiserver.resource.update', image);
 const seedMachine = (...args: Parameters<typeof aMachine>) => kube.seed(virtualMachines, aMachine(...args) as never);
 const seedImage = (name: string, backend: Backend, status: object = {}, namespace = 'default'): HarvesterImage => {
   const image = aHarvesterImage();
@@ -137,7 +137,7 @@ describe('disks of a virtual machine', () => {
     kube.edit(harvesterImageKind.type, image.metadata, (edited) => {
       edited.status = { ...edited.status, phase: 'Imported', observedGeneration: 1, announced: 'Available/1/0/' };
     });
-    await tellOfImage((await kube.get(harvesterImageKind.type, image.metadata))!);
+    await imageEventOf((await kube.get(harvesterImageKind.type, image.metadata))!);
     expect(copies()).toHaveLength(1);
   });
 

@@ -21,7 +21,7 @@ import {
   planRemoval,
   wantsGrowth,
 } from '#shared/resources/machine-disks/plan.ts';
-import { sayNote } from '#shared/resources/write.ts';
+import { recordNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -63,7 +63,7 @@ const syncDisks = async (deps: ReconcileDeps, machine: KubeObject): Promise<Outc
     missing.push(obstacle.message);
     const occurrence = `${name}/${obstacle.message}`;
     // oxlint-disable-next-line no-await-in-loop
-    await sayNote(deps, refOf(machine), { type: 'Warning', ...obstacle, occurrence });
+    await recordNote(deps, refOf(machine), { type: 'Warning', ...obstacle, occurrence });
   }
   return missing.length === 0 ? done : waiting(missing.join('; '));
 };

@@ -143,7 +143,7 @@ const plainSource = ({ source }: SourceWork, observed: ObservedTemplates): DataS
   return { pvc: { namespace: observed.namespace, name: isFormer ? formerVolume : source.name } };
 };
 
-const saidOf = (decision: RefreshDecision | undefined): string | null =>
+const decisionText = (decision: RefreshDecision | undefined): string | null =>
   decision === undefined ? null : `${decision.isAutomatic ? 'on' : 'off'}: ${decision.why}`;
 
 /** A cron that is in charge says what it stands for; but it cannot take over a pointer. */
@@ -159,7 +159,7 @@ const changeOf = (work: SourceWork, observed: ObservedTemplates, before: DataSou
     metadata: {
       ...metadata,
       labels: { ...metadata.labels, ...source.labels, [cdiLabels.cron]: label },
-      annotations: { ...metadata.annotations, [annotations.autoUpdate]: saidOf(decision) },
+      annotations: { ...metadata.annotations, [annotations.autoUpdate]: decisionText(decision) },
     },
     ...(isLeftToCron(work, before) ? {} : { spec: { source: wanted } }),
   };
@@ -168,7 +168,7 @@ const changeOf = (work: SourceWork, observed: ObservedTemplates, before: DataSou
 const planSource = (work: SourceWork, observed: ObservedTemplates): TemplatesPlan => {
   const before = observed.sources.get(work.source.name);
   const change = changeOf(work, observed, before);
-  const said = saidOf(work.decision);
+  const said = decisionText(work.decision);
   const isNews = said !== (before?.metadata.annotations?.[annotations.autoUpdate] ?? null);
   const notes = isNews ? noteOf(work, said, before) : [];
   if (before === undefined) {

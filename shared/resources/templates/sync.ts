@@ -25,7 +25,7 @@ import {
   readObservedTemplates,
 } from '#shared/resources/templates/observed.ts';
 import { toKubeEvent } from '#shared/resources/transitions.ts';
-import { sayNote } from '#shared/resources/write.ts';
+import { recordNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, isNotFound, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done, waiting } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -46,7 +46,7 @@ export const syncTemplates = async (deps: ReconcileDeps): Promise<Outcome> => {
   const reported = [...kept, ...problems, ...plan.problems, ...refused];
   for (const { about, problem } of reported) {
     // oxlint-disable-next-line no-await-in-loop
-    await sayProblem(deps, about, problem);
+    await recordProblem(deps, about, problem);
   }
   return reported.length === 0 ? done : waiting(reported.map(({ problem }) => problem.message).join('; '));
 };
@@ -140,7 +140,7 @@ const carryOut = async (
   }
   for (const { about, note } of plan.notes) {
     // oxlint-disable-next-line no-await-in-loop
-    await sayNote(deps, about, note);
+    await recordNote(deps, about, note);
   }
   return refused;
 };
@@ -149,10 +149,10 @@ const nameOf = (action: Action): string =>
   `${action.type.kind} ${action.do === 'create' ? action.object.metadata.name : action.key.name}`;
 
 /** Once for as long as the Event is kept: a pass must not write where nothing changed. */
-const sayProblem = async (deps: ReconcileDeps, about: ObjectRef, { reason, message }: Problem): Promise<void> => {
+const recordProblem = async (deps: ReconcileDeps, about: ObjectRef, { reason, message }: Problem): Promise<void> => {
   const note = { type: 'Warning', reason, message, occurrence: message } as const;
   const { metadata } = toKubeEvent(about, note, isoTime(deps.now()));
-  if ((await deps.kube.get(kubeEvents, metadata)) === undefined) await sayNote(deps, about, note);
+  if ((await deps.kube.get(kubeEvents, metadata)) === undefined) await recordNote(deps, about, note);
 };
 
 // When common images are asked for, drawn once for a cluster and kept in the status of its HyperConverged, where its operator keeps it too: whoever

@@ -7,7 +7,7 @@ import { type KubeObject, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { findWriter } from '#shared/backends/writer.ts';
 import { execute } from '#shared/resources/execute.ts';
 import { asksForUpload, planUploadClaim } from '#shared/resources/upload-claims/plan.ts';
-import { sayNote } from '#shared/resources/write.ts';
+import { recordNote } from '#shared/resources/write.ts';
 import { AppError, isConflict, messageOf } from '#shared/runtime/errors.ts';
 import { type Outcome, done } from '#shared/runtime/outcome.ts';
 import type { ReconcileDeps } from '#shared/resources/deps.ts';
@@ -25,10 +25,10 @@ const complain = (
   deps: ReconcileDeps,
   claim: PersistentVolumeClaim,
   { reason, message }: { readonly reason: string; readonly message: string },
-): Promise<void> => sayNote(deps, refOf(claim), { type: 'Warning', reason, message, occurrence: message });
+): Promise<void> => recordNote(deps, refOf(claim), { type: 'Warning', reason, message, occurrence: message });
 
 /** What the API refuses for good is told on the claim; what may work later is thrown. */
-const serveOrSay = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
+const serveOrRecord = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
     await serve(deps, claim);
   } catch (error) {
@@ -43,7 +43,7 @@ const serveOrSay = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Pr
 /** One claim in trouble must not keep the others from being filled. */
 const serveQuietly = async (deps: ReconcileDeps, claim: PersistentVolumeClaim): Promise<void> => {
   try {
-    await serveOrSay(deps, claim);
+    await serveOrRecord(deps, claim);
   } catch (error) {
     const { namespace = '', name } = claim.metadata;
     deps.log.warn('claim not made an upload target', { object: `${namespace}/${name}`, error: messageOf(error) });
@@ -57,7 +57,7 @@ const isClaim = (object: KubeObject): object is PersistentVolumeClaim =>
 export const serveUploadClaim = async (deps: ReconcileDeps, changed: KubeObject): Promise<Outcome> => {
   if (!isClaim(changed) || !asksForUpload(changed) || (await deps.cdi?.()) === 'use') return done;
   const claim = await deps.kube.get(persistentVolumeClaims, refOf(changed));
-  if (claim !== undefined && asksForUpload(claim)) await serveOrSay(deps, claim);
+  if (claim !== undefined && asksForUpload(claim)) await serveOrRecord(deps, claim);
   return done;
 };
 

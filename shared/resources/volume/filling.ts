@@ -103,9 +103,9 @@ const sourceLabels = (claim: PersistentVolumeClaim): Readonly<Record<string, str
   travellingLabels(recordOf(claim)?.labels);
 
 /** The object has them too where its clients look at it alone. */
-const tellOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<string, string>>): readonly Action[] => {
-  const isTold = Object.entries(labels).every(([name, value]) => claim.labels?.[name] === value);
-  return labelled === undefined || isTold ? [] : [amend(labelled, ref, { metadata: { labels } })];
+const notifyOwner = ({ labelled, ref, claim }: Volume, labels: Readonly<Record<string, string>>): readonly Action[] => {
+  const isReported = Object.entries(labels).every(([name, value]) => claim.labels?.[name] === value);
+  return labelled === undefined || isReported ? [] : [amend(labelled, ref, { metadata: { labels } })];
 };
 
 /** A snapshot that was taken for this clone alone goes in the same step: a usable volume is not looked at again. */
@@ -119,7 +119,7 @@ const fill = (
     // Before the mark: of a claim that is marked nobody asks any more what it was made through.
     ...remove(persistentVolumeClaims, spool),
     ...remove(persistentVolumeClaims, restored),
-    ...tellOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
+    ...notifyOwner(volume, { ...guestLabels(population), ...sourceLabels(claim) }),
     patch(persistentVolumeClaims, claim, populatedPatch(population, marksOf(volume, claim), sourceLabels(claim))),
     ...remove(volumeSnapshots, sourceSnapshot),
     ...releaseSource(volume, claim, { job, pods: workers }),
@@ -168,15 +168,15 @@ const planUnfinished = (
   const followed = followTransfer(volume, { job, run, warnings, spool }, context);
   // Somebody took it away: the next pod could not start.
   const kept = followed.state.phase === 'Failed' ? [] : keepOf(volume, observed, context);
-  const told = run.is === 'running' ? tellListening(volume, observed.claim) : [];
+  const told = run.is === 'running' ? reportListening(volume, observed.claim) : [];
   return { ...followed, actions: [...kept, ...told, ...followed.actions] };
 };
 
 /** Clients that know of the claim alone wait for these before they send anything. */
-const tellListening = ({ claim: { listening = {} } }: Volume, claim: PersistentVolumeClaim): readonly Action[] => {
+const reportListening = ({ claim: { listening = {} } }: Volume, claim: PersistentVolumeClaim): readonly Action[] => {
   const { annotations = {} } = claim.metadata;
-  const isTold = Object.entries(listening).every(([name, value]) => annotations[name] === value);
-  return isTold ? [] : [patch(persistentVolumeClaims, claim, { metadata: { annotations: listening } })];
+  const isReported = Object.entries(listening).every(([name, value]) => annotations[name] === value);
+  return isReported ? [] : [patch(persistentVolumeClaims, claim, { metadata: { annotations: listening } })];
 };
 
 const keepOf = (volume: Volume, { claim, spool }: Filling, context: PlanContext) =>

@@ -19,7 +19,7 @@ import { holderOf } from '#shared/backends/singleflight/singleflight.ts';
 import { readOwn, readSnapshotClass } from '#shared/backends/reading.ts';
 import { storageWaitingState } from '#shared/backends/state.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
-import { buildSnapshot, sayContent } from '#shared/populate/snapshot.ts';
+import { buildSnapshot, describeContent } from '#shared/populate/snapshot.ts';
 import {
   type Population,
   buildVolume,
@@ -110,7 +110,7 @@ const planSnapshot = (
   } as const;
   const state = storageWaitingState(volume, volume.state, wait, context);
   if (state.phase === 'Failed') return over;
-  const built = sayContent(buildSnapshot(volume.ref, name, claim, snapshotClass), name, population);
+  const built = describeContent(buildSnapshot(volume.ref, name, claim, snapshotClass), name, population);
   const owned = { ...built, metadata: { ...built.metadata, ownerReferences: [holderOf(volume.ref)] } };
   const actions = snapshot === undefined ? [create(volumeSnapshots, owned)] : [];
   return { is: 'under way', plan: { actions, state } };

@@ -138,7 +138,7 @@ export const createReceiver = (spool: Spool): Receiver => {
   let turn: Promise<unknown> = Promise.resolve();
 
   const isRefused = (): boolean => outcome?.outcome === 'failed' && !outcome.retryable;
-  const tellFailure = (): Taken | undefined => {
+  const reportFailure = (): Taken | undefined => {
     if (outcome?.outcome !== 'failed') return undefined;
     told.resolve();
     const { reason, message, retryable } = outcome;
@@ -152,7 +152,7 @@ export const createReceiver = (spool: Spool): Receiver => {
     active = stop;
     try {
       const taken = await work;
-      return taken.is === 'interrupted' ? (tellFailure() ?? taken) : taken;
+      return taken.is === 'interrupted' ? (reportFailure() ?? taken) : taken;
     } catch (error) {
       return refusal(spool, error instanceof TransferError ? error.code : 'InternalFault', messageOf(error));
     } finally {
@@ -162,7 +162,7 @@ export const createReceiver = (spool: Spool): Receiver => {
   return {
     spool,
     take: async (delivery) => {
-      const failed = tellFailure();
+      const failed = reportFailure();
       if (failed !== undefined) return failed;
       if (spool.isComplete()) return { is: 'closed', offset: spool.offset() };
       if (active !== undefined && !delivery.takesOver) return { is: 'busy', offset: spool.offset() };

@@ -8,7 +8,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { closeOnceHeard, dropUnread } from '#shared/runtime/connections.ts';
+import { closeOnceRead, dropUnread } from '#shared/runtime/connections.ts';
 import type { TransferReport } from '#shared/transfer/report.ts';
 import { type TokenChecker, mayWork } from '#shared/transfer/upload/keys.ts';
 import type { Receiver, Taken } from '#shared/transfer/upload/receiver.ts';
@@ -154,7 +154,7 @@ const respond = async (
   response: ServerResponse,
   options: UploadServerOptions & { readonly isClosing: () => boolean },
 ): Promise<void> => {
-  closeOnceHeard(request, response);
+  closeOnceRead(request, response);
   try {
     const { status, body } = await answer(request, options);
     // Strangers are told nothing of the file.

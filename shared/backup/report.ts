@@ -7,7 +7,7 @@ import type { BackupDeps } from '#shared/backup/deps.ts';
 import type { BackedImage, BackupImageObject, ImageObjectStatus } from '#shared/backup/image.ts';
 import { shortHashOf } from '#shared/backup/metadata.ts';
 import { isoTime } from '#shared/backends/state.ts';
-import { sayNote } from '#shared/resources/write.ts';
+import { recordNote } from '#shared/resources/write.ts';
 import { isConflict } from '#shared/runtime/errors.ts';
 
 export const dataCondition = 'DataReady';
@@ -15,7 +15,7 @@ export const metadataCondition = 'MetadataReady';
 /** True on an image that stands where a backup would be restored. */
 export const conflictCondition = 'RestoreConflict';
 
-export interface Told {
+export interface BackupReport {
   readonly conditions: readonly DesiredCondition[];
   /** Left out: as it was. `time` is filled in. */
   readonly backup?: Omit<BackupStatus, 'time'> | undefined;
@@ -29,7 +29,7 @@ const maxRounds = 5;
 
 const withTime = (
   object: BackupImageObject,
-  { backup, isAnew = false }: Told,
+  { backup, isAnew = false }: BackupReport,
   now: string,
 ): BackupStatus | undefined => {
   const before = object.status?.backup;
@@ -40,7 +40,7 @@ const withTime = (
 
 const withoutUndefined = <V>(value: V): V => JSON.parse(JSON.stringify(value)) as V;
 
-const statusOf = (object: BackupImageObject, told: Told, now: string): ImageObjectStatus => {
+const statusOf = (object: BackupImageObject, told: BackupReport, now: string): ImageObjectStatus => {
   const observed = told.conditions.map((condition) => ({
     ...condition,
     observedGeneration: object.metadata.generation ?? 0,
@@ -50,7 +50,7 @@ const statusOf = (object: BackupImageObject, told: Told, now: string): ImageObje
 };
 
 /** Writes only what differs, and beside others who write status. Gives the object as it was before. */
-const writeTold = async (deps: BackupDeps, { type, object }: BackedImage, told: Told): Promise<void> => {
+const writeReported = async (deps: BackupDeps, { type, object }: BackedImage, told: BackupReport): Promise<void> => {
   const now = isoTime(deps.now());
   let current: BackupImageObject | undefined = object;
   for (let round = 1; current !== undefined; round += 1) {
@@ -79,7 +79,7 @@ const quietReasons = new Set([
 ]);
 
 /** What changed about a condition, if it is worth a word. */
-const newsOf = ({ object }: BackedImage, { conditions }: Told) =>
+const newsOf = ({ object }: BackedImage, { conditions }: BackupReport) =>
   conditions.filter((condition) => {
     const before = findCondition(object.status?.conditions, condition.type);
     const isNew = before?.status !== condition.status || before.reason !== condition.reason;
@@ -100,7 +100,7 @@ const noteReasons: Readonly<Record<string, string>> = {
 const occurrenceOf = ({ type, reason, message }: DesiredCondition): string =>
   shortHashOf(JSON.stringify([type, reason, message]));
 
-export const sayBackupEvent = async (
+export const recordBackupEvent = async (
   deps: BackupDeps,
   type: BackupEventType,
   ref: BackedImage['image']['ref'],
@@ -114,15 +114,15 @@ export const sayBackupEvent = async (
 };
 
 /** Events come first: they can be said twice, and what is written down is not said again. */
-export const tell = async (deps: BackupDeps, backed: BackedImage, told: Told): Promise<void> => {
+export const tell = async (deps: BackupDeps, backed: BackedImage, told: BackupReport): Promise<void> => {
   for (const condition of newsOf(backed, told)) {
     const isGood = condition.status === 'True' && condition.type !== conflictCondition;
     const reason = (isGood ? noteReasons[condition.type] : condition.reason) ?? 'Backup';
     const { message = '' } = condition;
     const occurrence = occurrenceOf(condition);
-    await sayNote(deps, backed.image.ref, { type: isGood ? 'Normal' : 'Warning', reason, message, occurrence });
+    await recordNote(deps, backed.image.ref, { type: isGood ? 'Normal' : 'Warning', reason, message, occurrence });
     const type = eventTypeOf(condition);
-    if (type !== undefined) await sayBackupEvent(deps, type, backed.image.ref, { reason, message, occurrence });
+    if (type !== undefined) await recordBackupEvent(deps, type, backed.image.ref, { reason, message, occurrence });
   }
-  await writeTold(deps, backed, told);
+  await writeReported(deps, backed, told);
 };

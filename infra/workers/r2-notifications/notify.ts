@@ -28,7 +28,7 @@ const timeoutMs = 30_000;
 const mostWords = 300;
 
 /** Never throws. */
-export const createTell =
+export const createNotifier =
   ({ url, token }: AdmissionServer): Tell =>
   async (hint, { id, time }) => {
     const event = buildStoredObjectChanged(hint, {
