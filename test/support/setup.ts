@@ -1,4 +1,6 @@
 // Before any test: the programs that tests run, installed where that is possible. What stays missing skips its tests, with words.
+import { join, resolve } from 'node:path';
+import { buildBundles } from '#infra/bundle/build.ts';
 import { ensurePrograms, qemuImg, thisHost } from '#infra/local/system-programs.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 
@@ -16,5 +18,9 @@ const setup = async (): Promise<void> => {
   await ensurePrograms(programs, console.warn, host).catch((error: unknown) =>
     console.warn(`tests that need more than is installed are skipped: ${messageOf(error)}`),
   );
+  // Transfer Jobs run what is shipped: from its sources each takes three times as long to start.
+  const bundles = resolve('node_modules/.cache/bundles');
+  await buildBundles(bundles);
+  process.env['BULLION_TRANSFER_JOB'] = join(bundles, 'transfer-job.mjs');
 };
 export default setup;

@@ -4,7 +4,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { type Pod, pods } from '#shared/api/foreign/core.ts';
+import { type PersistentVolumeClaim, type Pod, persistentVolumeClaims, pods } from '#shared/api/foreign/core.ts';
 import { keyOf } from '#shared/api/object.ts';
 import { isNotFound } from '#shared/runtime/errors.ts';
 import { type Controller, type ControllerContext, startController } from '#local-cluster/controllers/controller.ts';
@@ -73,6 +73,8 @@ export const startPodController = async (options: PodOptions): Promise<PodContro
     ({ watch, queue }) => {
       hint = (uid) => queue.add(uid);
       known = watch(pods, ({ metadata: { uid = '' } }) => [uid]);
+      // What a pod waits for most: it starts when its claim is bound, not at the next look.
+      watch(persistentVolumeClaims, (claim) => waitingFor(known?.all() ?? [], claim));
     },
   );
   // Directories whose pod went away while this cluster was down.
@@ -86,6 +88,12 @@ export const startPodController = async (options: PodOptions): Promise<PodContro
     },
   };
 };
+
+const waitingFor = (all: readonly Pod[], { metadata: { namespace, name } }: PersistentVolumeClaim): readonly string[] =>
+  all
+    .filter(({ metadata, status }) => metadata.namespace === namespace && (status?.phase ?? 'Pending') === 'Pending')
+    .filter(({ spec }) => (spec.volumes ?? []).some((volume) => volume.persistentVolumeClaim?.claimName === name))
+    .map(({ metadata: { uid = '' } }) => uid);
 
 const dirOf = (runner: Runner, uid: string): PodPaths => pathsOf(join(runner.podsDir, uid));
 
