@@ -2,14 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import { runCalm, runScenario } from '#test/faults/image-import.ts';
 import { scenarios } from '#test/faults/scenarios.ts';
+import { stormSeeds } from '#test/support/random.ts';
 
-const seeds = Number(process.env['FAULT_SEEDS'] ?? 2);
+const seeds = stormSeeds(2);
 
 describe.each(scenarios)('$name', (scenario) => {
   it('comes to where a run without faults comes to, whatever happens on the way', async () => {
     const expected = await runCalm(scenario, 1);
     expect(expected.violations).toEqual([]);
-    for (let seed = 1; seed <= seeds; seed += 1) {
+    for (const seed of seeds) {
       const { violations, summary } = await runScenario(scenario, seed);
       expect({ seed, violations, summary }).toEqual({ seed, violations: [], summary: expected.summary });
     }

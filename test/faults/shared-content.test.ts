@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { sharedContent } from '#test/faults/scenarios.ts';
 import { runSharedContent } from '#test/faults/shared-content.ts';
+import { stormSeeds } from '#test/support/random.ts';
 
-const seeds = Number(process.env['FAULT_SEEDS'] ?? 4);
+const seeds = stormSeeds(4);
 
 describe.each(sharedContent)('$name', (scenario) => {
   it('fetches once, and fills all of them', async () => {
-    for (let seed = 1; seed <= seeds; seed += 1)
+    for (const seed of seeds)
       expect({ seed, violations: await runSharedContent(scenario, seed) }).toEqual({ seed, violations: [] });
   });
 });

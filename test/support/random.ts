@@ -3,6 +3,10 @@
 /** Another one in each run, unless `SEED` says which. Tests name it in their titles: what failed can be run again as it was. */
 export const seed = Number(process.env['SEED'] ?? NaN) || Math.floor(Math.random() * 2 ** 31);
 
+/** Seeds of storms, from `seed` on: as many as `FAULT_SEEDS` says, else `count`. What fails names its own. */
+export const stormSeeds = (count: number): readonly number[] =>
+  Array.from({ length: Number(process.env['FAULT_SEEDS'] ?? count) }, (_, index) => seed + index);
+
 /** `BULLION_FUZZ=100 npx vitest run <path>`: properties look a hundred times as long. */
 export const effort = Number(process.env['BULLION_FUZZ'] ?? 1);
 export const fuzzTimeout = 60_000 * effort;
