@@ -54,7 +54,7 @@ const anEvent = (name: string, type: string, message: string, lastTimestamp = la
 
 const why = async (wanted: string, ...objects: readonly (readonly [ResourceType<never>, KubeObject])[]) => {
   const kube = createMemoryKube();
-  for (const [type, object] of objects) kube.seed(type as unknown as ResourceType, object);
+  for (const [type, object] of objects) kube.seed(type, object);
   let text = '';
   const terminal = { out: (more: string) => void (text += more), err: () => undefined, isLive: false, now: () => now };
   const call = { kube, namespace, positionals: [wanted], values: {}, terminal, signal: new AbortController().signal };
@@ -65,7 +65,7 @@ const seen = <T extends KubeObject>(type: ResourceType<T>, object: KubeObject) =
   [type as unknown as ResourceType<never>, object] as const;
 const erased = (type: unknown) => type as ResourceType;
 
-const kinds = [...servedKinds.map(({ type }) => type), persistentVolumeClaims as unknown as ResourceType].filter(
+const kinds = [...servedKinds.map(({ type }) => type), persistentVolumeClaims].filter(
   ({ namespaced, kind }) => namespaced && !kind.endsWith('Downloader'),
 );
 

@@ -93,10 +93,7 @@ const nothingThere = (namespace: string, wanted: string): string =>
 
 const childTypesOf = ({ type }: Found): readonly ResourceType[] => {
   const reconciler = reconcilerOf({ apiVersion: apiVersionOf(type), kind: type.kind });
-  const types = [
-    ...(reconciler?.watchedChildren(backends) ?? []).map((watchedChild) => watchedChild.type),
-    pods as unknown as ResourceType,
-  ];
+  const types = [...(reconciler?.watchedChildren(backends) ?? []).map((watchedChild) => watchedChild.type), pods];
   // Backends make some kinds alike, each would be listed as often.
   return [...new Map(types.map((type) => [`${type.group}/${type.plural}`, type])).values()];
 };

@@ -18,14 +18,14 @@ const rbac = 'rbac.authorization.k8s.io/v1';
 
 /** An outage of what answers them would keep everything else from going. */
 export const doors: readonly ResourceType[] = [
-  validatingWebhookConfigurations as unknown as ResourceType,
-  mutatingWebhookConfigurations as unknown as ResourceType,
+  validatingWebhookConfigurations,
+  mutatingWebhookConfigurations,
   typeOf('apiregistration.k8s.io/v1', 'APIService'),
 ];
 
 /** Outside our namespace, which takes along all that is in it. The volume is of the component `nfs-backups`: the export itself stays. */
 export const outside: readonly ResourceType[] = [
-  persistentVolumes as unknown as ResourceType,
+  persistentVolumes,
   typeOf(rbac, 'RoleBinding', true),
   typeOf(rbac, 'ClusterRoleBinding'),
   typeOf(rbac, 'ClusterRole'),

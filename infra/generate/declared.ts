@@ -27,7 +27,7 @@ export const jobOwners: readonly ResourceType[] = reconcilers
   .map(({ kind }) => kind.type);
 
 /** Kinds whose objects what is golden may belong to: crons own their versions by label. */
-export const goldenOwners: readonly ResourceType[] = [...jobOwners, dataImportCronKind.type as unknown as ResourceType];
+export const goldenOwners: readonly ResourceType[] = [...jobOwners, dataImportCronKind.type];
 
 /** Kinds that are made and not followed. */
 export const made: readonly ChildAccess[] = reconcilers.flatMap(({ makes = [] }) => makes);

@@ -40,8 +40,8 @@ const anyType = ({ apiVersion, kind }: KubeObject): ResourceType => {
   return { group, version, kind, plural: `${kind.toLowerCase()}s`, namespaced };
 };
 
-const harvester = harvesterImageKind.type as unknown as ResourceType;
-const hyperCloud = hyperCloudImageKind.type as unknown as ResourceType;
+const harvester = harvesterImageKind.type;
+const hyperCloud = hyperCloudImageKind.type;
 
 const typeOf = ({ apiVersion }: Draft): ResourceType => (apiVersion.startsWith('harvester') ? harvester : hyperCloud);
 const keyOf = ({ metadata }: Draft) => ({ namespace: 'default', name: String(metadata['name']) });

@@ -20,7 +20,7 @@ export const buildMetricsAccess = (): readonly GeneratedManifest[] => [
     name,
     listings.map(({ type }) => rule(type, ['list'])),
   ),
-  ...grantInOwn(name, [rule(deployments as unknown as ResourceType, ['get'])]),
+  ...grantInOwn(name, [rule(deployments, ['get'])]),
 ];
 
 /** One is enough: when it is down, a gap is all there is, and an alert says so. */

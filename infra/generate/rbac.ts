@@ -86,14 +86,12 @@ export const grant = (name: string, rules: readonly Rule[]): readonly GeneratedM
 /** Beside what it may do with the served kinds anyway. Of operators' objects one field is written. */
 const templateRules: readonly Rule[] = [
   // The schedule that was drawn for the common images, kept where the operator keeps it.
-  rule(hyperConvergeds as unknown as ResourceType, ['patch'], 'status'),
-  ...[...templateHolders, nodes as unknown as ResourceType].map((type) => rule(type, ['list'])),
+  rule(hyperConvergeds, ['patch'], 'status'),
+  ...[...templateHolders, nodes].map((type) => rule(type, ['list'])),
   // What was said of a template already.
   rule(kubeEvents, ['get']),
-  ...[dataImportCronKind.type, dataSourceKind.type].map((type) =>
-    rule(type as unknown as ResourceType, ['create', 'delete']),
-  ),
-  rule(namespaces as unknown as ResourceType, ['get', 'create']),
+  ...[dataImportCronKind.type, dataSourceKind.type].map((type) => rule(type, ['create', 'delete'])),
+  rule(namespaces, ['get', 'create']),
 ];
 
 /** Nothing but the status is written of these: nobody holds them, and they wait for nobody. */
@@ -140,10 +138,10 @@ export const buildDriverAccess = (
     // Whether a CDI is installed.
     rule(cdis, ['list']),
     // Whom Harvester's administrators trust.
-    only(rule(harvesterSettings as unknown as ResourceType, ['get']), trustSetting) as Rule,
+    only(rule(harvesterSettings, ['get']), trustSetting) as Rule,
     // What administrators say of file systems and registries.
     rule(cdiConfigs, ['get']),
-    rule(configMaps as unknown as ResourceType, ['create']),
+    rule(configMaps, ['create']),
     ...(fn.polls ? pollLookups.map((type) => rule(type, ['get'])) : []),
     // Names that one object may have, held before its first child is made; and who fetches an image for all that want it.
     rule(leases, ['get', 'create', 'update', 'patch', 'delete']),
@@ -213,8 +211,8 @@ export const buildEventSourceAccess = (): readonly GeneratedManifest[] => {
   const subjects = [{ kind: 'ServiceAccount', name: 'cron-tick', namespace: systemNamespace }];
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name };
   const rules = [
-    rule(apiServerSources as unknown as ResourceType, ['list', 'create', 'patch', 'delete']),
-    only(rule(configMaps as unknown as ResourceType, ['get']), optionalSources),
+    rule(apiServerSources, ['list', 'create', 'patch', 'delete']),
+    only(rule(configMaps, ['get']), optionalSources),
   ];
   return [
     { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules },

@@ -163,9 +163,7 @@ export const admissionLookups: readonly { readonly type: ResourceType; readonly 
 export const pollLookups: readonly ResourceType[] = [secrets, configMaps];
 
 /** Kinds of operators that a cluster may lack: each has a source of its own, so that an absent one holds up nothing. */
-export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps].map(
-  (type) => type as unknown as ResourceType,
-);
+export const templateHolders: readonly ResourceType[] = [hyperConvergeds, ssps];
 
 /** Machines that say which disks they need; a cluster may lack the kind. By name: their cloud-init may hold passwords. */
 export const diskUsers: readonly ResourceType[] = [erased(virtualMachines)];

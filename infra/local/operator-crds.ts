@@ -32,10 +32,10 @@ export const buildOpenCrd = (
 });
 
 export const operatorCrds: readonly CustomResourceDefinition[] = [
-  buildOpenCrd(hyperConvergeds as unknown as ResourceType),
-  buildOpenCrd(ssps as unknown as ResourceType, undefined, sspVersions.slice(1)),
-  buildOpenCrd(virtualMachineBackups as unknown as ResourceType),
-  buildOpenCrd(harvesterSettings as unknown as ResourceType, {
+  buildOpenCrd(hyperConvergeds),
+  buildOpenCrd(ssps, undefined, sspVersions.slice(1)),
+  buildOpenCrd(virtualMachineBackups),
+  buildOpenCrd(harvesterSettings, {
     value: { type: 'string' },
     default: { type: 'string' },
   }),

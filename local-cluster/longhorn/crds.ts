@@ -75,11 +75,9 @@ const build = ({ type, shortNames, spec, status, columns }: Description): Custom
   },
 });
 
-const erased = <T extends KubeObject>(type: ResourceType<T>): ResourceType => type as unknown as ResourceType;
-
 export const longhornCrds: readonly CustomResourceDefinition[] = [
   build({
-    type: erased<BackingImage>(backingImages),
+    type: backingImages,
     shortNames: ['lhbi'],
     spec: record({
       checksum: text,
@@ -118,7 +116,7 @@ export const longhornCrds: readonly CustomResourceDefinition[] = [
     },
   }),
   build({
-    type: erased<BackingImageDataSource>(backingImageDataSources),
+    type: backingImageDataSources,
     shortNames: ['lhbids'],
     spec: record({
       checksum: text,
@@ -152,7 +150,7 @@ export const longhornCrds: readonly CustomResourceDefinition[] = [
     },
   }),
   build({
-    type: erased<BackupBackingImage>(backupBackingImages),
+    type: backupBackingImages,
     shortNames: ['lhbbi'],
     spec: record({
       backingImage: text,

@@ -12,20 +12,18 @@ import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
 import type { KubeObject } from '#shared/api/object.ts';
 
-const served = <T extends KubeObject>(kind: ServedKind<T>): ServedKind => kind as unknown as ServedKind;
-
 export const servedKinds: readonly ServedKind[] = [
-  served(hyperCloudImageKind),
-  served(harvesterImageKind),
-  served(downloaderKind),
-  served(dataSourceKind),
-  served(dataImportCronKind),
-  served(virtualMachinePvcKind),
-  served(virtualMachineVolumeKind),
-  served(volumeExportKind),
-  served(dataVolumeKind),
-  served(storageProfileKind),
+  hyperCloudImageKind,
+  harvesterImageKind,
+  downloaderKind,
+  dataSourceKind,
+  dataImportCronKind,
+  virtualMachinePvcKind,
+  virtualMachineVolumeKind,
+  volumeExportKind,
+  dataVolumeKind,
+  storageProfileKind,
 ];
 
 /** Kinds that only tell something: they have a CRD, and nothing is done for their objects. */
-export const reportedKinds: readonly ServedKind[] = [served(cdiConfigKind)];
+export const reportedKinds: readonly ServedKind[] = [cdiConfigKind];

@@ -30,11 +30,9 @@ export type Action =
       readonly propagation: 'Background' | 'Foreground';
     };
 
-const erased = <T extends KubeObject>(type: ResourceType<T>): ResourceType => type as unknown as ResourceType;
-
 export const create = <T extends KubeObject>(type: ResourceType<T>, object: T): Action => ({
   do: 'create',
-  type: erased(type),
+  type,
   object,
 });
 
@@ -49,14 +47,14 @@ export const amend = (type: ResourceType, { namespace, name }: ObjectKey, change
 /** As `create`, of what has one content for each name. */
 export const ensure = <T extends KubeObject>(type: ResourceType<T>, object: T): Action => ({
   do: 'create',
-  type: erased(type),
+  type,
   object,
   mayExist: true,
 });
 
 export const patch = <T extends KubeObject>(type: ResourceType<T>, observed: T, change: object): Action => ({
   do: 'patch',
-  type: erased(type),
+  type,
   key: keyOf(observed),
   resourceVersion: observed.metadata.resourceVersion ?? '',
   patch: change,
@@ -80,4 +78,4 @@ const removal = <T extends KubeObject>(
 ): readonly Action[] =>
   observed === undefined || observed.metadata.deletionTimestamp !== undefined
     ? []
-    : [{ do: 'delete', type: erased(type), key: keyOf(observed), uid: observed.metadata.uid ?? '', propagation }];
+    : [{ do: 'delete', type, key: keyOf(observed), uid: observed.metadata.uid ?? '', propagation }];

@@ -11,7 +11,7 @@ export const follow = <T extends KubeObject>(
   verbs: WatchedChild['verbs'],
   matters: (child: T) => boolean,
 ): WatchedChild => ({
-  type: type as unknown as ResourceType,
+  type: type,
   verbs,
   ownerOf,
   matters: (object: KubeObject, change: Change) => change === 'delete' || matters(object as T),

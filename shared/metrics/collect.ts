@@ -40,10 +40,10 @@ const ofGolden = { labelSelector: cdiLabels.cron };
 /** Everything that is read; the role of the exporter is made from it. */
 export const listings: readonly Listing[] = [
   ...reconcilers.map((reconciler) => ({ type: reconciler.kind.type, reconciler })),
-  { type: persistentVolumeClaims as unknown as ResourceType, ...ofGolden },
-  { type: volumeSnapshots as unknown as ResourceType, ...ofGolden },
-  { type: storageClasses as unknown as ResourceType },
-  { type: nodes as unknown as ResourceType },
+  { type: persistentVolumeClaims, ...ofGolden },
+  { type: volumeSnapshots, ...ofGolden },
+  { type: storageClasses },
+  { type: nodes },
 ];
 
 /** One resource that cannot be read takes nothing away from the others. A kind that a cluster lacks has no objects. */

@@ -123,7 +123,7 @@ export const imageReconciler = <T extends ImageObject>(
     const registration = registrationOf(backends, backend);
     // Images are made from images of their kind, too.
     const read = (object: KubeObject) => dialect.toImage(object as T);
-    const own = { kind: dialect.kind, read, links: linksOf(dialect) } as unknown as Cloner;
+    const own = { kind: dialect.kind, read, links: linksOf(dialect) };
     return registration.served ? (plannerOf(registration.backend, [...cloners, own]) as Planner<Image>) : undefined;
   },
   uniqueNameOf: ({ displayName, state }) =>

@@ -56,7 +56,7 @@ describe('reconcile', () => {
     ['an image of HyperCloud', clouds, sized],
     ['an image of Harvester', harvesterImageKind.type, aHarvesterImage({ metadata: key })],
   ])('writes its decision on %s down although others keep labelling it', async (_what, type, object) => {
-    const seeded = kube.seed<KubeObject>(type as unknown as ResourceType, object);
+    const seeded = kube.seed<KubeObject>(type, object);
     let disturbances = 0;
     const disturbed = {
       ...kube,
@@ -64,7 +64,7 @@ describe('reconcile', () => {
         if (disturbances < 3) {
           disturbances += 1;
           kube.edit<KubeObject>(
-            type as unknown as ResourceType,
+            type,
             seeded.metadata,
             ({ metadata }) => void (metadata.labels = { count: String(disturbances) }),
           );

@@ -22,28 +22,23 @@ import { volumeReconciler } from '#shared/resources/volume/reconciler.ts';
 import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts';
 import type { Volume } from '#shared/resources/volume/volume.ts';
 
-const erased = <T extends KubeObject, S extends Resource>(reconciler: Reconciler<T, S>): Reconciler =>
-  reconciler as unknown as Reconciler;
-const volume = <T extends KubeObject>(reconciler: Reconciler<T, Volume>): Reconciler<KubeObject, Volume> =>
-  reconciler as unknown as Reconciler<KubeObject, Volume>;
-
 const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };
 
 const hyperCloudVolumeKinds = [
-  volume(volumeReconciler(virtualMachinePvcs, originReaders)),
-  volume(volumeReconciler(virtualMachineVolumes, originReaders)),
+  volumeReconciler(virtualMachinePvcs, originReaders),
+  volumeReconciler(virtualMachineVolumes, originReaders),
 ];
 
 export const reconcilers: readonly Reconciler[] = [
-  erased(imageReconciler(hyperCloudImages, hyperCloudVolumeKinds)),
-  erased(imageReconciler(harvesterImages)),
-  erased(dataSourceReconciler),
-  erased(dataImportCronReconciler),
-  ...hyperCloudVolumeKinds.map(erased),
-  erased(volumeReconciler(dataVolumes, originReaders)),
-  erased(storageProfileReconciler),
-  erased(volumeExportReconciler),
-  erased(downloaderReconciler),
+  imageReconciler(hyperCloudImages, hyperCloudVolumeKinds),
+  imageReconciler(harvesterImages),
+  dataSourceReconciler,
+  dataImportCronReconciler,
+  ...hyperCloudVolumeKinds,
+  volumeReconciler(dataVolumes, originReaders),
+  storageProfileReconciler,
+  volumeExportReconciler,
+  downloaderReconciler,
 ];
 
 /** `undefined` for kinds that are not reconciled. */

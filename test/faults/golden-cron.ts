@@ -57,7 +57,7 @@ export const cronScenarios: readonly CronScenario[] = [
 
 const namespace = 'default';
 const key = { namespace, name: 'cron' };
-const type = dataImportCronKind.type as unknown as ResourceType;
+const type = dataImportCronKind.type;
 const versionMs = 150_000;
 /** Versions that are kept where a scenario does not say. */
 const mostKept = 2;

@@ -36,8 +36,8 @@ const fatal: AttemptScript = {
   }),
 };
 
-const hyperCloudType = hyperCloudImageKind.type as unknown as ResourceType;
-const harvesterType = harvesterImageKind.type as unknown as ResourceType;
+const hyperCloudType = hyperCloudImageKind.type;
+const harvesterType = harvesterImageKind.type;
 
 const sized = aHyperCloudImage({
   spec: {
@@ -78,7 +78,7 @@ const dataVolume = (
   source: object,
   size: object = ofOneGib,
 ): { readonly type: ResourceType; readonly object: ImageObject } => ({
-  type: dataVolumeKind.type as unknown as ResourceType,
+  type: dataVolumeKind.type,
   object: {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: dataVolumeKind.type.kind,

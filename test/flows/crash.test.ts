@@ -40,7 +40,7 @@ interface Moment {
 }
 const moment = <T extends KubeObject>(when: string, type: ResourceType<T>, isSo: (object: T) => boolean): Moment => ({
   when,
-  type: type as unknown as ResourceType,
+  type: type,
   isSo,
 });
 const jobOf = (mode: string) => (job: Job | Pod) => job.metadata.name.startsWith(`${mode}-`);

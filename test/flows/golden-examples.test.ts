@@ -124,7 +124,7 @@ describe.skipIf(folder === undefined || !hasRegistry())('manifests of golden ima
       (volume) => volume?.status?.phase === 'Succeeded' || volume?.status?.phase === 'Failed',
     );
     expect(disk.status?.phase).toBe('Succeeded');
-    await flow.remove(dataSourceKind.type as unknown as ResourceType, 'fedora');
+    await flow.remove(dataSourceKind.type, 'fedora');
     await flow.until(dataSourceKind.type, 'fedora', isGone);
   });
 

@@ -94,7 +94,7 @@ describe('golden images from files', { timeout: 600_000 }, () => {
     await expect
       .poll(claims, { timeout: 60_000 })
       .toEqual([versionOf('tagged', first), versionOf('tagged', second)].sort());
-    await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'tagged');
+    await flow.remove(dataImportCronKind.type, 'tagged');
   });
 
   it('are fetched once for crons of one file that states no digest, though the second comes when the first is done', async () => {

@@ -165,7 +165,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     await markDefault('local', true);
     await untilOffered(flow, 'waiting', waiting);
     expect(await placeOf(waiting)).toBe('local');
-    for (const name of ['moved', 'waiting']) await flow.remove(crons as unknown as ResourceType, name);
+    for (const name of ['moved', 'waiting']) await flow.remove(crons, name);
   });
 
   it('20: a class whose profile says so has one writer, unless the template says otherwise', async () => {
@@ -204,7 +204,7 @@ describe.skipIf(!hasRegistry())('places of golden images', { timeout: 600_000 },
     await flow.annotate('watched', { [cdiAnnotations.desiredDigest]: `sha256:${'0'.repeat(64)}` });
     await flow.until(crons, 'watched', (cron) => conditionOf(cron, 'Degraded')?.reason === 'ImportFailed');
     expect(await metrics()).toContain(outdated('false', 1));
-    await flow.remove(crons as unknown as ResourceType, 'watched');
+    await flow.remove(crons, 'watched');
     await flow.until(crons, 'watched', isGone);
     expect(await metrics()).not.toContain(`dataimportcron_outdated{ns="${namespace}",cron_name="watched"`);
   });

@@ -100,8 +100,8 @@ describe('outages', { timeout: 400_000 }, () => {
     const spec = { containers: [{ name: 'one', image: 'example/none' }] };
     await kube.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: pod, spec } as never);
     await kube.mergePatch(pods, pod, { metadata: { labels: { mine: 'yes' } } });
-    await kube.delete(namespaces as unknown as ResourceType, { name: 'apart' });
-    await untilGone(namespaces as unknown as ResourceType, 'apart');
+    await kube.delete(namespaces, { name: 'apart' });
+    await untilGone(namespaces, 'apart');
     // So do images that are there: one is made, labelled, and both are removed with all they have.
     expect((await followUntil(kube, 'running', isOver, timeLimit)).at(-1)?.state).toBe('Available');
     await kube.mergePatch(images, { namespace, name: 'running' }, { metadata: { labels: { mine: 'yes' } } });
@@ -120,7 +120,7 @@ describe('outages', { timeout: 400_000 }, () => {
     const volume = (await kube.list(persistentVolumeClaims, { namespace })).items.find(({ metadata }) =>
       metadata.name.startsWith('kept'),
     )!;
-    const remove = () => kube.delete(persistentVolumeClaims as unknown as ResourceType, volume.metadata);
+    const remove = () => kube.delete(persistentVolumeClaims, volume.metadata);
     await expect(remove()).rejects.toBeInstanceOf(Denied);
     const restore = await cutAdmission();
     await expect(remove()).rejects.toBeInstanceOf(Unavailable);

@@ -96,9 +96,9 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     'data volume': (checksum, className) => aDisk('disk', checksum, className),
   };
   const kept: Readonly<Record<string, readonly [ResourceType, string, string]>> = {
-    hypercloud: [hyperCloudImageKind.type as unknown as ResourceType, 'image', 'Available'],
-    harvester: [harvesterImageKind.type as unknown as ResourceType, 'image-kept', 'Imported'],
-    'data volume': [dataVolumes as unknown as ResourceType, 'disk', 'Succeeded'],
+    hypercloud: [hyperCloudImageKind.type, 'image', 'Available'],
+    harvester: [harvesterImageKind.type, 'image-kept', 'Imported'],
+    'data volume': [dataVolumes, 'disk', 'Succeeded'],
   };
   type Phased = KubeObject & {
     readonly status?: {
@@ -134,7 +134,7 @@ describe('bytes that several want', { timeout: 600_000 }, () => {
     for (const [type, name] of going) await flow.until(type, name, (object) => object === undefined);
   };
   const clear = async (): Promise<void> => {
-    await flow.remove(dataImportCronKind.type as unknown as ResourceType, 'summed');
+    await flow.remove(dataImportCronKind.type, 'summed');
     await drop('hypercloud', 'harvester', 'data volume');
   };
 

@@ -60,7 +60,7 @@ describe('bullion uninstall', { timeout: 400_000 }, () => {
       },
     } as never);
     await kube.create(persistentVolumes, exportVolume as never);
-    await installCrds(kube, [buildOpenCrd(virtualMachines as unknown as ResourceType)]);
+    await installCrds(kube, [buildOpenCrd(virtualMachines)]);
     await kube.create(virtualMachines, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',

@@ -39,7 +39,7 @@ export interface AdmissionServer {
 }
 
 /** Kinds of others that rules look at. */
-const foreignCrds = [virtualMachines, templateVersions].map((type) => buildOpenCrd(type as unknown as ResourceType));
+const foreignCrds = [virtualMachines, templateVersions].map((type) => buildOpenCrd(type));
 
 /** Both admission functions, working under the account of this kubeconfig. */
 export type StartFunctions = (

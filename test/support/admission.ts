@@ -144,13 +144,11 @@ export const clusterOf = (...objects: readonly Draft[]): KubeClient => {
     server: 'https://cluster.example',
     get: async <T extends KubeObject>(type: ResourceType<T>, key: { name: string; namespace?: string | undefined }) =>
       typed<T>(
-        ofType(type as unknown as ResourceType).filter(
-          ({ metadata }) => metadata['name'] === key.name && metadata['namespace'] === key.namespace,
-        ),
+        ofType(type).filter(({ metadata }) => metadata['name'] === key.name && metadata['namespace'] === key.namespace),
       )[0],
     list: async (type, options = {}) => {
       if (options.limit === undefined) throw new Error('an unbounded list');
-      const found = ofType(type as unknown as ResourceType).filter(
+      const found = ofType(type).filter(
         (object) =>
           (options.namespace === undefined || object.metadata['namespace'] === options.namespace) &&
           matches(object, options.labelSelector),

@@ -102,13 +102,10 @@ export const createMemoryKube = (options: MemoryKubeOptions = {}): MemoryKube =>
     watches,
     failNext: call.failNext,
     onChange: store.onChange,
-    all: (type) =>
-      (type === undefined ? store.values() : store.of(type as unknown as ResourceType)).map(
-        ({ object }) => object,
-      ) as never,
-    seed: (type, object) => store.insert(type as unknown as ResourceType, object) as never,
+    all: (type) => (type === undefined ? store.values() : store.of(type)).map(({ object }) => object) as never,
+    seed: (type, object) => store.insert(type, object) as never,
     edit: (type, key, change) => {
-      const stored = store.find(type as unknown as ResourceType, key);
+      const stored = store.find(type, key);
       if (stored === undefined) return;
       const next = copy(stored.object);
       change(next as never);
@@ -175,14 +172,11 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
     server: 'https://memory',
     get: (type, key) =>
       call({ verb: 'get', resource: type.plural, name: key.name }, () => {
-        const stored = store.find(type as unknown as ResourceType, key);
+        const stored = store.find(type, key);
         return stored === undefined ? undefined : (copy(stored.object) as never);
       }),
     list: (type, options = {}) =>
-      call(
-        { verb: 'list', resource: type.plural },
-        () => store.page(type as unknown as ResourceType, options) as never,
-      ),
+      call({ verb: 'list', resource: type.plural }, () => store.page(type, options) as never),
     listAll: async function* listAll(type, options = {}) {
       let next: string | undefined;
       do {
@@ -194,13 +188,13 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
     },
     create: (type, object) =>
       call({ verb: 'create', resource: type.plural, name: object.metadata.name }, () => {
-        const erased = type as unknown as ResourceType;
+        const erased = type;
         const kept = store.withoutStatus(erased, object);
         admit({ operation: 'CREATE', type: erased, user, object: store.fill(erased, kept) });
         return store.insert(erased, kept) as never;
       }),
     replace: (type, object, options = {}) => {
-      const erased = type as unknown as ResourceType;
+      const erased = type;
       const what = { verb: 'replace', resource: resourceOf(erased, options), name: object.metadata.name } as const;
       return call(what, () => {
         const stored = store.mustFind(erased, object.metadata);
@@ -209,7 +203,7 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
       });
     },
     mergePatch: (type, key, patch, options = {}) => {
-      const erased = type as unknown as ResourceType;
+      const erased = type;
       return call({ verb: 'patch', resource: resourceOf(erased, options), name: key.name }, () => {
         const stored = store.mustFind(erased, key);
         const { resourceVersion, uid } = (patch as Partial<KubeObject>).metadata ?? {};
@@ -227,7 +221,7 @@ const createClient = ({ store, call, watch, admit, user }: ClientParts): KubeCli
         admit({ operation: 'DELETE', type, user, old: stored.object });
         store.remove(stored);
       }),
-    watch: (type, options) => watch(type as unknown as ResourceType, options) as never,
+    watch: (type, options) => watch(type, options) as never,
     jsonPatch: notModelled('JSON patch'),
     apply: notModelled('server-side apply'),
     raw: notModelled('raw requests'),

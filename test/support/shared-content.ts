@@ -83,8 +83,8 @@ const build = (name: string, storageClassName: string, kind: Kind): KubeObject =
   return kind === 'harvester' ? harvesterImage(name, storageClassName) : dataVolume(name, storageClassName, kind);
 };
 
-const types = [dataVolumeKind, hyperCloudImageKind, harvesterImageKind].map(
-  ({ type }) => type as unknown as ResourceType,
+const types: readonly ResourceType[] = [dataVolumeKind, hyperCloudImageKind, harvesterImageKind].map(
+  ({ type }) => type,
 );
 const typeOf = ({ kind, apiVersion }: Pick<KubeObject, 'kind' | 'apiVersion'>): ResourceType =>
   types.find((type) => type.kind === kind && apiVersionOf(type) === apiVersion)!;

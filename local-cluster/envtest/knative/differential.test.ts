@@ -43,8 +43,8 @@ const stable = (headers: Iterable<[string, string]>) =>
 
 const freePort = async (): Promise<number> => (await freePorts(1))[0] ?? 0;
 
-const configMaps = anyConfigMaps as unknown as ResourceType;
-const namespaces = anyNamespaces as unknown as ResourceType;
+const configMaps = anyConfigMaps;
+const namespaces = anyNamespaces;
 const widgets: ResourceType = { ...triggers, group: 'example.dev', kind: 'Widget', plural: 'widgets' };
 
 describe.skipIf(assetsDir === undefined || knative === undefined)('beside Knative', () => {

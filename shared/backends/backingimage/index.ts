@@ -64,7 +64,7 @@ export const backingImage: Backend<ObservedBackingImage> = {
   delete: planDelete,
   rootDiskOf: ({ state }) => ({ is: 'class', className: state.storageClassName ?? '' }),
   watchedChildren,
-  reads: reads.map((type) => type as unknown as ResourceType),
+  reads: reads,
   validator,
   mutator,
 };

@@ -134,7 +134,7 @@ export const longhornMissing =
   'Longhorn is not installed in this cluster: install it, or write `backend: csi`, which uses any CSI storage class';
 
 export const need: Need = {
-  type: backingImages as unknown as ResourceType,
+  type: backingImages,
   namespace: longhornNamespace,
   because: longhornMissing,
 };

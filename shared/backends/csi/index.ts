@@ -112,9 +112,7 @@ export const csi: Backend<ObservedCsi> = {
     snapshot: state.children?.snapshot,
   }),
   watchedChildren,
-  reads: [pods, storageClasses, storageProfiles, volumeSnapshotClasses, kubeEvents, harvesterImageKind.type].map(
-    (type) => type as unknown as ResourceType,
-  ),
+  reads: [pods, storageClasses, storageProfiles, volumeSnapshotClasses, kubeEvents, harvesterImageKind.type],
   validator,
   mutator,
 };

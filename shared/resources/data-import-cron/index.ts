@@ -36,7 +36,7 @@ const planner: Planner<CronResource, ObservedCron> = { check, plan, remove: plan
 
 /** Every change may be what the cron waits for; most of them are few. */
 const follow = <T extends KubeObject>(type: ResourceType<T>, verbs: WatchedChild['verbs']): WatchedChild => ({
-  type: type as unknown as ResourceType,
+  type: type,
   verbs,
   ownerOf,
   matters: () => true,
@@ -106,14 +106,18 @@ export const dataImportCronReconciler: Reconciler<DataImportCron, CronResource> 
     follow(persistentVolumeClaims, ['patch', 'delete']),
     follow(volumeSnapshots, ['create', 'patch', 'delete']),
   ],
-  reads: () =>
-    [dataVolumes, persistentVolumeClaims, volumeSnapshots, storageClasses, volumeSnapshotClasses, storageProfiles].map(
-      (type) => type as unknown as ResourceType,
-    ),
+  reads: () => [
+    dataVolumes,
+    persistentVolumeClaims,
+    volumeSnapshots,
+    storageClasses,
+    volumeSnapshotClasses,
+    storageProfiles,
+  ],
   read: readCron,
   toStatus,
   refusalOf,
-  plannerOf: () => planner as unknown as Planner<CronResource>,
+  plannerOf: () => planner,
   finalizerOf: () => finalizers.cron,
   isSettled: (cron) =>
     !cron.deleting &&

@@ -45,11 +45,11 @@ const unusable = (reason: string, message: string): DataSourceState => ({ phase:
 export const dataSourceReconciler: Reconciler<DataSource, DataSourceResource> = {
   kind: dataSourceKind,
   watchedChildren: () => [],
-  reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots].map((type) => type as unknown as ResourceType),
+  reads: () => [persistentVolumeClaims, dataVolumes, volumeSnapshots],
   read: readDataSource,
   toStatus,
   refusalOf: () => undefined,
-  plannerOf: () => planner as unknown as Planner<DataSourceResource>,
+  plannerOf: () => planner,
   finalizerOf: () => undefined,
   // Nobody tells when a volume of the user's own comes or goes: the tick looks. What a cron keeps is told by the cron's children.
   isSettled: ({ state, isManaged, deleting }) => !deleting && isManaged && state.phase === 'Ready',

@@ -41,7 +41,7 @@ const toVolume = (object: DataVolume): Volume => {
     checksum: 'value' in checksum ? checksum.value : undefined,
     holdsFiles: holdsFiles(object),
     claim: readClaim(object),
-    labelled: dataVolumeKind.type as unknown as ResourceType,
+    labelled: dataVolumeKind.type,
     pod: readPod(object),
     grants: readGrants(object),
     content: metadata.annotations?.[annotations.content],

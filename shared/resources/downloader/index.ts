@@ -101,7 +101,7 @@ export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = 
   kind: downloaderKind,
   // It has no children; declared for the right to remove what nobody wants any more.
   watchedChildren: () => [follow(downloaderKind.type, ['delete'], () => false)],
-  reads: () => [images as unknown as ResourceType],
+  reads: () => [images],
   read,
   toStatus: (object, { generation }, state, now): DownloaderStatus => ({
     observedGeneration: generation,
@@ -110,7 +110,7 @@ export const downloaderReconciler: Reconciler<Downloader, DownloaderResource> = 
     conditions: [...conditionsOf(object, generation, state, now)],
   }),
   refusalOf: () => undefined,
-  plannerOf: () => downloaderPlanner as unknown as Planner<DownloaderResource>,
+  plannerOf: () => downloaderPlanner,
   finalizerOf: () => undefined,
   // Its time is up one day: the tick looks.
   isSettled: () => false,

@@ -36,8 +36,6 @@ interface ProtectedRule {
   readonly check: (request: AdmissionRequest, kube: KubeClient) => Promise<AdmissionAnswer> | AdmissionAnswer;
 }
 
-const erased = (...types: readonly unknown[]): readonly ResourceType[] => types as readonly ResourceType[];
-
 // An image that a version of a virtual machine template was made with stays while that version is there (protected/image-of-template).
 
 /** More owners than one are rare, and more than these are nobody's. */
@@ -101,12 +99,12 @@ const mayUseClass = async (request: AdmissionRequest, kube: KubeClient): Promise
   return grant === undefined ? refused('Forbidden', [{ field, message }]) : allowed;
 };
 
-const machines = erased(virtualMachines);
-const classes = erased(storageClasses);
+const machines = [virtualMachines];
+const classes = [storageClasses];
 
 export const protectedRules: readonly ProtectedRule[] = [
-  { id: 'image-of-template', types: erased(harvesterImageKind.type), on: 'DELETE', check: keepImageOfTemplate },
-  { id: 'image-class-allowed', types: erased(persistentVolumeClaims), on: 'CREATE', check: mayUseClass },
+  { id: 'image-of-template', types: [harvesterImageKind.type], on: 'DELETE', check: keepImageOfTemplate },
+  { id: 'image-class-allowed', types: [persistentVolumeClaims], on: 'CREATE', check: mayUseClass },
   { id: 'marks-are-ours', types: goldenTypes, on: 'CREATE', check: keepMarks },
   { id: 'marks-are-ours', types: goldenTypes, on: 'UPDATE', check: keepMarks },
   { id: 'golden-volume-in-use', types: goldenTypes, on: 'DELETE', check: keepGolden },
@@ -116,16 +114,16 @@ export const protectedRules: readonly ProtectedRule[] = [
   { id: 'machine-image-allowed', types: machines, on: 'UPDATE', check: mayUseImages },
   { id: 'class-in-use', types: classes, on: 'DELETE', check: keepClassInUse },
   { id: 'reserved-class', types: classes, on: 'DELETE', check: keepReservedClass },
-  { id: 'exported-claim', types: erased(persistentVolumeClaims), on: 'DELETE', check: keepExported },
+  { id: 'exported-claim', types: [persistentVolumeClaims], on: 'DELETE', check: keepExported },
   {
     id: 'machine-disk',
-    types: erased(persistentVolumeClaims, dataVolumeKind.type),
+    types: [persistentVolumeClaims, dataVolumeKind.type],
     on: 'DELETE',
     check: keepMachineDisk,
   },
   // The table of class-rules.ts.
   { id: 'class', types: classes, on: 'CREATE', check: checkClass },
   { id: 'class', types: classes, on: 'UPDATE', check: checkClass },
-  { id: 'encryption-key-in-use', types: erased(secrets), on: 'UPDATE', check: keepEncryptionKey },
-  { id: 'encryption-key-in-use', types: erased(secrets), on: 'DELETE', check: keepEncryptionKey },
+  { id: 'encryption-key-in-use', types: [secrets], on: 'UPDATE', check: keepEncryptionKey },
+  { id: 'encryption-key-in-use', types: [secrets], on: 'DELETE', check: keepEncryptionKey },
 ];

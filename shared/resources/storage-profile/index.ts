@@ -80,8 +80,7 @@ export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResourc
   kind: storageProfileKind,
   // They have no owner of ours; declared for the right to make and to annotate them.
   watchedChildren: () => [follow(storageProfileKind.type, ['create', 'patch'], () => false)],
-  reads: () =>
-    [storageClasses, volumeSnapshotClasses, persistentVolumes].map((type) => type as unknown as ResourceType),
+  reads: () => [storageClasses, volumeSnapshotClasses, persistentVolumes],
   read,
   toStatus: ({ status }, { generation }, state, now): StorageProfileStatus => ({
     observedGeneration: generation,
@@ -100,7 +99,7 @@ export const storageProfileReconciler: Reconciler<StorageProfile, ProfileResourc
     ),
   }),
   refusalOf: () => undefined,
-  plannerOf: () => planner as unknown as Planner<ProfileResource>,
+  plannerOf: () => planner,
   finalizerOf: () => undefined,
   // Changes of the class are observed by the tick, which compares all of them at once.
   isSettled: ({ object, generation, deleting }) => !deleting && object.status?.observedGeneration === generation,

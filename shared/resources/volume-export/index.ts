@@ -38,8 +38,6 @@ const reads = [
   namespaces,
 ] as readonly unknown[];
 
-const erased = (type: unknown): ResourceType => type as ResourceType;
-
 export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, VolumeExport> = {
   ...fillable,
   kind: volumeExportKind,
@@ -48,7 +46,7 @@ export const volumeExportReconciler: Reconciler<VirtualMachineVolumeExport, Volu
   watchedChildren: () => watchedChildren,
   reads: () => reads as readonly ResourceType[],
   // The pod that shows a local export: nobody waits for it.
-  makes: [{ type: erased(pods), verbs: ['create', 'delete'] }],
+  makes: [{ type: pods, verbs: ['create', 'delete'] }],
   refusalOf: (resource, _, { objectStore }) => {
     const { destination } = resource;
     const hasNoStore = destination?.is === 'store' && destination.object.type === 'object' && objectStore === undefined;

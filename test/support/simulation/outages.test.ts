@@ -31,7 +31,7 @@ describe('webhooks that nobody answers', () => {
     world.webhooksDownUntil(600 * minutes);
     await world.run(60 * minutes);
     expect(stateOf(world)).toBe('Available');
-    await world.kube.delete(type as unknown as ResourceType, key);
+    await world.kube.delete(type, key);
     await world.run(120 * minutes);
     expect(world.kube.all<KubeObject>().filter(({ metadata }) => metadata.labels?.[labels.ownerUid])).toEqual([]);
     expect(imageIn(world)).toBeUndefined();
@@ -54,13 +54,13 @@ describe('webhooks that nobody answers', () => {
     await world.kube.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } });
     const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec: {} };
     await world.kube.create(persistentVolumeClaims, claim as never);
-    await world.kube.delete(persistentVolumeClaims as unknown as ResourceType, metadata);
+    await world.kube.delete(persistentVolumeClaims, metadata);
     const golden = { ...metadata, name: 'golden', labels: { [labels.ownerUid]: 'u', [labels.role]: 'volume' } };
     const marked = { ...claim, metadata: golden };
     const mark = () => world.kube.create(persistentVolumeClaims, marked as never);
     await expect(mark()).rejects.toThrow(/failed calling webhook "marks.validate.bullion.dev"/);
-    world.kube.seed(persistentVolumeClaims as unknown as ResourceType, marked as never);
-    const remove = () => world.kube.delete(persistentVolumeClaims as unknown as ResourceType, golden);
+    world.kube.seed(persistentVolumeClaims, marked as never);
+    const remove = () => world.kube.delete(persistentVolumeClaims, golden);
     await expect(remove()).rejects.toThrow(/failed calling webhook "golden.validate.bullion.dev"/);
     expect(world.refused).toEqual([
       'CREATE virtualmachineimages by kubernetes-admin',
