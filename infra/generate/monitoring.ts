@@ -7,7 +7,6 @@ import { apiServer, dns, policy, tcp } from '#infra/generate/network.ts';
 import { metricsFunction, transferFunction } from '#infra/generate/wiring.ts';
 import { deployments } from '#shared/api/foreign/apps.ts';
 import { systemNamespace } from '#shared/api/names.ts';
-import { type ResourceType } from '#shared/api/object.ts';
 import { listings } from '#shared/metrics/collect.ts';
 
 const { name } = metricsFunction;

@@ -1,14 +1,9 @@
 // The kinds of longhorn.io as the local cluster serves them: what our backend writes, and what the stand-in answers.
 // A cluster with Longhorn brings its own.
 import type { CustomResourceDefinition } from '#local-cluster/controllers/snapshots/crds.ts';
-import { type BackupBackingImage, backupBackingImages } from '#shared/api/foreign/backup.ts';
-import {
-  type BackingImage,
-  type BackingImageDataSource,
-  backingImageDataSources,
-  backingImages,
-} from '#shared/api/foreign/longhorn.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import { backupBackingImages } from '#shared/api/foreign/backup.ts';
+import { backingImageDataSources, backingImages } from '#shared/api/foreign/longhorn.ts';
+import type { ResourceType } from '#shared/api/object.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 

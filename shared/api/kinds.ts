@@ -10,7 +10,6 @@ import { hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { virtualMachinePvcKind, virtualMachineVolumeKind } from '#shared/api/hypercloud/volume.ts';
 import { volumeExportKind } from '#shared/api/hypercloud/volume-export.ts';
 import type { ServedKind } from '#shared/api/kind.ts';
-import type { KubeObject } from '#shared/api/object.ts';
 
 export const servedKinds: readonly ServedKind[] = [
   hyperCloudImageKind,

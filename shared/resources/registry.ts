@@ -1,13 +1,13 @@
 // The kinds that are reconciled, one line each, and how an owner named by a child or an event is found among them.
 import { groupKindOf } from '#shared/api/owner.ts';
-import { type KubeObject, apiVersionOf } from '#shared/api/object.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
 import { dataImportCronReconciler } from '#shared/resources/data-import-cron/index.ts';
 import { dataSourceReconciler } from '#shared/resources/data-source/index.ts';
 import { dataVolumes } from '#shared/resources/data-volume/dialect.ts';
 import { dataSourceGroupKind } from '#shared/resources/data-volume/source.ts';
 import { readDataSourceOrigin } from '#shared/resources/data-volume/source.ts';
 import { downloaderReconciler } from '#shared/resources/downloader/index.ts';
-import type { Reconciler, Resource } from '#shared/resources/reconciler.ts';
+import type { Reconciler } from '#shared/resources/reconciler.ts';
 import { harvesterImages } from '#shared/resources/harvester-image/dialect.ts';
 import { hyperCloudImages } from '#shared/resources/hypercloud-image/dialect.ts';
 import {
@@ -20,7 +20,6 @@ import { imageReconciler } from '#shared/resources/image.ts';
 import { storageProfileReconciler } from '#shared/resources/storage-profile/index.ts';
 import { volumeReconciler } from '#shared/resources/volume/reconciler.ts';
 import { volumeExportReconciler } from '#shared/resources/volume-export/index.ts';
-import type { Volume } from '#shared/resources/volume/volume.ts';
 
 const originReaders = { [imageGroupKind]: readImageOrigin, [dataSourceGroupKind]: readDataSourceOrigin };
 

@@ -5,7 +5,7 @@ import { cdiAnnotations } from '#shared/api/cdi/names.ts';
 import { persistentVolumeClaims, storageClasses } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { Observation } from '#shared/golden/poll/observation.ts';
 import { validatorDigest } from '#shared/golden/version.ts';
 import { NotFound } from '#shared/runtime/errors.ts';

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { namespaces, persistentVolumeClaims } from '#shared/api/foreign/core.ts';
-import type { ResourceType } from '#shared/api/object.ts';
 import { type TestCluster, startTestCluster } from '#test/support/cluster.ts';
 import { noise } from '#test/support/disk.ts';
 import {

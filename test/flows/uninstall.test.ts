@@ -14,7 +14,6 @@ import { namespaces, persistentVolumes } from '#shared/api/foreign/core.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
 import { harvesterAnnotations } from '#shared/api/harvester/image.ts';
 import { finalizers } from '#shared/api/names.ts';
-import type { ResourceType } from '#shared/api/object.ts';
 import { virtualMachinePvcKind } from '#shared/api/hypercloud/volume.ts';
 import { dataImportCronKind } from '#shared/api/cdi/data-import-cron.ts';
 import { anImage, followUntil, images, leftOvers, namespace, settle } from '#test/support/cluster.ts';

@@ -19,7 +19,7 @@ import { choosePorts } from '#infra/local/ports.ts';
 import { createUndo } from '#local-cluster/undo.ts';
 import { templateVersions } from '#shared/api/foreign/harvester.ts';
 import { virtualMachines } from '#shared/api/foreign/kubevirt.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';
 import { createKubeClient, loadKubeConfig } from '#shared/clients/kube/create.ts';
 import { silentLogger } from '#shared/runtime/log.ts';

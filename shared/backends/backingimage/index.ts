@@ -3,7 +3,6 @@ import { virtualMachineBackups } from '#shared/api/foreign/backup.ts';
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from '#shared/api/foreign/core.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
 import { backingImages, type BackingImage } from '#shared/api/foreign/longhorn.ts';
-import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend, WatchedChild } from '#shared/backends/backend.ts';
 import { need, type ObservedBackingImage, check } from '#shared/backends/backingimage/observed.ts';
 import { longhornSources } from '#shared/backends/backingimage/origin.ts';

@@ -7,7 +7,7 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { type BackingImage, backingImages, longhornNamespace } from '#shared/api/foreign/longhorn.ts';
 import { labels } from '#shared/api/names.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { foldCopies } from '#shared/backends/backingimage/copies.ts';
 import { imageIdAnnotation, imageIdOf } from '#shared/backends/backingimage/manifests.ts';
 import { type Names, backingImageNames, storageClassNames } from '#shared/backends/backingimage/names.ts';

@@ -10,7 +10,6 @@ import {
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses, volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
 import { harvesterImageKind } from '#shared/api/harvester/image.ts';
-import type { ResourceType } from '#shared/api/object.ts';
 import type { Backend, BackendMutator, BackendValidator, WatchedChild } from '#shared/backends/backend.ts';
 import type { Image, ImageState } from '#shared/backends/image.ts';
 import { initialize, planDelete } from '#shared/backends/csi/plan.ts';

@@ -4,7 +4,7 @@ import { type DataSource, type DataSourceStatus, dataSourceKind } from '#shared/
 import { persistentVolumeClaims } from '#shared/api/foreign/core.ts';
 import { dataVolumes } from '#shared/api/cdi/data-volume.ts';
 import { volumeSnapshots } from '#shared/api/foreign/snapshot.ts';
-import { type ResourceType, type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
+import { type KubeObject, type ObjectRef, apiVersionOf, refOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { plan } from '#shared/resources/data-source/plan.ts';
 import { type ObservedDataSource, check } from '#shared/resources/data-source/observed.ts';

@@ -4,7 +4,6 @@ import { setCdiConditions } from '#shared/api/cdi/conditions.ts';
 import { type DataVolume, type DataVolumeStatus, dataVolumeKind } from '#shared/api/cdi/data-volume.ts';
 import { cdiAnnotations, cdiGroup } from '#shared/api/cdi/names.ts';
 import { annotations } from '#shared/api/names.ts';
-import type { ResourceType } from '#shared/api/object.ts';
 import { parseQuantity } from '#shared/api/quantity.ts';
 import type { PodWishes } from '#shared/populate/pod-place.ts';
 import { parseChecksum } from '#shared/backends/rules/fields.ts';

@@ -2,7 +2,7 @@
 import { type StatusCondition, findCondition, setConditions } from '#shared/api/conditions.ts';
 import { type Downloader, type DownloaderStatus, downloaderKind } from '#shared/api/harvester/downloader.ts';
 import { type HarvesterImage, harvesterImageKind } from '#shared/api/harvester/image.ts';
-import { type ResourceType, apiVersionOf } from '#shared/api/object.ts';
+import { apiVersionOf } from '#shared/api/object.ts';
 import { groupKindOf } from '#shared/api/owner.ts';
 import { remove } from '#shared/backends/actions.ts';
 import { follow } from '#shared/backends/watched-child.ts';

@@ -8,7 +8,6 @@ import {
   storageClasses,
 } from '#shared/api/foreign/core.ts';
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
-import type { ResourceType } from '#shared/api/object.ts';
 import { readSnapshotClasses } from '#shared/backends/reading.ts';
 import { follow } from '#shared/backends/watched-child.ts';
 import type { KubeClient } from '#shared/clients/kube/client.ts';

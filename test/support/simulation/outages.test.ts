@@ -4,7 +4,7 @@ import { jobs, persistentVolumeClaims, pods, storageClasses } from '#shared/api/
 import { volumeSnapshotClasses } from '#shared/api/foreign/snapshot.ts';
 import { type HyperCloudImage, hyperCloudImageKind } from '#shared/api/hypercloud/image.ts';
 import { annotations, labels } from '#shared/api/names.ts';
-import type { KubeObject, ResourceType } from '#shared/api/object.ts';
+import type { KubeObject } from '#shared/api/object.ts';
 import { Unavailable } from '#shared/runtime/errors.ts';
 import { aHyperCloudImage, aSnapshotClass, aStorageClass, aSuccess } from '#test/support/builders.ts';
 import { calm, storm } from '#test/support/simulation/chaos.ts';
