@@ -30,6 +30,6 @@ describe('bullion export', () => {
   });
 
   it.each(['', 'ftp://x/y', 's3://bucket'])('says what "%s" should be', (place) => {
-    expect(() => exportOf(call(place))).toThrow(/is no place/);
+    expect(() => exportOf(call(place))).toThrow(/is not a destination/);
   });
 });

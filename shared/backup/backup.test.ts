@@ -193,7 +193,7 @@ describe('an image that is kept', () => {
     expect(conditionOf(await one.image(image), 'DataReady')).toMatchObject({
       status: 'False',
       reason: 'TargetFailed',
-      message: expect.stringMatching(/503.*tried again after/),
+      message: expect.stringMatching(/503.*retrying after/),
     });
     one.time.clock += 600_000;
     await one.tick(2);

@@ -117,13 +117,13 @@ describe('bullion, the command line', { timeout: 300_000 }, () => {
   it.each<[string, readonly string[], ExitCode, RegExp]>([
     ['an image that is not there', ['why', 'nothing'], exitCodes.notFound, /there is no image nothing in namespace/],
     ['what is no command', ['imports'], exitCodes.usage, /there is no command imports/],
-    ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is no source/],
+    ['a wrong source', ['import', 'x', '/etc/passwd'], exitCodes.usage, /is not a source/],
     ['two files for one download', ['download', 'x', 'a', '-o', 'b'], exitCodes.usage, /a and --output b are two/],
     [
       'a stream that cannot go on',
       ['download', 'x', '-o', '-'],
       exitCodes.usage,
-      /- is not a file: .* goes on after a cut/,
+      /- is not a file: an interrupted download resumes/,
     ],
     ['a context that is not there', ['images', '--context', 'x'], exitCodes.usage, /has no context x: it has/],
     [

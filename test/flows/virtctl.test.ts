@@ -183,6 +183,8 @@ describe('virtctl image-upload pvc', { timeout: 400_000 }, () => {
 
   it('fills one that is there, a file system, with --no-create', async () => {
     await cluster.kube.create(persistentVolumeClaims, aClaim('mine', { volumeMode: 'Filesystem' }));
+    // virtctl does not write again what somebody else changed meanwhile.
+    await expect.poll(async () => (await read('mine'))?.status?.phase).toBe('Bound');
     // Nobody tells of it: it was there before, and has no label.
     await withTicks(() =>
       imageUpload({
