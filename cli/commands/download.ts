@@ -37,7 +37,8 @@ const fileOf = ({ positionals, values }: Call): string | undefined => {
 /** A folder that is there takes the file by the name that the cluster has for it. */
 const placeOf = async (file: string | undefined): Promise<Pick<Fetching, 'file' | 'folder'>> => {
   if (file === undefined) return { file, folder: '' };
-  if (file === '-') throw new InvalidInput('- is not a file: an interrupted download resumes from its file, so it needs one');
+  if (file === '-')
+    throw new InvalidInput('- is not a file: an interrupted download resumes from its file, so it needs one');
   const found = await stat(file).catch(() => undefined);
   if (found?.isDirectory() === true) return { file: undefined, folder: file };
   if (file.endsWith('/')) throw new InvalidInput(`there is no folder ${file}: make it first`);

@@ -37,9 +37,9 @@ describe('the image a command line asks for', () => {
   });
 
   it.each([
-    ['/tmp/jammy.img', {}, 'is no source'],
-    ['ftp://a/b', {}, 'is no source'],
-    ['s3://bucket', {}, 'is no source'],
+    ['/tmp/jammy.img', {}, 'is not a source'],
+    ['ftp://a/b', {}, 'is not a source'],
+    ['s3://bucket', {}, 'is not a source'],
     ['docker://quay.io/a/b', {}, 'DataImportCron'],
     ['http://a/b', { size: 'large' }, '--size is a quantity such as 20Gi, not large'],
     ['http://a/b', { backend: 'csi' }, '--backend does not apply to a hypercloud image'],
